@@ -273,3 +273,14 @@ func ExampleStore_SetQueue() {
 	// mail 8 <nil>
 	// 1 0 <nil>
 }
+
+// Validate returns all that is wrong with a plan.
+func ExampleValidate() {
+	s := plan.New("nightly")
+	s.Add(plan.TaskSpec{Name: "report", Needs: []string{"copy"}})
+	var problems plan.Problems
+	if errors.As(sluice.Validate(s), &problems) {
+		fmt.Println(problems[0].Message)
+	}
+	// Output: task "report" needs "copy", which is not in the plan; add it or drop the need
+}

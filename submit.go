@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -32,6 +33,10 @@ func WithParams(params map[string]any) SubmitOption {
 func WithKey(key string) SubmitOption {
 	return func(s *submission) { s.key = key }
 }
+
+// Validate returns nil or plan.Problems: everything that is wrong with the spec, as far as the spec
+// alone tells it. Submit checks this too.
+func Validate(spec *plan.Spec) error { return compiler.Validate(spec) }
 
 // Submit puts a plan into the store, for nodes to run, and returns it with its ID and Run. The spec is
 // not changed. A node begins once the whole plan is in the store. A queue that the plan needs is made

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -64,7 +66,7 @@ type attempt struct {
 
 // keep remembers what is secret in the params.
 func (a *attempt) keep(params json.RawMessage) []string {
-	secret := a.task.Secret()
+	secret := secret.OfClaim(&a.task)
 	if secret.None() {
 		return nil // mostly
 	}
@@ -76,7 +78,7 @@ func (a *attempt) keep(params json.RawMessage) []string {
 // shown returns a text without the secrets of the task's params.
 func (a *attempt) shown(text string) string {
 	if values := a.secrets.Load(); values != nil {
-		return plan.HideText(text, *values)
+		return secret.HideText(text, *values)
 	}
 	return text
 }
@@ -205,7 +207,7 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 	params, inputs, err := a.delivered(ctx)
 	if err == nil {
 		a.keep(params)
-		params, err = a.task.Resolve(params)
+		params, err = compiler.Resolve(&a.task, params)
 	}
 	if err != nil {
 		return noInput(err)

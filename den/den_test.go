@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -78,7 +79,7 @@ func (w *world) register(name string, f plugins.Func) { w.plugins.Register(name,
 
 func (w *world) submit(s *plan.Spec) plan.Plan {
 	w.Helper()
-	if err := s.Validate(); err != nil {
+	if err := compiler.Validate(s); err != nil {
 		w.Fatal(err)
 	}
 	p, err := submit.Submit(w.Context(), w.store, s, false)

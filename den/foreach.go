@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -56,7 +57,7 @@ func (a *attempt) folder(ctx context.Context, f *plan.Foreach) (string, error) {
 	}
 	_ = json.Unmarshal(params, &own)
 	if params, err = json.Marshal(own); err == nil { // without the params that are over an item, which there is none of yet
-		params, err = a.task.Resolve(params)
+		params, err = compiler.Resolve(&a.task, params)
 	}
 	_ = json.Unmarshal(params, &own)
 	return own.Dir, err

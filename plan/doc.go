@@ -1,6 +1,5 @@
-// Package plan is the domain of Sluice. It has tasks, plans, queues and nodes, the life of a task,
-// the rule for when a task may run, its inputs, and the ends of tasks and plans. It knows no
-// database, no file and no process. Stores and nodes ask it for decisions.
+// Package plan is the domain of Sluice. It has plans, tasks, queues and nodes, and the life of a task.
+// It knows no database, no file and no process.
 //
 // A task's life, which [Status.CanBecome] keeps as a table:
 //
@@ -16,7 +15,8 @@
 //
 // The codes are those of the Disbatch documents. Tasks in a store go through these steps:
 //
-//   - A [Spec] says what a plan is to be; [Spec.Validate] finds what is wrong with it and [Spec.Compile] makes its tasks.
+//   - A [Spec] says what a plan is to be. The function Validate of the module's root finds what is wrong
+//     with it, and its Submit makes the plan and its tasks.
 //   - [Decide] says, of a held task whose parents finish one after another, whether it waits, runs or is skipped; [Deliver]
 //     makes the params it runs with.
 //   - [Conclude] says what follows an attempt: the end, another attempt after a delay, or the queue again. Package rules

@@ -3,10 +3,12 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 )
 
@@ -48,7 +50,7 @@ func (f *Foreach) Expand(inputs []Input) ([]json.RawMessage, error) {
 	list := f.List
 	if f.Value != "" {
 		var err error
-		list, _, err = Lookup(f.Value, func(word string) (json.RawMessage, bool, error) {
+		list, _, err = expr.Lookup(f.Value, func(word string) (json.RawMessage, bool, error) {
 			if word != "needs" {
 				return nil, false, fmt.Errorf("foreach over ${{ %s }}: %q is not known when its parents have finished", f.Value, word)
 			}
@@ -75,7 +77,7 @@ func (f *Foreach) From() string {
 }
 
 func (f *Foreach) from() (parent string, whole bool) {
-	steps, err := parsePath(f.Value)
+	steps, err := expr.Parse(f.Value)
 	if err != nil || len(steps) < 2 {
 		return "", false
 	}
@@ -117,7 +119,7 @@ func (f *Foreach) MayCopy(inputs []InputSize) bool {
 // inside an output is taken out. Otherwise 100,000 items would get 100,000 copies of a list of
 // 100,000.
 func (f *Foreach) ItemInputs(inputs []Input) []Input {
-	steps, err := parsePath(f.Value)
+	steps, err := expr.Parse(f.Value)
 	if err != nil || len(steps) < 2 {
 		return inputs
 	}
@@ -228,3 +230,5 @@ func ItemOf(params json.RawMessage) json.RawMessage {
 	}
 	return held["item"]
 }
+
+var errNotList = errors.New("is not a list")

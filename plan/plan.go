@@ -78,11 +78,11 @@ type Plan struct {
 	Closing   Closing         `json:"closing,omitempty"`
 	OnFailure OnFailure       `json:"on_failure,omitempty"`
 	Params    json.RawMessage `json:"params,omitempty"`
-	Secrets   []string        `json:"secrets,omitempty"`      // names of params that are never shown, which do not change: see Secrets
+	Secrets   []string        `json:"secrets,omitempty"`      // names of params that are never shown, which do not change: see Queue
 	By        string          `json:"submitted_by,omitempty"` // the account or token that submitted it over HTTP; "": nobody asked who it was
 	Source    string          `json:"source,omitempty"`       // the absolute path of the file that it came from
 	Key       string          `json:"-"`                      // of the request that submits it, which may come twice; no two plans have the same. Readers do not fill it
-	Request   string          `json:"-"`                      // what that request was, as Spec.Request has it; "": nobody kept it. It is shown to nobody
+	Request   string          `json:"-"`                      // a digest of that request; "": nobody kept it. It is shown to nobody
 	File      File            `json:"-"`                      // the file that it came from, as CreatePlan keeps it. Readers do not fill it: a store's PlanFile returns it
 	Own       bool            `json:"own,omitempty"`          // a node of its own runs it; other nodes may help
 	Keep      time.Duration   `json:"keep,omitempty"`         // after its end; 0: as long as the store's default says; < 0: for ever

@@ -47,7 +47,7 @@ type Queue struct {
 	Unlimited bool      `json:"unlimited,omitempty"` // then Threads does not count
 	Sort      QueueSort `json:"sort,omitempty"`
 	OnLost    OnLost    `json:"on_lost,omitempty"` // of its tasks that do not say it themselves
-	Secrets   []string  `json:"secrets,omitempty"` // names of params that are never shown: see Secrets
+	Secrets   []string  `json:"secrets,omitempty"` // names of params that are never shown, in the whole store: in upper or lower case, and a * is any letters
 	Keep      Keep      `json:"keep,omitzero"`     // how long its finished tasks of no plan stay
 
 	Pin         []NodeName `json:"pin,omitempty"`          // the only nodes that serve it; none: see Ignore

@@ -1,10 +1,8 @@
 package plan
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 )
@@ -66,7 +64,7 @@ func Deliver(params json.RawMessage, inputs []Input) (json.RawMessage, error) {
 	for _, in := range inputs {
 		size += 2*len(in.Output) + len(in.Name) + 16
 	}
-	out, err := open(params, size, "needs", "args")
+	out, err := jsontext.Open(params, size, "needs", "args")
 	if err != nil {
 		return nil, err
 	}
@@ -89,32 +87,6 @@ func Deliver(params json.RawMessage, inputs []Input) (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-// open returns params, a JSON object or nil, without some keys, and without its end: with room for so many bytes more, ready for another key.
-func open(params json.RawMessage, room int, without ...string) ([]byte, error) {
-	params = bytes.TrimSpace(params)
-	if len(params) == 0 || string(params) == "null" {
-		params = json.RawMessage("{}")
-	}
-	if params[0] != '{' || params[len(params)-1] != '}' {
-		return nil, fmt.Errorf("params are not a JSON object: %s", jsontext.Excerpt(params))
-	}
-	if slices.ContainsFunc(without, func(key string) bool { return bytes.Contains(params, []byte(`"`+key+`"`)) }) {
-		var m map[string]json.RawMessage
-		if err := json.Unmarshal(params, &m); err != nil {
-			return nil, fmt.Errorf("params are not a JSON object: %w", err)
-		}
-		for _, key := range without {
-			delete(m, key)
-		}
-		params, _ = json.Marshal(m) // a map of raw values that were just decoded
-	}
-	out := append(make([]byte, 0, len(params)+room), params[:len(params)-1]...)
-	if len(bytes.TrimSpace(out)) > 1 {
-		out = append(out, ',')
-	}
-	return out, nil
-}
-
 // A Parent is how a parent of a task ended.
 type Parent struct {
 	Name  string // its Key
@@ -135,7 +107,7 @@ func DeliverResults(params json.RawMessage, parents []Parent) (json.RawMessage, 
 	if err != nil {
 		return nil, err
 	}
-	out, err := open(params, len(results)+16, "results")
+	out, err := jsontext.Open(params, len(results)+16, "results")
 	if err != nil {
 		return nil, err
 	}

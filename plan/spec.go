@@ -13,7 +13,7 @@ import (
 type Spec struct {
 	Name      string
 	Params    map[string]json.RawMessage // of the whole plan: `${{ params.x }}`, and variables of exec tasks
-	Secrets   []string                   // names of params that are never shown, in this plan: see Secrets
+	Secrets   []string                   // names of params that are never shown, in this plan: see Queue
 	OnFailure OnFailure
 	Keep      time.Duration // see Plan.Keep
 	Source    string        // absolute path of the file it was read from, if any
@@ -61,53 +61,3 @@ func (s *Spec) Add(t TaskSpec) *TaskSpec {
 
 // DefaultPlugin runs the tasks that name none.
 const DefaultPlugin = "exec"
-
-func (t *TaskSpec) plugin() string {
-	if t.Plugin == "" {
-		return DefaultPlugin
-	}
-	return t.Plugin
-}
-
-func (t *TaskSpec) queue() string {
-	if t.Queue == "" {
-		return t.plugin()
-	}
-	return t.Queue
-}
-
-// A QueueNeed names a queue that a plan's tasks go to, and the plugin that it must have.
-type QueueNeed struct {
-	Name    string
-	Plugin  string
-	Make    bool // when it is missing: it is named as its plugin by default, or the plan limits it
-	Threads int  // what its limit may be at most, and is if it is made; 0: any, and unlimited
-}
-
-// needs returns what says which queue a task goes to.
-func (s *Spec) needs() func(*TaskSpec) QueueNeed {
-	threads := make(map[string]int, len(s.Limits))
-	for _, l := range s.Limits {
-		threads[l.Queue] = l.Threads
-	}
-	return func(t *TaskSpec) QueueNeed {
-		n := QueueNeed{Name: t.queue(), Plugin: t.plugin()}
-		n.Threads = threads[n.Name]
-		n.Make = n.Name == n.Plugin || n.Threads > 0
-		return n
-	}
-}
-
-// Queues returns the queues that the plan's tasks go to, in the order of their first task.
-func (s *Spec) Queues() []QueueNeed {
-	var needs []QueueNeed
-	need, seen := s.needs(), map[QueueNeed]bool{}
-	for i := range s.Tasks {
-		n := need(&s.Tasks[i])
-		if !seen[n] {
-			seen[n] = true
-			needs = append(needs, n)
-		}
-	}
-	return needs
-}

@@ -52,8 +52,8 @@ type Definition struct {
 	ContinueOnError bool          `json:"continue_on_error,omitempty"`
 	Estimate        time.Duration `json:"estimate,omitempty"` // how long it is thought to run
 	Rank            int64         `json:"rank,omitempty"`     // longest path to the end in microseconds of estimate; more goes first
-	Template        bool          `json:"template,omitempty"` // the params hold expressions, see ClaimedTask.Resolve; else they are data
-	Secrets         []string      `json:"secrets,omitempty"`  // names of params that are never shown, those of its plan among them: see Secrets
+	Template        bool          `json:"template,omitempty"` // the params hold expressions; else they are data
+	Secrets         []string      `json:"secrets,omitempty"`  // names of params that are never shown, those of its plan among them: see Queue
 }
 
 // A Task is one unit of work. Which fields a reader fills is said where it is read.

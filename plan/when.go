@@ -92,8 +92,8 @@ func ParseWhen(word string) (When, error) {
 // runs only when all succeeded needs none.
 func (w When) TellsResults() bool { return w.orDefault() != AllSucceeded }
 
-// needsParents reports whether the rule can never hold for a task without parents.
-func (w When) needsParents() bool { return rules[w.orDefault()].need != 0 }
+// NeedsParents reports whether the rule can never hold for a task without parents.
+func (w When) NeedsParents() bool { return rules[w.orDefault()].need != 0 }
 
 func (w When) orDefault() When {
 	if w == "" {

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -436,7 +437,7 @@ func VersionOf(q *plan.Queue) string {
 // Apply changes the queue to these settings. If Secrets or Keep is left out, the queue keeps its own: older clients do not know these fields.
 func (s *QueueSettings) Apply(q *plan.Queue) error {
 	if s.Secrets != nil {
-		names, err := plan.CheckSecretNames(s.Secrets)
+		names, err := secret.CheckNames(s.Secrets)
 		if err != nil {
 			return Invalid("body.secrets: %v", err)
 		}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/compiler"
 )
 
 func TestListSchedule(t *testing.T) {
@@ -60,7 +62,7 @@ func TestGraphsHaveTheShapeTheyAreNamedFor(t *testing.T) {
 					t.Errorf("task %d needs %v: each once, and only tasks before it", i, parents)
 				}
 			}
-			if err := c.graph.spec("test", "noop").Validate(); err != nil {
+			if err := compiler.Validate(c.graph.spec("test", "noop")); err != nil {
 				t.Errorf("its plan is not valid: %v", err)
 			}
 		})

@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/compiler"
+	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -103,7 +106,7 @@ func (a *app) readSource(ctx context.Context, r store.Reader, p *plan.Plan, task
 			path = rel
 		}
 	}
-	file, err = a.readAgain(ctx, p, tasks, queues, path, nil, func(need plan.QueueNeed) (plan.QueueID, error) {
+	file, err = a.readAgain(ctx, p, tasks, queues, path, nil, func(need compiler.QueueNeed) (plan.QueueID, error) {
 		for i := range queues {
 			if queues[i].Name == need.Name {
 				return queues[i].ID, nil
@@ -141,31 +144,31 @@ type fileAgain struct {
 	path     string
 	mark     string // for what is cut off values
 	text     *planText
-	queue    func(plan.QueueNeed) (plan.QueueID, error)
+	queue    func(compiler.QueueNeed) (plan.QueueID, error)
 	was      map[string]json.RawMessage // the params of the plan
 	given    map[string]string          // those that a person gives now
 	values   map[string]json.RawMessage // the params by these two and the file
 	defaults map[string]json.RawMessage // as the file has them
 	tasks    []plan.Task                // compiled with values
 	stored   []plan.Task                // of the plan, with their params
-	secrets  plan.Secrets               // which are not printed,
+	secrets  secret.Names               // which are not printed,
 	hidden   []string                   // nor these, which they are in params
 	earlier  []map[string]*plan.Task    // compiled with params that tasks may have run with, by name
 }
 
 // readAgain reads a plan file with the plan's params, unless others are given, and compiles it for
 // the plan's id. tasks are those of the plan, with their params. queues are all queues, and queue
-// is as for plan.Spec.Compile.
+// is as for compiler.Compile.
 func (a *app) readAgain(
-	ctx context.Context, p *plan.Plan, tasks []plan.Task, queues []plan.Queue, path string, given map[string]string, queue func(plan.QueueNeed) (plan.QueueID, error),
+	ctx context.Context, p *plan.Plan, tasks []plan.Task, queues []plan.Queue, path string, given map[string]string, queue func(compiler.QueueNeed) (plan.QueueID, error),
 ) (*fileAgain, error) {
 	text, err := readText(ctx, p, path)
 	if err != nil {
 		return nil, err
 	}
-	f := &fileAgain{p: p, path: path, mark: a.ellipsis(), text: text, given: given, stored: tasks, secrets: plan.SecretsOf(queues).And(p.Secrets)}
-	asked := map[plan.QueueNeed]plan.QueueID{} // the file may be compiled more than once
-	f.queue = func(need plan.QueueNeed) (plan.QueueID, error) {
+	f := &fileAgain{p: p, path: path, mark: a.ellipsis(), text: text, given: given, stored: tasks, secrets: secret.Of(queues).And(p.Secrets)}
+	asked := map[compiler.QueueNeed]plan.QueueID{} // the file may be compiled more than once
+	f.queue = func(need compiler.QueueNeed) (plan.QueueID, error) {
 		if id, ok := asked[need]; ok {
 			return id, nil
 		}
@@ -193,7 +196,7 @@ func (a *app) readAgain(
 		return nil, err
 	}
 	f.hidden = append(f.secrets.Values(p.Params), f.secrets.Values(now)...)
-	_, f.tasks, err = spec.CompileAgain(p.ID, time.Now(), f.queue)
+	_, f.tasks, err = compiler.Again(spec, p.ID, time.Now(), f.queue)
 	return f, err
 }
 
@@ -268,7 +271,7 @@ func (t *planText) load(values map[string]string) (*plan.Spec, map[string]json.R
 	if spec.Name != t.p.Name {
 		return nil, nil, usagef("%s is the plan %q, and %s is not a run of that", t.path, spec.Name, t.p.Title())
 	}
-	if names, err := plan.CheckSecretNames(spec.Secrets); err != nil || !slices.Equal(names, t.p.Secrets) {
+	if names, err := secret.CheckNames(spec.Secrets); err != nil || !slices.Equal(names, t.p.Secrets) {
 		return nil, nil, usagef("%s keeps other params secret than %s, which was submitted with secrets: [%s]: leave that as it was, or submit the plan anew",
 			t.path, t.p.Title(), strings.Join(t.p.Secrets, ", "))
 	}
@@ -301,7 +304,7 @@ func (f *fileAgain) stays(flags string) string {
 		}
 		old, _ := f.shown(name, value, other)
 		word := name + "=VALUE"
-		if text := planfile.Texts(map[string]json.RawMessage{name: other})[name]; len(text) <= mostValue && !secret(value) && !secret(other) && !f.secrets.Within(other, name) {
+		if text := planfile.Texts(map[string]json.RawMessage{name: other})[name]; len(text) <= mostValue && !saysSecret(value) && !saysSecret(other) && !f.secrets.Within(other, name) {
 			word = hint.Quoted(name + "=" + text)
 		}
 		parts = append(parts, fmt.Sprintf("%s %s (for the file's default: %s--param %s)", name, old, flags, word))
@@ -322,7 +325,7 @@ func (f *fileAgain) names() []string {
 // shown writes two values of a param for people; neither, if one says where a secret is: the other may be that secret.
 func (f *fileAgain) shown(name string, was, is json.RawMessage) (string, string) {
 	was, is = f.secrets.Hide(was), f.secrets.Hide(is)
-	if secret(was) || secret(is) || f.secrets.Named(name) {
+	if saysSecret(was) || saysSecret(is) || f.secrets.Named(name) {
 		return "a value that is not shown", "a value that is not shown"
 	}
 	text := func(raw json.RawMessage) string {
@@ -340,7 +343,7 @@ func (f *fileAgain) shown(name string, was, is json.RawMessage) (string, string)
 }
 
 // secret reports whether a value says where a secret is.
-func secret(raw json.RawMessage) bool {
+func saysSecret(raw json.RawMessage) bool {
 	var from map[string]json.RawMessage
 	return json.Unmarshal(raw, &from) == nil && (from["from_env"] != nil || from["from_file"] != nil)
 }
@@ -402,7 +405,7 @@ func (f *fileAgain) findEarlier() []map[string]*plan.Task {
 		if err != nil {
 			return // the file takes other values by now, and what ran with those is another task
 		}
-		if _, tasks, err := spec.CompileAgain(f.p.ID, time.Now(), f.queue); err == nil {
+		if _, tasks, err := compiler.Again(spec, f.p.ID, time.Now(), f.queue); err == nil {
 			earlier = append(earlier, byName(tasks))
 		}
 	}
@@ -430,7 +433,7 @@ func ownParams(t *plan.Task, params map[string]json.RawMessage) (map[string]json
 			continue
 		}
 		if t.Template {
-			if value, ok = plan.UnquoteJSON(value); !ok {
+			if value, ok = expr.UnquoteJSON(value); !ok {
 				continue
 			}
 		}

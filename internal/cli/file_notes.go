@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -21,7 +22,7 @@ func (a *app) noting(o planfile.Options, failFast bool) planfile.Options {
 		if failFast {
 			as.OnFailure = plan.Stop
 		}
-		return append(as.Notes(), a.pluginNotes(spec, true)...)
+		return append(compiler.Notes(&as), a.pluginNotes(spec, true)...)
 	}
 	o.Note = func(e planfile.Error) {
 		if e.Line > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -146,7 +147,7 @@ func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.T
 		file["secrets"] = p.Secrets
 	}
 	if len(p.Params) > 0 {
-		file["params"] = plan.QuoteJSON(p.Params) // values without expressions
+		file["params"] = expr.QuoteJSON(p.Params) // values without expressions
 	}
 	for i := range parents {
 		file["tasks"].(map[string]any)[submit.StandIn(&parents[i], i)] = map[string]any{"run": []string{"true"}}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -25,7 +26,7 @@ func planCreate(a *app) *cobra.Command {
 		Args: exactly(1),
 	}
 	params := cmd.Flags().StringArray("param", nil, "a param of the plan, as `NAME=VALUE`; repeat it for more")
-	secret := cmd.Flags().StringSlice("secret", nil, "`NAMES` of params, and of fields in outputs, that are never shown; a * stands for any "+
+	secrets := cmd.Flags().StringSlice("secret", nil, "`NAMES` of params, and of fields in outputs, that are never shown; a * stands for any "+
 		"letters, as in *_key")
 	stop := cmd.Flags().Bool("fail-fast", false, failFastHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -39,7 +40,7 @@ func planCreate(a *app) *cobra.Command {
 		for name, value := range values {
 			spec.Params[name], _ = json.Marshal(value) // a text
 		}
-		if spec.Secrets, err = plan.CheckSecretNames(*secret); err != nil {
+		if spec.Secrets, err = secret.CheckNames(*secrets); err != nil {
 			return usagef("--secret: %w", err)
 		}
 		if *stop {

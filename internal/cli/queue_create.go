@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -33,7 +34,7 @@ func queueCreate(a *app) *cobra.Command {
 			}
 		}
 		probe := plan.New("queue").Add(plan.TaskSpec{Name: "task", Queue: q.Name, Plugin: q.Plugin})
-		if err := (&plan.Spec{Name: "queue", Tasks: []plan.TaskSpec{*probe}}).Validate(); err != nil || *plugin == "" {
+		if err := compiler.Validate(&plan.Spec{Name: "queue", Tasks: []plan.TaskSpec{*probe}}); err != nil || *plugin == "" {
 			return usagef("queue %q of plugin %q: names have only letters, digits, _, -, colons and dots, and do not begin with -", q.Name, q.Plugin)
 		}
 		return a.makingStore(ctx, func(st store.Store) error {

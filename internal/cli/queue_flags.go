@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -73,7 +74,7 @@ func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
 		f.keep.apply(&q.Keep)
 	}
 	if given("secret") && err == nil {
-		if q.Secrets, err = plan.CheckSecretNames(f.secret); err != nil {
+		if q.Secrets, err = secret.CheckNames(f.secret); err != nil {
 			err = usagef("--secret: %w", err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -27,7 +28,7 @@ type replacement struct {
 	lines  []string        // for people: which params are others, and what ran with the old ones
 	stays  string          // for people: which params are not as the file has them by default
 
-	secrets plan.Secrets
+	secrets secret.Names
 }
 
 // replacements returns what a changed plan file has for the tasks that are selected for a retry, with the params that the plan has unless
@@ -127,7 +128,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(changes) == 0 && !(r.again[old.ID] && bytes.Contains(old.Params, []byte(plan.Hidden))):
+	case len(changes) == 0 && !(r.again[old.ID] && bytes.Contains(old.Params, []byte(secret.Hidden))):
 		return nil, nil // else the server does not show whether a secret is another one now
 	case !r.again[old.ID] && old.Status == plan.Succeeded && r.file.asBefore(old):
 		r.kept = append(r.kept, old.Key())
@@ -169,7 +170,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 // changesOf returns what differs between two versions of a task, by the keys of a plan file, with both values where they are known: none
 // if they do the same in the same way. Params that a store has delivered do not count, nor does the rank, which follows from the whole
 // plan; nor do secrets that a server did not show, of which hidden are those of the plan's params. Names of secrets follow from the params.
-func changesOf(old, now *plan.Task, mark string, secrets plan.Secrets, hidden ...string) ([]string, error) {
+func changesOf(old, now *plan.Task, mark string, secrets secret.Names, hidden ...string) ([]string, error) {
 	var changes []string
 	shownOld, shownNow := *old, *now
 	secrets.HideTask(&shownOld, hidden...)
@@ -210,7 +211,7 @@ func changesOf(old, now *plan.Task, mark string, secrets plan.Secrets, hidden ..
 }
 
 // sameForeach reports whether two tasks go over the same, but for secrets in a that a server did not show.
-func sameForeach(a, b *plan.Foreach, secrets plan.Secrets, hidden ...string) bool {
+func sameForeach(a, b *plan.Foreach, secrets secret.Names, hidden ...string) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

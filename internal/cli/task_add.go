@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -51,7 +52,7 @@ func taskAdd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := plan.Substitute(raw, ofNoPlan(*name)); err != nil {
+		if _, err := expr.Substitute(raw, ofNoPlan(*name)); err != nil {
 			return usagef("--params: %v", err)
 		}
 		return a.makingStore(ctx, func(st store.Store) error {
@@ -86,7 +87,7 @@ func taskAdd(a *app) *cobra.Command {
 }
 
 // ofNoPlan refuses expressions that lead nowhere from a task of no plan.
-func ofNoPlan(name string) plan.Scope {
+func ofNoPlan(name string) expr.Scope {
 	return func(word string) (json.RawMessage, bool, error) {
 		switch {
 		case word == "plan", word == "params":

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -71,7 +72,7 @@ func (a *app) goOn(p *plan.Plan) string {
 
 // pluginsOf returns the plugins of a plan's tasks.
 func pluginsOf(spec *plan.Spec) (plugins []string) {
-	for _, q := range spec.Queues() {
+	for _, q := range compiler.Queues(spec) {
 		if !slices.Contains(plugins, q.Plugin) {
 			plugins = append(plugins, q.Plugin)
 		}

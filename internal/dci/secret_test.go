@@ -16,10 +16,11 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api/disbatch"
-	"github.com/seed-1177d267/sluice/internal/api/v1"
+	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/dci"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/open"
@@ -280,7 +281,7 @@ func noAnswerHasThem(t *testing.T, st *secretStore) {
 				if status >= 500 && status != http.StatusNotImplemented {
 					t.Errorf("GET %s%s: %d %s", path, q, status, text)
 				}
-				masked += strings.Count(text, plan.Hidden)
+				masked += strings.Count(text, secret.Hidden)
 			}
 		}
 	}
@@ -427,7 +428,7 @@ func TestWhatIsAddedToAPlanKeepsItsSecrets(t *testing.T) {
 			return s.ask("POST", "/api/v1/plans/"+st.plan+"/retry-with", "application/json", `{"exactly":[{"id":"`+st.failed+`","status":2}],"replace":[{"id":"`+st.failed+`","queue_id":"`+
 				st.queue.ID.String()+`","params":{"password":"`+params+`"}}],"params":{"Password":"`+params+`"}}`)
 		}
-		if status, text := retry(plan.Hidden); status != 422 || !strings.Contains(text, `"code":"secret"`) {
+		if status, text := retry(secret.Hidden); status != 422 || !strings.Contains(text, `"code":"secret"`) {
 			t.Errorf("with a mask: %d %s", status, text)
 		}
 		if status, text := retry("another-hunter22"); status != 200 {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -99,4 +100,36 @@ func Brief(b []byte) string {
 		return strings.ToValidUTF8(string(b[:mostExcerpt]), "") + "…"
 	}
 	return string(b)
+}
+
+// IsText reports whether a JSON value is a text.
+func IsText(v json.RawMessage) bool {
+	v = bytes.TrimSpace(v)
+	return len(v) > 0 && v[0] == '"'
+}
+
+// Open returns params, a JSON object or nil, without some keys, and without its end: with room for so many bytes more, ready for another key.
+func Open(params json.RawMessage, room int, without ...string) ([]byte, error) {
+	params = bytes.TrimSpace(params)
+	if len(params) == 0 || string(params) == "null" {
+		params = json.RawMessage("{}")
+	}
+	if params[0] != '{' || params[len(params)-1] != '}' {
+		return nil, fmt.Errorf("params are not a JSON object: %s", Excerpt(params))
+	}
+	if slices.ContainsFunc(without, func(key string) bool { return bytes.Contains(params, []byte(`"`+key+`"`)) }) {
+		var m map[string]json.RawMessage
+		if err := json.Unmarshal(params, &m); err != nil {
+			return nil, fmt.Errorf("params are not a JSON object: %w", err)
+		}
+		for _, key := range without {
+			delete(m, key)
+		}
+		params, _ = json.Marshal(m) // a map of raw values that were just decoded
+	}
+	out := append(make([]byte, 0, len(params)+room), params[:len(params)-1]...)
+	if len(bytes.TrimSpace(out)) > 1 {
+		out = append(out, ',')
+	}
+	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -65,7 +66,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("params of %s are not JSON: %s", task.Name, raw)
 			}
 		}
-		if _, _, err := s.Compile(time.Now(), func(plan.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil }); err != nil {
+		if _, _, err := compiler.Compile(s, time.Now(), func(compiler.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil }); err != nil {
 			t.Errorf("what was loaded cannot be compiled: %v", err)
 		}
 	})

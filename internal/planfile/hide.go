@@ -8,15 +8,15 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/textfile"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Hide returns the text of a plan file without its secrets. It replaces each value of a param, a
-// variable or a field with a secret name by plan.Hidden, and each other place where such a value
+// variable or a field with a secret name by secret.Hidden, and each other place where such a value
 // occurs. The caller may give further secret values, found elsewhere. If anything is secret and the
 // text is not YAML, Hide hides all of it.
-func Hide(file string, s plan.Secrets, values []string) string {
+func Hide(file string, s secret.Names, values []string) string {
 	if s.None() && len(values) == 0 {
 		return file
 	}
@@ -24,20 +24,20 @@ func Hide(file string, s plan.Secrets, values []string) string {
 	h := hider{src: &textfile.Source{Text: data}, secrets: s}
 	doc, err := decode(yaml.NewDecoder(bytes.NewReader(data)))
 	if err != nil || !sound(&faults{src: &source{*h.src}}, doc, 0) {
-		return plan.Hidden
+		return secret.Hidden
 	}
 	h.walk(doc)
 	h.plan(doc.Content[0])
-	return plan.HideText(h.cut(), plan.LongestFirst(append(h.values, values...)))
+	return secret.HideText(h.cut(), secret.LongestFirst(append(h.values, values...)))
 }
 
-// masked is plan.Hidden as YAML, in which a plain * begins an alias.
-const masked = `"` + plan.Hidden + `"`
+// masked is secret.Hidden as YAML, in which a plain * begins an alias.
+const masked = `"` + secret.Hidden + `"`
 
 // A hider finds out where in a file secrets stand.
 type hider struct {
 	src     *textfile.Source
-	secrets plan.Secrets
+	secrets secret.Names
 	starts  []int // of all nodes
 	secret  []*yaml.Node
 	values  []string
@@ -121,7 +121,7 @@ func (h *hider) hide(n *yaml.Node) {
 		}
 		return all
 	}
-	named := plan.Secrets{}.And([]string{"value"})
+	named := secret.Names{}.And([]string{"value"})
 	h.values = append(h.values, named.ValuesIn(map[string]any{"value": gather(n)})...)
 }
 

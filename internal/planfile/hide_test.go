@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/internal/secret"
 )
 
 func TestHideTakesSecretsOutOfAFile(t *testing.T) {
-	secrets := plan.Secrets{}.And([]string{"password", "*_key"})
+	secrets := secret.Names{}.And([]string{"password", "*_key"})
 	for name, c := range map[string]struct{ file, want string }{
 		"a plain default": {
 			"plan: p\nsecrets: [password]\nparams:\n  password: hunter2 # hunter2!\n  user: ann\ntasks: {a: {run: echo hunter2}}\n",
@@ -49,7 +49,7 @@ func TestHideTakesSecretsOutOfAFile(t *testing.T) {
 		if got := Hide(c.file, secrets, nil); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
-		if got := Hide(c.file, plan.Secrets{}, nil); got != c.file {
+		if got := Hide(c.file, secret.Names{}, nil); got != c.file {
 			t.Errorf("%s, and nothing is secret: got\n%s", name, got)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
+	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -21,7 +23,7 @@ type taskNode struct {
 // validate asks the domain what is wrong with the plan, and finds the places.
 func (r *reader) validate() {
 	var problems plan.Problems
-	if err := r.spec.Validate(); !errors.As(err, &problems) {
+	if err := compiler.Validate(r.spec); !errors.As(err, &problems) {
 		return
 	}
 	read := make(map[int]bool, len(r.list)) // where the reader had something to say, no more follows
@@ -200,7 +202,7 @@ func (r *reader) locateExpression(node *taskNode, path string, nth int) int {
 	at := r.at(node.name)
 	for _, n := range slices.Concat(node.exprs, r.sharedExprs) {
 		k := 0
-		for _, is := range plan.Expressions(n.Value) {
+		for _, is := range expr.Paths(n.Value) {
 			if is != path {
 				continue
 			}

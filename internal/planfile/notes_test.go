@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -88,7 +89,7 @@ func TestANameThatNothingHasIsNotedWhereItStands(t *testing.T) {
 		"plan: x\nparams: {password: abcd}\ntasks:\n  one: {run: make}\n\n  two: {run: make}\nsecrets:\n  - password\n  - pasword\n": "9:5",
 	} {
 		notes := func(o Options) Options {
-			o.Notes = (*plan.Spec).Notes
+			o.Notes = compiler.Notes
 			return o
 		}
 		for name, read := range map[string]func(Options) (*plan.Spec, error){

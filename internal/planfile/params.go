@@ -11,6 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/expr"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -37,7 +39,7 @@ func (r *reader) readSecrets(n *yaml.Node) {
 			if !ok {
 				continue
 			}
-			if _, err := plan.CheckSecretNames([]string{name}); err != nil {
+			if _, err := secret.CheckNames([]string{name}); err != nil {
 				r.errorf(v, "%v", err)
 				continue
 			}
@@ -88,12 +90,12 @@ func (r *reader) readParams(n *yaml.Node) {
 			return
 		}
 		for _, e := range r.exprs {
-			if plan.HasExpressions(e.Value) {
+			if expr.Has(e.Value) {
 				r.add(fault{at: r.expressionAt(e, "", 1), text: "a param cannot have an expression; it is what expressions are made from"})
 			}
 		}
 		r.exprs = nil
-		if data, ok := plan.UnquoteJSON(value); ok {
+		if data, ok := expr.UnquoteJSON(value); ok {
 			value = data
 		}
 		if r.unless != nil && kindOf(v) != null {
@@ -107,7 +109,7 @@ func (r *reader) readParams(n *yaml.Node) {
 		} else if ok {
 			if is, err := typed(given, kindOf(v)); err != nil {
 				if r.secrets().Named(k.Value) {
-					given = plan.Hidden
+					given = secret.Hidden
 				}
 				r.errorf(k, "%s%s=%s: %v", r.flag, k.Value, given, err) // the default stays: what uses the param is no mistake for that
 			} else {
@@ -148,7 +150,7 @@ func (r *reader) param(k, v *yaml.Node, value json.RawMessage) Param {
 	return p
 }
 
-func (r *reader) secrets() plan.Secrets { return r.hidden.And(r.spec.Secrets) }
+func (r *reader) secrets() secret.Names { return r.hidden.And(r.spec.Secrets) }
 
 // typed reads what a person gave for a param whose default is of the given kind.
 func typed(given string, want kind) (json.RawMessage, error) {

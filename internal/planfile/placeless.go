@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -44,7 +45,7 @@ func (r *reader) place(t *task) {
 
 // relative reports whether a path starts from the folder of the file, as far as the file tells.
 func (r *reader) relative(path string) bool {
-	lead := plan.Lead(r.led(path))
+	lead := expr.Lead(r.led(path))
 	return lead != "" && !filepath.IsAbs(lead)
 }
 

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -32,7 +33,7 @@ type Options struct {
 	// Secrets are further names of secret params, in addition to the names in the file. Queues of a
 	// store may name them, for example. No error shows their values, and Declared marks them as
 	// secret.
-	Secrets plan.Secrets
+	Secrets secret.Names
 	// Given is how errors begin what is given for a param, before its NAME or NAME=VALUE; default: "--param ".
 	Given string
 	// Defaults, if it is given, gets the defaults of the plan's params by name, whatever Params says, of those that have one.

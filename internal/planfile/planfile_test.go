@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -336,7 +337,7 @@ func TestAFolderIsNoExpression(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, tasks, err := s.Compile(time.Now(), func(plan.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
+	_, tasks, err := compiler.Compile(s, time.Now(), func(compiler.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +350,7 @@ func TestAFolderIsNoExpression(t *testing.T) {
 			params = plan.WithItem(params, []byte("1"))
 		}
 		claimed := plan.ClaimedTask{Plugin: plan.DefaultPlugin, Definition: tasks[i].Definition}
-		if got, err := claimed.Resolve(params); err != nil || string(got) != want {
+		if got, err := compiler.Resolve(&claimed, params); err != nil || string(got) != want {
 			t.Errorf("got %s, %v; want %s", got, err, want)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/expr"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -27,7 +29,7 @@ type reader struct {
 	faults
 	dir       string
 	given     map[string]string
-	hidden    plan.Secrets               // see Options.Secrets
+	hidden    secret.Names               // see Options.Secrets
 	flag      string                     // see Options.Given
 	unless    map[string]json.RawMessage // what params are unless they are given; nil: nobody asks
 	declared  *[]Param                   // the same
@@ -232,11 +234,11 @@ func (r *reader) readDir(n *yaml.Node) string {
 func (r *reader) absolute(path string) string {
 	path = r.led(path)
 	start := strings.Index(path, "${{")
-	switch lead := plan.Lead(path); {
+	switch lead := expr.Lead(path); {
 	case lead == "" || filepath.IsAbs(lead):
 		return path
 	case start < 0:
-		return plan.Quote(filepath.Join(r.dir, path))
+		return expr.Quote(filepath.Join(r.dir, path))
 	}
 	// The text before the first expression is a path already. The value of the expression is left
 	// alone.
@@ -244,13 +246,13 @@ func (r *reader) absolute(path string) string {
 	if start == 0 || os.IsPathSeparator(path[start-1]) {
 		under += string(filepath.Separator)
 	}
-	return plan.Quote(under) + path[start:]
+	return expr.Quote(under) + path[start:]
 }
 
 // led returns a path that begins with an expression as it comes out, if params tell already.
 func (r *reader) led(path string) string {
 	if strings.HasPrefix(path, "${{") {
-		value, err := plan.Substitute(appendText(nil, path), r.scope)
+		value, err := expr.Substitute(appendText(nil, path), r.scope)
 		var s string
 		if err == nil && json.Unmarshal(value, &s) == nil {
 			return s
@@ -261,11 +263,11 @@ func (r *reader) led(path string) string {
 
 // known returns the text that one with expressions comes to, if its params tell already.
 func (r *reader) known(text string) (s string, ok bool) {
-	value, err := plan.Substitute(appendText(nil, text), r.scope)
+	value, err := expr.Substitute(appendText(nil, text), r.scope)
 	if err != nil {
 		return "", false
 	}
-	value, ok = plan.UnquoteJSON(value)
+	value, ok = expr.UnquoteJSON(value)
 	return s, ok && json.Unmarshal(value, &s) == nil
 }
 
@@ -283,11 +285,11 @@ func (r *reader) noteExpressions(n *yaml.Node) {
 	if r.params == nil {
 		return // these are the params
 	}
-	if rest := plan.Unclosed(n.Value); rest != "" {
+	if rest := expr.Unclosed(n.Value); rest != "" {
 		before := strings.Count(strings.TrimSuffix(n.Value, rest), "${{")
 		r.add(fault{at: r.expressionAt(n, "", before+1), text: "an expression begins here and has no }} in its line; close it, or write ${{ '${{' }} if the text itself is meant"})
 	}
-	for _, path := range plan.Expressions(n.Value) {
+	for _, path := range expr.Paths(n.Value) {
 		rest, ok := strings.CutPrefix(path, "params.")
 		if !ok {
 			continue
@@ -301,7 +303,7 @@ func (r *reader) noteExpressions(n *yaml.Node) {
 		}
 		err, known := r.lookups[path]
 		if !known {
-			_, _, err = plan.Lookup(path, r.scope)
+			_, _, err = expr.Lookup(path, r.scope)
 			err = r.secrets().Uncited("${{ "+path+" }}", err)
 			r.lookups[path] = err
 		}

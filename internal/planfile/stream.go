@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -49,7 +50,7 @@ func stream(name string, data []byte, o Options, size int) *plan.Spec {
 			return nil
 		}
 	}
-	if r.spec.Validate() != nil || r.check != nil && len(r.check(r.spec)) > 0 {
+	if compiler.Validate(r.spec) != nil || r.check != nil && len(r.check(r.spec)) > 0 {
 		return nil
 	}
 	r.nodes = nil

@@ -12,6 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -192,7 +193,7 @@ func (t *task) command() []byte {
 		dir = r.workDir
 	}
 	if dir == "" {
-		dir = plan.Quote(r.dir)
+		dir = expr.Quote(r.dir)
 	}
 	if dir != "" {
 		b = appendText(append(b, `,"dir":`...), dir)
@@ -217,10 +218,10 @@ func (t *task) readRun(n *yaml.Node) {
 		return
 	}
 	line, ok := t.r.text(n, "run")
-	if !ok || plan.Unclosed(line) != "" { // which was noted
+	if !ok || expr.Unclosed(line) != "" { // which was noted
 		return
 	}
-	if plan.HasExpressions(line) {
+	if expr.Has(line) {
 		t.refuseExpressions(n, "an expression in a shell line could become a command", true)
 		return
 	}
@@ -230,7 +231,7 @@ func (t *task) readRun(n *yaml.Node) {
 // refuseExpressions reports each expression of a text that a program reads as code, and each param of these that the plan lacks.
 func (t *task) refuseExpressions(n *yaml.Node, why string, line bool) {
 	before := map[string]int{}
-	for _, path := range plan.Expressions(n.Value) {
+	for _, path := range expr.Paths(n.Value) {
 		before[path]++
 		f := fault{at: t.r.expressionAt(n, path, before[path]), text: why + "; " + instead(path, line)}
 		if name, ok := variableOf(path); ok && strings.HasPrefix(path, "params.") && t.r.spec.Params[name] == nil {
@@ -294,8 +295,8 @@ func (t *task) readArguments(n *yaml.Node) {
 		b = appendText(b, c.Value)
 		argv[i] = c.Value
 	}
-	hasExpression := func(word string) bool { return plan.Unclosed(word) == "" && len(plan.Expressions(word)) > 0 }
-	if i, program := plan.Script(argv, hasExpression); i >= 0 {
+	hasExpression := func(word string) bool { return expr.Unclosed(word) == "" && len(expr.Paths(word)) > 0 }
+	if i, program := expr.Script(argv, hasExpression); i >= 0 {
 		t.refuseExpressions(follow(n.Content[i]), fmt.Sprintf("an expression in a script of %s could be read as code", program), false)
 		return
 	}
@@ -326,7 +327,7 @@ func (t *task) readNeeds(n *yaml.Node) {
 }
 
 func (t *task) readWhen(n *yaml.Node) {
-	if paths := plan.Expressions(n.Value); len(paths) > 0 {
+	if paths := expr.Paths(n.Value); len(paths) > 0 {
 		name, given := variableOf(paths[0])
 		if !given {
 			name = "VALUE"
@@ -358,7 +359,7 @@ func (t *task) readForeach(n *yaml.Node) {
 		f.List = t.r.appendJSON(nil, n)
 	case yaml.ScalarNode:
 		whole := strings.TrimSpace(n.Value)
-		paths := plan.Expressions(whole)
+		paths := expr.Paths(whole)
 		if len(paths) != 1 || !strings.HasPrefix(whole, "${{") || strings.Index(whole, "}}") != len(whole)-2 {
 			t.r.errorf(n, "foreach must be %s, not the text %q", foreachShape.want, n.Value)
 			return
@@ -381,7 +382,7 @@ func (t *task) checkItems(n *yaml.Node, path string) {
 	case "plan", "task":
 		t.r.errorf(n, "${{ %s }} is not a list", path)
 	case "params":
-		if value, _, err := plan.Lookup(path, t.r.scope); err == nil {
+		if value, _, err := expr.Lookup(path, t.r.scope); err == nil {
 			if _, err := plan.Items(value); err != nil {
 				is := "${{ " + path + " }}"
 				t.r.errorf(n, "%v", t.r.secrets().Uncited(is, fmt.Errorf("%s: %w", is, err)))
@@ -407,7 +408,7 @@ func (t *task) readFiles(n *yaml.Node, f *plan.Foreach) bool {
 		default:
 			path, good := t.r.text(follow(v), k.Value)
 			t.files = path
-			if value, err := plan.Substitute(appendText(nil, path), t.r.scope); good && err == nil && value[0] != '"' {
+			if value, err := expr.Substitute(appendText(nil, path), t.r.scope); good && err == nil && value[0] != '"' {
 				t.r.errorf(follow(v), "%s: %s is not the path of a file", path, value)
 				good = false
 			}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -74,7 +75,7 @@ func ImportWfFormat(r io.Reader, scale float64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("workflow: %w", err)
 	}
-	if err := s.Validate(); err != nil {
+	if err := compiler.Validate(s); err != nil {
 		return nil, fmt.Errorf("workflow: %s: %w", wfSpecs, err)
 	}
 	return in.write(s, scale), nil

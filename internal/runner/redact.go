@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/internal/secret"
 )
 
 // mask replaces a secret.
@@ -26,7 +26,7 @@ type secrets struct {
 func newSecrets(values []string) *secrets {
 	s := &secrets{}
 	for part := range parts(values, shortestPart) {
-		for _, v := range append(plan.InJSON(part), part) {
+		for _, v := range append(secret.InJSON(part), part) {
 			if !slices.ContainsFunc(s.values, func(have []byte) bool { return string(have) == v }) {
 				s.values = append(s.values, []byte(v))
 				s.longest = max(s.longest, len(v))

@@ -224,7 +224,7 @@ type Admin interface {
 	// message, and adds nothing.
 	//
 	// Adding a task again under its id changes nothing. Another task under that id is
-	// plan.ErrExists, as plan.CheckSame says. A plan that has ended, or is closed, is
+	// plan.ErrExists, as secret.CheckSame says. A plan that has ended, or is closed, is
 	// plan.ErrPlanEnded. Tasks of a plan whose deletion has begun cannot be parents any more.
 	//
 	// While the plan is submitting, that is all: no task is released or skipped before Ready, even

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -19,7 +20,7 @@ import (
 // It returns plan.Problems for a task that is not valid, plan.ErrNotFound for a need or a queue that is
 // not there, ErrQueue for a queue that runs another plugin, and what AddTasks returns.
 func Add(ctx context.Context, s Store, p *plan.Plan, specs []plan.TaskSpec, delay time.Duration) ([]plan.Task, error) {
-	a := adder{s: s, p: p, made: map[string]plan.Task{}, queues: map[plan.QueueNeed]plan.QueueID{}}
+	a := adder{s: s, p: p, made: map[string]plan.Task{}, queues: map[compiler.QueueNeed]plan.QueueID{}}
 	tasks := make([]plan.Task, len(specs))
 	var until time.Time
 	if delay > 0 {
@@ -45,7 +46,7 @@ type adder struct {
 	s      Store
 	p      *plan.Plan
 	made   map[string]plan.Task // those before, by their Key
-	queues map[plan.QueueNeed]plan.QueueID
+	queues map[compiler.QueueNeed]plan.QueueID
 }
 
 func (a *adder) task(ctx context.Context, own plan.TaskSpec) (plan.Task, error) {
@@ -69,7 +70,7 @@ func (a *adder) task(ctx context.Context, own plan.TaskSpec) (plan.Task, error) 
 		spec.Add(plan.TaskSpec{Name: own.Needs[i]})
 	}
 	spec.Add(own)
-	t, err := Last(spec, a.p, parents, func(need plan.QueueNeed) (plan.QueueID, error) {
+	t, err := Last(spec, a.p, parents, func(need compiler.QueueNeed) (plan.QueueID, error) {
 		if id, known := a.queues[need]; known {
 			return id, nil
 		}
@@ -116,12 +117,12 @@ func StandIn(t *plan.Task, i int) string {
 // Last compiles the last task of a spec. The other tasks of the spec stand in for its parents, each by
 // the name that StandIn returns. p is the plan of the task, or the zero plan. Last returns
 // plan.Problems for a spec that is not valid.
-func Last(spec *plan.Spec, p *plan.Plan, parents []plan.Task, queues func(plan.QueueNeed) (plan.QueueID, error)) (plan.Task, error) {
-	if err := spec.Validate(); err != nil {
+func Last(spec *plan.Spec, p *plan.Plan, parents []plan.Task, queues func(compiler.QueueNeed) (plan.QueueID, error)) (plan.Task, error) {
+	if err := compiler.Validate(spec); err != nil {
 		return plan.Task{}, err
 	}
 	last := &spec.Tasks[len(spec.Tasks)-1]
-	_, tasks, err := spec.CompileAgain(p.ID, time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
+	_, tasks, err := compiler.Again(spec, p.ID, time.Now(), func(need compiler.QueueNeed) (plan.QueueID, error) {
 		if need.Name == last.Queue || last.Queue == "" && (need.Name == last.Plugin || last.Plugin == "" && need.Name == plan.DefaultPlugin) {
 			return queues(need)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -12,7 +13,7 @@ import (
 func CheckBegin(spec *plan.Spec) error {
 	head := *spec
 	head.Limits, head.Tasks = nil, []plan.TaskSpec{{Name: "task"}} // a plan without tasks is not valid
-	return head.Validate()
+	return compiler.Validate(&head)
 }
 
 // Begin puts a plan without tasks into the store. Add adds the tasks of the spec and others, and the
@@ -23,7 +24,7 @@ func Begin(ctx context.Context, s Store, spec *plan.Spec) (plan.Plan, error) {
 	}
 	head := *spec
 	head.Tasks, head.Limits = nil, nil
-	p, _, err := head.Compile(time.Now(), nil)
+	p, _, err := compiler.Compile(&head, time.Now(), nil)
 	if err != nil {
 		return plan.Plan{}, err
 	}

@@ -12,9 +12,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -62,7 +64,7 @@ func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Pla
 	}
 	p, repeated, err = submit(ctx, s, spec, by, false)
 	if err == nil && repeated {
-		if err = plan.SameRequest(by.request, p.Request); err != nil {
+		if err = compiler.SameRequest(by.request, p.Request); err != nil {
 			return p, true, err
 		}
 	}
@@ -77,13 +79,13 @@ func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Pla
 	}
 	if err == nil && repeated && !half { // what its tasks are now is not what they were submitted as
 		var again plan.Plan
-		again, _, err = spec.CompileAgain(p.ID, time.Now(), func(plan.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
+		again, _, err = compiler.Again(spec, p.ID, time.Now(), func(compiler.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
 		var there []plan.Queue
 		if err == nil {
 			there, err = s.Queues(ctx)
 		}
 		if err == nil {
-			err = checkSame(&again, &p, plan.SecretsOf(there))
+			err = checkSame(&again, &p, secret.Of(there))
 		}
 		if err == nil && p.State == plan.PlanAbandoned {
 			err = fmt.Errorf("submit plan %q: its submission was given up half-way, and nothing of it ran; submit it with another key: %w", spec.Name, plan.ErrPlanEnded)
@@ -105,8 +107,8 @@ func ask(ctx context.Context, s Store, spec *plan.Spec, key string) (by asked, e
 		return by, err
 	}
 	by.key = key
-	if by.request, err = spec.Request(plan.SecretsOf(there)); err != nil {
-		if invalid := spec.Validate(); invalid != nil { // which says where
+	if by.request, err = compiler.Request(spec, secret.Of(there)); err != nil {
+		if invalid := compiler.Validate(spec); invalid != nil { // which says where
 			err = invalid
 		}
 	}
@@ -126,7 +128,7 @@ func Check(ctx context.Context, s Store, spec *plan.Spec, draft bool) error {
 		return err
 	}
 	there, err := s.Queues(ctx)
-	for _, need := range spec.Queues() {
+	for _, need := range compiler.Queues(spec) {
 		if err == nil {
 			_, err = choose(there, need)
 		}
@@ -142,14 +144,14 @@ type prepared struct {
 }
 
 func prepare(ctx context.Context, s Store, spec *plan.Spec) (out prepared, err error) {
-	if err := spec.Validate(); err != nil {
+	if err := compiler.Validate(spec); err != nil {
 		return out, err
 	}
 	there, err := s.Queues(ctx)
 	if err != nil {
 		return out, err
 	}
-	out.plan, out.tasks, err = spec.Compile(time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
+	out.plan, out.tasks, err = compiler.Compile(spec, time.Now(), func(need compiler.QueueNeed) (plan.QueueID, error) {
 		q, err := choose(slices.Concat(there, out.missing), need)
 		if err == nil && q.ID.IsZero() {
 			q.ID.ID = plan.NewID(time.Now())
@@ -220,14 +222,14 @@ func addAll(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task) erro
 // returns plan.ErrConflict if the spec differs from what the store has of the plan. In both cases
 // it changes nothing.
 func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
-	if err := spec.Validate(); err != nil {
+	if err := compiler.Validate(spec); err != nil {
 		return err
 	}
 	there, err := s.Queues(ctx)
 	if err != nil {
 		return err
 	}
-	again, tasks, err := spec.CompileAgain(p.ID, time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
+	again, tasks, err := compiler.Again(spec, p.ID, time.Now(), func(need compiler.QueueNeed) (plan.QueueID, error) {
 		q, err := choose(there, need)
 		if err == nil && q.ID.IsZero() {
 			err = refusal.New(plan.ErrConflict, "queue %q was not needed", need.Name) // else it was made before the plan
@@ -237,7 +239,7 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 	if err != nil {
 		return err
 	}
-	secrets := plan.SecretsOf(there)
+	secrets := secret.Of(there)
 	if err := checkSame(&again, &p, secrets); err != nil {
 		return err
 	}
@@ -251,7 +253,7 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 
 // checkSame returns plan.ErrConflict for a plan that is not what the one in the store was begun with. Secrets are not compared: a store that
 // shows none would tell by that which is the right one.
-func checkSame(again, p *plan.Plan, secrets plan.Secrets) error {
+func checkSame(again, p *plan.Plan, secrets secret.Names) error {
 	switch {
 	case again.Name != p.Name:
 		return refusal.New(plan.ErrConflict, "it is the plan %q", again.Name)
@@ -267,7 +269,7 @@ func checkSame(again, p *plan.Plan, secrets plan.Secrets) error {
 
 // missing returns the plan's tasks that are not in the store, or plan.ErrConflict if a stored task
 // differs. values are secrets of the plan's params.
-func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, secrets plan.Secrets, values []string) ([]plan.Task, error) {
+func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, secrets secret.Names, values []string) ([]plan.Task, error) {
 	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
 	for i := range tasks {
 		byID[tasks[i].ID] = &tasks[i]
@@ -286,7 +288,7 @@ func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, sec
 }
 
 // same reports whether two tasks of one id wait for the same and do the same, but for their secrets.
-func same(a, b *plan.Task, secrets plan.Secrets, values []string) bool {
+func same(a, b *plan.Task, secrets secret.Names, values []string) bool {
 	var written [2]json.RawMessage
 	for i, t := range []*plan.Task{a, b} {
 		shown := plan.Task{Name: t.Name, Queue: t.Queue, Needs: t.Needs, Definition: t.Definition, Params: t.Params}
@@ -303,8 +305,8 @@ func same(a, b *plan.Task, secrets plan.Secrets, values []string) bool {
 // Queues returns the function that Compile asks for queues. A missing queue that is named as its
 // plugin is made without a limit. A missing queue that the plan limits is made with that limit. Any
 // other queue has to exist, with the same plugin and no higher limit.
-func Queues(ctx context.Context, s Store) func(plan.QueueNeed) (plan.QueueID, error) {
-	return func(need plan.QueueNeed) (plan.QueueID, error) {
+func Queues(ctx context.Context, s Store) func(compiler.QueueNeed) (plan.QueueID, error) {
+	return func(need compiler.QueueNeed) (plan.QueueID, error) {
 		there, err := s.Queues(ctx)
 		if err != nil {
 			return plan.QueueID{}, err
@@ -318,7 +320,7 @@ func Queues(ctx context.Context, s Store) func(plan.QueueNeed) (plan.QueueID, er
 }
 
 // choose returns the queue that tasks go to; one without an id is to be made.
-func choose(there []plan.Queue, need plan.QueueNeed) (plan.Queue, error) {
+func choose(there []plan.Queue, need compiler.QueueNeed) (plan.Queue, error) {
 	i := slices.IndexFunc(there, func(q plan.Queue) bool { return q.Name == need.Name })
 	switch {
 	case i >= 0:
@@ -337,11 +339,11 @@ func ensure(ctx context.Context, s Store, q plan.Queue) (plan.Queue, error) {
 	if err != nil {
 		return plan.Queue{}, fmt.Errorf("queue %q: %w", q.Name, err)
 	}
-	return made, fits(made, plan.QueueNeed{Name: q.Name, Plugin: q.Plugin, Threads: q.Threads})
+	return made, fits(made, compiler.QueueNeed{Name: q.Name, Plugin: q.Plugin, Threads: q.Threads})
 }
 
 // fits returns an ErrQueue for a queue that is there and does not do for the plan, which never changes it: others use it too.
-func fits(q plan.Queue, need plan.QueueNeed) error {
+func fits(q plan.Queue, need compiler.QueueNeed) error {
 	if q.Plugin != need.Plugin {
 		return &queueError{fmt.Errorf("queue %q runs plugin %q, and the plan's tasks in it need %q; choose another queue", q.Name, q.Plugin, need.Plugin)}
 	}
@@ -371,7 +373,7 @@ func Notes(ctx context.Context, s Store, spec *plan.Spec) (notes []Note, err err
 	if err != nil {
 		return nil, err
 	}
-	for _, need := range spec.Queues() {
+	for _, need := range compiler.Queues(spec) {
 		for i := range there {
 			if there[i].Name != need.Name {
 				continue

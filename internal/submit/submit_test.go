@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -212,7 +213,7 @@ func TestAQueueThatSomebodyElseMadeMeanwhileIsTaken(t *testing.T) {
 	if err != nil || len(tasks) != 1 || tasks[0].Queue != s.made.ID {
 		t.Errorf("tasks %+v are not in queue %s; error %v", tasks, s.made.ID, err)
 	}
-	if _, err := submit.Queues(ctx, s)(plan.QueueNeed{Name: "other", Plugin: "other", Make: true}); err != nil {
+	if _, err := submit.Queues(ctx, s)(compiler.QueueNeed{Name: "other", Plugin: "other", Make: true}); err != nil {
 		t.Error(err)
 	}
 	s.plugin = "other"

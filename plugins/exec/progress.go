@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -98,8 +99,8 @@ func (f *follower) shown(text string) string {
 		return text
 	}
 	values := slices.DeleteFunc(slices.Clone(f.secrets), func(s string) bool { return s == "" })
-	if text = plan.HideText(text, plan.LongestFirst(values)); runner.Holds([]byte(text), f.secrets) {
-		return plan.Hidden
+	if text = secret.HideText(text, secret.LongestFirst(values)); runner.Holds([]byte(text), f.secrets) {
+		return secret.Hidden
 	}
 	return text
 }

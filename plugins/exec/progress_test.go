@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -41,7 +42,7 @@ func TestWhatIsNoProgressIsRefusedOnce(t *testing.T) {
 	for _, line := range []string{"sesame77% done", "40% done", "nan x"} {
 		f.tell(line)
 	}
-	if got := f.shown("as sesame\\u0037\\u0037 does"); got != plan.Hidden {
+	if got := f.shown("as sesame\\u0037\\u0037 does"); got != secret.Hidden {
 		t.Errorf("a secret that is spelled otherwise is shown: %q", got)
 	}
 	const want = "$SLUICE_PROGRESS: \"***%\": the progress of a task begins with a number from 0 to 1, and a text may follow it, as in: 0.4 copied 400 of 1000\n"

@@ -13,8 +13,10 @@ import (
 	"github.com/seed-1177d267/sluice/internal/again"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/halt"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -246,13 +248,13 @@ type createPlan struct {
 func (a *API) createPlan(ctx context.Context, in *createPlan) (*planAnswer, error) {
 	spec := plan.New(in.Body.Name)
 	spec.Add(plan.TaskSpec{Name: "task"}) // a plan without tasks is not valid, and says nothing about its name
-	if err := spec.Validate(); err != nil {
+	if err := compiler.Validate(spec); err != nil {
 		return nil, err
 	}
 	if err := object("body.params", in.Body.Params); err != nil {
 		return nil, err
 	}
-	secrets, err := plan.CheckSecretNames(in.Body.Secrets)
+	secrets, err := secret.CheckNames(in.Body.Secrets)
 	if err != nil {
 		return nil, api.Invalid("body.secrets: %v", err)
 	}
@@ -315,7 +317,7 @@ func (n *newTasks) domain() ([]plan.Task, error) {
 		if name := tasks[i].Name; len(name) > mostName || strings.ContainsFunc(name, unicode.IsControl) {
 			return nil, api.Invalid("body.tasks[%d].name: it is longer than %d bytes, or has a control character", i, mostName)
 		}
-		if p := tasks[i].Definition.Check(); p != nil {
+		if p := compiler.CheckDefinition(&tasks[i].Definition); p != nil {
 			return nil, api.Invalid("body.tasks[%d].%s: %s", i, p.Key, p.Message)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -172,7 +173,7 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 	if err := in.Body.Apply(&q); err != nil {
 		return nil, err
 	}
-	if err := plan.CheckUnhidden(&was, &q, mayUnhide(ctx)); err != nil {
+	if err := secret.CheckUnhidden(&was, &q, mayUnhide(ctx)); err != nil {
 		return nil, api.NewProblem(http.StatusForbidden, api.CodeForbidden, "%v", err)
 	}
 	switch now := api.VersionOf(&was); {

@@ -19,7 +19,9 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -301,7 +303,7 @@ func (a *API) readPlan(ctx context.Context, in *SubmitPlan) (*planFile, error) {
 	}
 	var declared []planfile.Param
 	spec, err := planfile.Parse("plan", text, planfile.Options{
-		Given: "param=", Secrets: plan.SecretsOf(queues),
+		Given: "param=", Secrets: secret.Of(queues),
 		Params: values, Declared: &declared, Draft: in.Check, Dir: dir, Unplaced: unplaced,
 		Notes: func(spec *plan.Spec) plan.Problems { return a.fileNotes(spec, in.FailFast) },
 		Note: func(e planfile.Error) {
@@ -348,7 +350,7 @@ func (a *API) fileNotes(spec *plan.Spec, failFast bool) plan.Problems {
 	if failFast {
 		as.OnFailure = plan.Stop
 	}
-	notes := as.Notes()
+	notes := compiler.Notes(&as)
 	if a.c.Notes != nil {
 		notes = append(notes, a.c.Notes(spec)...)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/docs"
 	"github.com/seed-1177d267/sluice/plan"
@@ -32,7 +33,7 @@ var inside = map[string]bool{
 }
 
 // conditions refuses those on a secret, and reports whether all of them are on plain fields.
-func conditions(s plan.Secrets, where []store.Condition) (allPlain bool, err error) {
+func conditions(s secret.Names, where []store.Condition) (allPlain bool, err error) {
 	allPlain = true
 	for _, c := range where {
 		allPlain = allPlain && plain[c.Field]
@@ -121,7 +122,7 @@ func shown(
 }
 
 // hideTask takes the secrets out of a task's document. Where it is not whole, or its task names some itself, the task is asked for.
-func (d *documents) hideTask(ctx context.Context, s plan.Secrets, doc store.Document, whole bool) error {
+func (d *documents) hideTask(ctx context.Context, s secret.Names, doc store.Document, whole bool) error {
 	marked := doc[docs.SecretField] == true
 	delete(doc, docs.SecretField)
 	if s.None() && !marked {
@@ -151,7 +152,7 @@ func (d *documents) hideTask(ctx context.Context, s plan.Secrets, doc store.Docu
 		switch {
 		case plain[name]:
 		case !whole && (is && text != "" || marked && v != nil):
-			doc[name] = plan.Hidden // nobody knows what is secret of it
+			doc[name] = secret.Hidden // nobody knows what is secret of it
 		default:
 			doc[name] = o.HideIn(v, o.values...)
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -72,7 +73,7 @@ func Of(st store.Store) store.Store {
 // known is what the queues said last.
 type known struct {
 	mu      sync.Mutex
-	secrets plan.Secrets
+	secrets secret.Names
 	at      time.Time // zero: nothing is known
 	changes int       // of queues, by this process
 }
@@ -94,7 +95,7 @@ type reader struct {
 }
 
 // secrets returns what is secret. While that cannot be read nothing can be shown.
-func (r *reader) secrets(ctx context.Context) (plan.Secrets, error) {
+func (r *reader) secrets(ctx context.Context) (secret.Names, error) {
 	k := &r.known
 	k.mu.Lock()
 	s, at, changes := k.secrets, k.at, k.changes
@@ -105,9 +106,9 @@ func (r *reader) secrets(ctx context.Context) (plan.Secrets, error) {
 	}
 	queues, err := r.Store.Queues(ctx)
 	if err != nil {
-		return plan.Secrets{}, err
+		return secret.Names{}, err
 	}
-	s = plan.SecretsOf(queues)
+	s = secret.Of(queues)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.changes == changes {
@@ -126,22 +127,22 @@ func (r *reader) changed() {
 
 // own is what is secret in a task: names, and the texts by which what they stand for can be seen elsewhere, the longest first.
 type own struct {
-	plan.Secrets
+	secret.Names
 	values []string
 }
 
 // A look finds out what is secret in tasks. Plans are read once.
 type look struct {
 	r     *reader
-	s     plan.Secrets // that queues name
+	s     secret.Names // that queues name
 	plans map[plan.PlanID]*plan.Plan
 }
 
-func (r *reader) look(s plan.Secrets) *look { return &look{r, s, map[plan.PlanID]*plan.Plan{}} }
+func (r *reader) look(s secret.Names) *look { return &look{r, s, map[plan.PlanID]*plan.Plan{}} }
 
 // owns returns the names of secrets of tasks by their ids. A missing id means that they are
 // unknown: the task or its plan does not exist any more.
-func (r *reader) owns(ctx context.Context, s plan.Secrets, ids []plan.TaskID) (map[plan.TaskID]own, error) {
+func (r *reader) owns(ctx context.Context, s secret.Names, ids []plan.TaskID) (map[plan.TaskID]own, error) {
 	l, found := r.look(s), make(map[plan.TaskID]own, len(ids))
 	for part := range slices.Chunk(ids, atOnce) {
 		tasks, err := r.Store.Tasks(ctx, store.TaskQuery{IDs: part, Params: !s.None(), Limit: len(part)})
@@ -197,7 +198,7 @@ func (l *look) own(ctx context.Context, t *plan.Task) (o own, known bool, err er
 	if p == nil {
 		return own{}, false, nil
 	}
-	o.values = plan.LongestFirst(append(o.values, s.Values(p.Params)...))
+	o.values = secret.LongestFirst(append(o.values, s.Values(p.Params)...))
 	return o, true, nil
 }
 
@@ -234,7 +235,7 @@ func (r *reader) mark(p *plan.Plan) {
 	r.plans.names[p.ID] = p.Secrets
 }
 
-var hiddenJSON = json.RawMessage(`"` + plan.Hidden + `"`)
+var hiddenJSON = json.RawMessage(`"` + secret.Hidden + `"`)
 
 // Plan implements store.Reader.
 func (r *reader) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
@@ -348,7 +349,7 @@ func (r *reader) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, err
 // blank hides the texts of a task whose secrets are unknown.
 func blank(detail *string, output *json.RawMessage) {
 	if *detail != "" {
-		*detail = plan.Hidden
+		*detail = secret.Hidden
 	}
 	if len(*output) > 0 {
 		*output = hiddenJSON
@@ -391,7 +392,7 @@ func (r *reader) Changes(ctx context.Context, after store.Cursor, limit int) ([]
 		c := &changes[i]
 		switch o, there := owns[c.Task]; {
 		case there:
-			c.Detail, c.Output = plan.HideText(c.Detail, o.values), o.Hide(c.Output, o.values...)
+			c.Detail, c.Output = secret.HideText(c.Detail, o.values), o.Hide(c.Output, o.values...)
 		case asked[c.Task]:
 			blank(&c.Detail, &c.Output)
 		}
@@ -477,7 +478,7 @@ func (r *reader) kept(ctx context.Context, p plan.PlanID, tasks []plan.Task, par
 	names, _, err := r.marks(ctx, p) // who is to keep tasks of a plan that is not there says so
 	if err == nil && len(names) > 0 {
 		tasks = slices.Clone(tasks)
-		(&plan.Plan{Secrets: names}).Keeps(tasks)
+		secret.Keep(&plan.Plan{Secrets: names}, tasks)
 	}
 	if err == nil {
 		err = s.And(names).CheckGiven("the plan's params", params)
@@ -500,7 +501,7 @@ func (r *reader) checkParents(ctx context.Context, tasks []plan.Task) error {
 	}
 	found, err := store.TasksByID(ctx, r.Store, store.TaskQuery{}, parents)
 	for i := range found {
-		err = cmp.Or(err, plan.CheckOutside(&found[i]))
+		err = cmp.Or(err, secret.CheckOutside(&found[i]))
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package hiding
 import (
 	"context"
 
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -32,11 +33,11 @@ func (r *reader) Log(ctx context.Context, id plan.TaskID, after int64, limit int
 	o, there := owns[id]
 	if !there {
 		for i := range entries {
-			entries[i].Text = plan.Hidden + "\n"
+			entries[i].Text = secret.Hidden + "\n"
 		}
 		return entries, next, nil
 	}
-	reach, goesOn := plan.LogReach(entries, o.values)
+	reach, goesOn := secret.LogReach(entries, o.values)
 	before, err := r.logBefore(ctx, id, after, entries, reach)
 	if err != nil {
 		return nil, 0, err
@@ -47,7 +48,7 @@ func (r *reader) Log(ctx context.Context, id plan.TaskID, after int64, limit int
 			return nil, 0, err
 		}
 	}
-	plan.HideLog(before, entries, behind, o.values)
+	secret.HideLog(before, entries, behind, o.values)
 	return entries, next, nil
 }
 
@@ -59,7 +60,7 @@ func (r *reader) logBefore(ctx context.Context, id plan.TaskID, after int64, ent
 	}
 	for _, n := range []int64{entriesBefore, mostBefore} {
 		from := max(0, after-n)
-		if before, err = r.upTo(ctx, id, from, after); err != nil || from == 0 || plan.LogReaches(before, entries, bytes) {
+		if before, err = r.upTo(ctx, id, from, after); err != nil || from == 0 || secret.LogReaches(before, entries, bytes) {
 			break
 		}
 	}

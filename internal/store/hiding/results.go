@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -77,7 +78,7 @@ func (m *masked) mask(end bool) {
 			m.held = append([]byte{}, m.held[until:]...)
 			return
 		}
-		m.out = append(append(m.out, m.held[:at]...), plan.Hidden...)
+		m.out = append(append(m.out, m.held[:at]...), secret.Hidden...)
 		m.held = m.held[at+length:]
 		until = max(0, until-at-length)
 	}

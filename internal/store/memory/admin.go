@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -138,7 +139,7 @@ func (d *db) checkSame(there *task, p *planRow, again plan.Task) error {
 	for _, q := range d.queues {
 		queues = append(queues, q.Queue)
 	}
-	return plan.CheckSame(&was, &again, plan.SecretsOf(queues))
+	return secret.CheckSame(&was, &again, secret.Of(queues))
 }
 
 // leaves reports whether the task is of a plan whose deletion has begun.

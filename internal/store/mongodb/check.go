@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -136,7 +137,7 @@ const sameAtOnce = 100
 // checkSame refuses tasks whose ids others have: tasks that are there, or earlier ones among these, whose first places are told.
 func (s *Store) checkSame(ctx context.Context, p plan.PlanID, tasks []plan.Task, there map[plan.TaskID]bool, place map[plan.TaskID]int) error {
 	var again []plan.Task // that are in the store
-	var secrets plan.Secrets
+	var secrets secret.Names
 	known := false
 	check := func(there, again *plan.Task) error {
 		if !known {
@@ -144,9 +145,9 @@ func (s *Store) checkSame(ctx context.Context, p plan.PlanID, tasks []plan.Task,
 			if err != nil {
 				return err
 			}
-			secrets, known = plan.SecretsOf(queues), true
+			secrets, known = secret.Of(queues), true
 		}
-		return plan.CheckSame(there, again, secrets)
+		return secret.CheckSame(there, again, secrets)
 	}
 	for i := range tasks {
 		t := tasks[i]

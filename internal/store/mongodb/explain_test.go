@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
@@ -200,7 +201,7 @@ func live(t *testing.T, s *Store) {
 	spec.Add(many)
 	spec.Add(plan.TaskSpec{Name: "copy", Foreach: &plan.Foreach{List: []byte(`[1,2,3]`)}})
 	spec.Add(plan.TaskSpec{Name: "narrow", Queue: "narrow"})
-	p, tasks, err := spec.Compile(time.Now(), func(n plan.QueueNeed) (plan.QueueID, error) {
+	p, tasks, err := compiler.Compile(spec, time.Now(), func(n compiler.QueueNeed) (plan.QueueID, error) {
 		q, err := s.EnsureQueue(ctx, plan.Queue{Name: n.Name, Plugin: "exec", Unlimited: n.Name != "narrow", Threads: 1})
 		return q.ID, err
 	})

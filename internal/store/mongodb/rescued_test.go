@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -70,7 +71,7 @@ func newRescued(t *testing.T, s *Store, on plan.OnFailure, tasks ...plan.TaskSpe
 	for _, task := range tasks {
 		spec.Add(task)
 	}
-	p, all, err := spec.Compile(time.Now(), func(n plan.QueueNeed) (plan.QueueID, error) {
+	p, all, err := compiler.Compile(spec, time.Now(), func(n compiler.QueueNeed) (plan.QueueID, error) {
 		q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: n.Name + bson.NewObjectID().Hex(), Plugin: "exec", Threads: 1})
 		return q.ID, err
 	})

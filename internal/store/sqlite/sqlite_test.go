@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
 	"github.com/seed-1177d267/sluice/plan"
@@ -126,7 +127,7 @@ func compile(t testing.TB, s *Store, name string, tasks ...task) (plan.Plan, []p
 		x.spec.Name, x.spec.Needs, x.spec.Plugin = x.name, x.needs, "demo"
 		spec.Add(x.spec)
 	}
-	p, compiled, err := spec.Compile(time.Now(), func(n plan.QueueNeed) (plan.QueueID, error) {
+	p, compiled, err := compiler.Compile(spec, time.Now(), func(n compiler.QueueNeed) (plan.QueueID, error) {
 		q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: n.Name, Plugin: n.Plugin, Unlimited: true})
 		return q.ID, err
 	})

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -239,7 +240,7 @@ func (t *tx) checkSame(p *planRow, all []same) error {
 			queues = append(queues, r.queue().Queue)
 		}
 	}
-	secrets := plan.SecretsOf(queues)
+	secrets := secret.Of(queues)
 	for chunk := range slices.Chunk(all, sameAtOnce) {
 		var ids []plan.TaskID
 		for i := range chunk {
@@ -272,7 +273,7 @@ func (t *tx) checkSame(p *planRow, all []same) error {
 			if there == nil {
 				continue // the connection's error says more
 			}
-			if err := plan.CheckSame(there, &again, secrets); err != nil {
+			if err := secret.CheckSame(there, &again, secrets); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -54,7 +55,7 @@ func (w *walker) submit() {
 	for range spec.Tasks {
 		w.newID() // which the tasks get
 	}
-	p, tasks, err := spec.CompileAgain(first, w.clock.Now(), func(n plan.QueueNeed) (plan.QueueID, error) { return w.queue(n.Name, 0).ID, nil })
+	p, tasks, err := compiler.Again(spec, first, w.clock.Now(), func(n compiler.QueueNeed) (plan.QueueID, error) { return w.queue(n.Name, 0).ID, nil })
 	w.no(err)
 	if w.chance(4) {
 		p.Key = fmt.Sprint("key ", w.seen)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -126,8 +127,8 @@ func (w *world) queue(name string, threads int) plan.Queue {
 // compile makes a plan of the tasks, which nobody has submitted yet. Tasks without a queue go to the unlimited queue "exec".
 func (w *world) compile(s *plan.Spec) (plan.Plan, []plan.Task) {
 	w.Helper()
-	w.no(s.Validate())
-	p, tasks, err := s.Compile(time.Now(), func(n plan.QueueNeed) (plan.QueueID, error) { return w.queue(n.Name, 0).ID, nil })
+	w.no(compiler.Validate(s))
+	p, tasks, err := compiler.Compile(s, time.Now(), func(n compiler.QueueNeed) (plan.QueueID, error) { return w.queue(n.Name, 0).ID, nil })
 	w.no(err)
 	return p, tasks
 }

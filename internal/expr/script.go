@@ -1,10 +1,12 @@
-package plan
+package expr
 
 import (
 	"encoding/json"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 )
 
 // Script returns the first argument of a program that is read as code and in which bad finds
@@ -247,10 +249,10 @@ func splitOf(args []string) (found []int) {
 	return nil
 }
 
-// scriptExpression returns which argument of a run list is code and has an expression, and the program that reads it; -1 if none has.
-func scriptExpression(run json.RawMessage) (i int, program string) {
+// InScript returns which argument of a run list is code and has an expression, and the program that reads it; -1 if none has.
+func InScript(run json.RawMessage) (i int, program string) {
 	var words []json.RawMessage
-	if !mayHold(run) || isText(run) || json.Unmarshal(run, &words) != nil {
+	if !MayHold(run) || jsontext.IsText(run) || json.Unmarshal(run, &words) != nil {
 		return -1, ""
 	}
 	argv := make([]string, len(words))
@@ -259,5 +261,5 @@ func scriptExpression(run json.RawMessage) (i int, program string) {
 			argv[i] = string(w) // a number
 		}
 	}
-	return Script(argv, HasExpressions)
+	return Script(argv, Has)
 }

@@ -1,4 +1,4 @@
-package plan_test
+package compiler_test
 
 import (
 	"bytes"
@@ -11,17 +11,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // compiled compiles a spec whose queues have ids that start with their number.
 func compiled(t *testing.T, s *plan.Spec) (plan.Plan, []plan.Task) {
 	t.Helper()
-	if err := s.Validate(); err != nil {
+	if err := compiler.Validate(s); err != nil {
 		t.Fatal(err)
 	}
 	n := byte(0)
-	p, tasks, err := s.Compile(time.Unix(1_700_000_000, 0), func(plan.QueueNeed) (plan.QueueID, error) {
+	p, tasks, err := compiler.Compile(s, time.Unix(1_700_000_000, 0), func(compiler.QueueNeed) (plan.QueueID, error) {
 		n++
 		return plan.QueueID{ID: plan.ID{n}}, nil
 	})
@@ -79,8 +80,8 @@ func TestASpecIsCompiledAgainIntoTheSameTasks(t *testing.T) {
 	s.Tasks[2].Foreach = &plan.Foreach{List: json.RawMessage(`["${{ plan.id }}"]`)}
 	p, tasks := compiled(t, s)
 	plan.NewID(time.Now()) // others mint too
-	queue := func(plan.QueueNeed) (plan.QueueID, error) { return tasks[0].Queue, nil }
-	again, same, err := s.CompileAgain(p.ID, p.Created, queue)
+	queue := func(compiler.QueueNeed) (plan.QueueID, error) { return tasks[0].Queue, nil }
+	again, same, err := compiler.Again(s, p.ID, p.Created, queue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestExpressionsThatAreKnownAtSubmissionAreReplaced(t *testing.T) {
 	s := needs("a")
 	s.Params = map[string]json.RawMessage{"secret": json.RawMessage(`{"from_env":"TOKEN"}`)}
 	s.Tasks[0].Params = json.RawMessage(`{"env":{"A":"${{ params.secret }}"}}`)
-	if _, _, err := s.Compile(time.Now(), func(plan.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil }); err == nil || !strings.Contains(err.Error(), "params.env: A: ") {
+	if _, _, err := compiler.Compile(s, time.Now(), func(compiler.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil }); err == nil || !strings.Contains(err.Error(), "params.env: A: ") {
 		t.Errorf("a variable that is a secret by data: got error %v", err)
 	}
 	s = needs("a")
@@ -158,10 +159,10 @@ func TestAForeachIsCompiledAsFarAsItIsKnown(t *testing.T) {
 			s.Params = map[string]json.RawMessage{"n": json.RawMessage(`3`), "hosts": json.RawMessage(`["a","b"]`), "folder": json.RawMessage(`"/x"`),
 				"odd": json.RawMessage(`["${{ params.n }}"]`)}
 			s.Tasks[1].Foreach = &c.foreach
-			if err := s.Validate(); err != nil {
+			if err := compiler.Validate(s); err != nil {
 				t.Fatal(err)
 			}
-			_, tasks, err := s.Compile(time.Now(), func(plan.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
+			_, tasks, err := compiler.Compile(s, time.Now(), func(compiler.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
 			if err != nil {
 				if !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `"task"`) {
 					t.Errorf("got error %q, want %q and the task's name", err, c.want)
@@ -186,12 +187,12 @@ func TestAPlanSaysWhichQueuesItNeeds(t *testing.T) {
 	s.Add(plan.TaskSpec{Name: "d", Plugin: "demo"})
 	s.Add(plan.TaskSpec{Name: "e", Plugin: "demo", Queue: "narrow"})
 	s.Limits = []plan.QueueLimit{{Queue: "narrow", Threads: 4}, {Queue: "exec", Plugin: "exec", Threads: 1}}
-	got := fmt.Sprint(s.Queues())
+	got := fmt.Sprint(compiler.Queues(s))
 	if want := "[{exec exec true 1} {wide demo false 0} {demo demo true 0} {narrow demo true 4}]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	broken := errors.New("no such queue")
-	if _, _, err := s.Compile(time.Now(), func(plan.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, broken }); !errors.Is(err, broken) {
+	if _, _, err := compiler.Compile(s, time.Now(), func(compiler.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v, want the error of the queue", err)
 	}
 }
@@ -202,11 +203,11 @@ func Example() {
 	list := s.Add(plan.TaskSpec{Name: "list", Params: map[string]any{"run": []string{"./list", "${{ params.domain }}"}}})
 	s.Add(plan.TaskSpec{Name: "copy", Needs: []string{list.Name}, Foreach: &plan.Foreach{Value: "needs.list.boxes"},
 		Params: map[string]any{"run": []string{"./copy", "${{ item }}"}}})
-	if err := s.Validate(); err != nil {
+	if err := compiler.Validate(s); err != nil {
 		fmt.Println(err)
 		return
 	}
-	p, tasks, err := s.Compile(time.Now(), func(q plan.QueueNeed) (plan.QueueID, error) {
+	p, tasks, err := compiler.Compile(s, time.Now(), func(q compiler.QueueNeed) (plan.QueueID, error) {
 		fmt.Println("queue:", q.Name)
 		return plan.QueueID{ID: plan.NewID(time.Now())}, nil
 	})

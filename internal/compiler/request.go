@@ -1,4 +1,4 @@
-package plan
+package compiler
 
 import (
 	"crypto/sha256"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/secret"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // requestForm is the form of what Request digests: another one for each change of it, so that requests of two versions are not compared.
@@ -18,33 +20,33 @@ const requestForm = 1
 // A request is what is digested of a spec.
 type request struct {
 	Name, Source string
-	OnFailure    OnFailure
+	OnFailure    plan.OnFailure
 	Keep         time.Duration
-	Limits       []QueueLimit
+	Limits       []plan.QueueLimit
 	Params       json.RawMessage
-	Tasks        []TaskSpec
+	Tasks        []plan.TaskSpec
 }
 
 // Request returns a digest of a submission, without its submitter and without secrets of the plan
 // and the store. Otherwise a person who knows the key could try one value of a secret after the
 // other. The names of the secrets are part of the digest: see SameRequest.
-func (s *Spec) Request(secrets Secrets) (string, error) {
+func Request(s *plan.Spec, secrets secret.Names) (string, error) {
 	secrets = secrets.And(s.Secrets)
 	params, err := jsontext.Marshal(s.Params)
 	if err != nil {
 		return "", fmt.Errorf("params: %w", err)
 	}
 	values := secrets.Values(params)
-	r := request{HideText(s.Name, values), s.Source, s.OnFailure, s.Keep, s.Limits, secrets.Hide(params, values...), make([]TaskSpec, len(s.Tasks))}
+	r := request{secret.HideText(s.Name, values), s.Source, s.OnFailure, s.Keep, s.Limits, secrets.Hide(params, values...), make([]plan.TaskSpec, len(s.Tasks))}
 	for i, t := range s.Tasks {
 		raw, err := rawObject(t.Params)
 		if err != nil {
 			return "", fmt.Errorf("task %q: %w", t.Name, err)
 		}
-		t.Params, t.Description, t.Foreach = secrets.Hide(raw, values...), HideText(t.Description, values), secrets.HideForeach(t.Foreach, values...)
+		t.Params, t.Description, t.Foreach = secrets.Hide(raw, values...), secret.HideText(t.Description, values), secrets.HideForeach(t.Foreach, values...)
 		r.Tasks[i] = t
 	}
-	names, err := jsontext.Marshal(append([]string{fmt.Sprint(requestForm)}, secrets.names...))
+	names, err := jsontext.Marshal(append([]string{fmt.Sprint(requestForm)}, secrets.All()...))
 	if err != nil {
 		return "", err
 	}
@@ -68,7 +70,7 @@ func SameRequest(a, b string) error {
 	namesOfA, digestOfA, _ := strings.Cut(a, ":")
 	namesOfB, digestOfB, _ := strings.Cut(b, ":")
 	if namesOfA == namesOfB && digestOfA != digestOfB {
-		return refusal.New(ErrConflict, "its tasks, params or settings are others")
+		return refusal.New(plan.ErrConflict, "its tasks, params or settings are others")
 	}
 	return nil
 }

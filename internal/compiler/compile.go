@@ -1,4 +1,6 @@
-package plan
+// Package compiler finds what is wrong with a spec, makes the plan and its tasks of it, and resolves the
+// params of a task that runs.
+package compiler
 
 import (
 	"bytes"
@@ -9,7 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/secret"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Compile makes the plan and its tasks, held, with ids that ascend in the order of the spec. The
@@ -17,41 +22,41 @@ import (
 // have an order in which parents come first, as stores need it. The spec must be valid. queue
 // returns the id of each queue that Queues names. Compile replaces expressions over params, plan
 // and task.
-func (s *Spec) Compile(now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
-	return s.compile(NewIDs(now, 1+len(s.Tasks)), now, queue)
+func Compile(s *plan.Spec, now time.Time, queue func(QueueNeed) (plan.QueueID, error)) (plan.Plan, []plan.Task, error) {
+	return compile(s, plan.NewIDs(now, 1+len(s.Tasks)), now, queue)
 }
 
-// CompileAgain is Compile for a plan that was compiled before, maybe by another process. The same
+// Again is Compile for a plan that was compiled before, maybe by another process. The same
 // spec makes the same tasks under the same ids: the id of a plan is the first of a run, and the ids
 // of its tasks follow it.
-func (s *Spec) CompileAgain(p PlanID, now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
-	return s.compile(SameIDs(p.ID), now, queue)
+func Again(s *plan.Spec, p plan.PlanID, now time.Time, queue func(QueueNeed) (plan.QueueID, error)) (plan.Plan, []plan.Task, error) {
+	return compile(s, plan.SameIDs(p.ID), now, queue)
 }
 
-func (s *Spec) compile(ids *IDs, now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
-	p := Plan{
-		ID: PlanID{ids.Next()}, Name: s.Name, State: PlanSubmitting, OnFailure: s.OnFailure, Source: s.Source, File: s.File, By: s.By, Keep: s.Keep,
-		Size: len(s.Tasks), Secrets: secretNames(s.Secrets), Created: now, Modified: now,
+func compile(s *plan.Spec, ids *plan.IDs, now time.Time, queue func(QueueNeed) (plan.QueueID, error)) (plan.Plan, []plan.Task, error) {
+	p := plan.Plan{
+		ID: plan.PlanID{ID: ids.Next()}, Name: s.Name, State: plan.PlanSubmitting, OnFailure: s.OnFailure, Source: s.Source, File: s.File, By: s.By, Keep: s.Keep,
+		Size: len(s.Tasks), Secrets: secret.Kept(s.Secrets), Created: now, Modified: now,
 	}
 	var err error
 	if p.Params, err = jsontext.Marshal(nonNil(s.Params)); err != nil {
-		return Plan{}, nil, fmt.Errorf("plan %q: params: %w", s.Name, err)
+		return plan.Plan{}, nil, fmt.Errorf("plan %q: params: %w", s.Name, err)
 	}
 	g := s.Graph()
-	ranks := s.ranks(g)
-	need, queues := s.needs(), map[QueueNeed]QueueID{}
-	for _, n := range s.Queues() {
+	ranks := ranks(s, g)
+	need, queues := needsOf(s), map[QueueNeed]plan.QueueID{}
+	for _, n := range Queues(s) {
 		if queues[n], err = queue(n); err != nil {
-			return Plan{}, nil, err
+			return plan.Plan{}, nil, err
 		}
 	}
-	tasks := make([]Task, len(s.Tasks))
+	tasks := make([]plan.Task, len(s.Tasks))
 	for i := range s.Tasks {
-		tasks[i].ID = TaskID{ids.Next()}
+		tasks[i].ID = plan.TaskID{ID: ids.Next()}
 	}
 	for i := range s.Tasks {
-		if err := s.compileTask(&tasks[i], &s.Tasks[i], &p); err != nil {
-			return Plan{}, nil, fmt.Errorf("task %q: %w", s.Tasks[i].Name, err)
+		if err := compileTask(s, &tasks[i], &s.Tasks[i], &p); err != nil {
+			return plan.Plan{}, nil, fmt.Errorf("task %q: %w", s.Tasks[i].Name, err)
 		}
 		t, spec := &tasks[i], &s.Tasks[i]
 		t.Queue = queues[need(spec)]
@@ -64,7 +69,7 @@ func (s *Spec) compile(ids *IDs, now time.Time, queue func(QueueNeed) (QueueID, 
 }
 
 // parentsFirst puts the tasks, which are in the order of the graph, in one in which none stands before a task that it needs.
-func parentsFirst(tasks []Task, g *Graph) []Task {
+func parentsFirst(tasks []plan.Task, g *plan.Graph) []plan.Task {
 	ordered := true
 	for i := range tasks {
 		for _, parent := range g.Parents(i) {
@@ -75,16 +80,16 @@ func parentsFirst(tasks []Task, g *Graph) []Task {
 		return tasks
 	}
 	order, _ := g.Order()
-	out := make([]Task, len(order))
+	out := make([]plan.Task, len(order))
 	for k, i := range order {
 		out[k] = tasks[i]
 	}
 	return out
 }
 
-func (s *Spec) compileTask(t *Task, spec *TaskSpec, p *Plan) error {
-	t.Plan, t.Name, t.Status, t.Created, t.Modified = p.ID, spec.Name, Held, p.Created, p.Created
-	t.Definition = Definition{
+func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) error {
+	t.Plan, t.Name, t.Status, t.Created, t.Modified = p.ID, spec.Name, plan.Held, p.Created, p.Created
+	t.Definition = plan.Definition{
 		Description: spec.Description, When: spec.When, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
 		OnLost: spec.OnLost, MaxRescues: spec.MaxRescues, ContinueOnError: spec.ContinueOnError, Estimate: spec.Estimate,
 	}
@@ -92,44 +97,44 @@ func (s *Spec) compileTask(t *Task, spec *TaskSpec, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	t.Secrets = s.secretsOf(params)
-	scope := s.scope(p, spec)
-	params, err = eachText(params, func(keys []string, text string) (json.RawMessage, error) {
-		v, err := evaluate(text, scope, true)
+	t.Secrets = secretsOf(s, params)
+	scope := scopeOf(s, p, spec)
+	params, err = expr.EachText(params, func(keys []string, text string) (json.RawMessage, error) {
+		v, err := expr.Evaluate(text, scope, true)
 		if err == nil {
-			err = mayBe(spec.plugin(), keys, v)
+			err = mayBe(pluginOf(spec), keys, v)
 		}
-		return v, under(keys, s.secrets().Uncited(strconv.Quote(text), err))
+		return v, expr.Under(keys, secretsIn(s).Uncited(strconv.Quote(text), err))
 	})
 	if err != nil {
 		return fmt.Errorf("params.%w", err)
 	}
-	if data, ok := UnquoteJSON(params); ok {
+	if data, ok := expr.UnquoteJSON(params); ok {
 		params = data
 	} else if params, err = unquoteGiven(params); err == nil {
 		t.Template = true
 	} else {
 		return err
 	}
-	if spec.plugin() == DefaultPlugin {
-		params = s.withPlanParams(params, t.Template)
+	if pluginOf(spec) == plan.DefaultPlugin {
+		params = withPlanParams(s, params, t.Template)
 	}
 	t.Params = params
 	if f := spec.Foreach; f != nil {
-		f, err = f.compile(scope)
+		f, err = compileForeach(f, scope)
 		if err != nil {
-			return s.secrets().Uncited("foreach: its list", err)
+			return secretsIn(s).Uncited("foreach: its list", err)
 		}
 		t.Foreach = f
 	}
 	return nil
 }
 
-// compile replaces what is known at submission: a list from the plan's params, and paths with expressions in them.
-func (f *Foreach) compile(scope Scope) (*Foreach, error) {
+// compileForeach replaces what is known at submission: a list from the plan's params, and paths with expressions in them.
+func compileForeach(f *plan.Foreach, scope expr.Scope) (*plan.Foreach, error) {
 	c := *f
 	if c.Value != "" {
-		value, ok, err := Lookup(c.Value, scope)
+		value, ok, err := expr.Lookup(c.Value, scope)
 		if err != nil {
 			return nil, fmt.Errorf("foreach: %w", err)
 		}
@@ -138,21 +143,21 @@ func (f *Foreach) compile(scope Scope) (*Foreach, error) {
 		}
 	} else if c.List != nil {
 		var err error
-		c.List, err = eachText(c.List, func(keys []string, s string) (json.RawMessage, error) {
-			v, err := evaluate(s, scope, false)
-			return v, under(keys, err)
+		c.List, err = expr.EachText(c.List, func(keys []string, s string) (json.RawMessage, error) {
+			v, err := expr.Evaluate(s, scope, false)
+			return v, expr.Under(keys, err)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("foreach: %w", err)
 		}
 	}
 	if c.List != nil {
-		if _, err := Items(c.List); err != nil {
+		if _, err := plan.Items(c.List); err != nil {
 			return nil, err
 		}
 	}
 	for _, path := range []*string{&c.Lines, &c.Glob} {
-		v, err := evaluate(*path, scope, false)
+		v, err := expr.Evaluate(*path, scope, false)
 		if err != nil {
 			return nil, fmt.Errorf("foreach: %w", err)
 		}
@@ -171,8 +176,8 @@ func (f *Foreach) compile(scope Scope) (*Foreach, error) {
 // firstWords are those that an expression may begin with.
 var firstWords = []string{"params", "needs", "results", "item", "plan", "task"}
 
-// scope knows what is known at submission, and leaves the rest for the time when the task runs.
-func (s *Spec) scope(p *Plan, t *TaskSpec) Scope {
+// scopeOf knows what is known at submission, and leaves the rest for the time when the task runs.
+func scopeOf(s *plan.Spec, p *plan.Plan, t *plan.TaskSpec) expr.Scope {
 	return func(word string) (json.RawMessage, bool, error) {
 		switch word {
 		case "params":
@@ -190,7 +195,7 @@ func (s *Spec) scope(p *Plan, t *TaskSpec) Scope {
 }
 
 // withPlanParams adds the plan's params to those of an exec task, whose own win: that is how they become variables of its command.
-func (s *Spec) withPlanParams(params json.RawMessage, template bool) json.RawMessage {
+func withPlanParams(s *plan.Spec, params json.RawMessage, template bool) json.RawMessage {
 	if len(s.Params) == 0 {
 		return params
 	}
@@ -203,7 +208,7 @@ func (s *Spec) withPlanParams(params json.RawMessage, template bool) json.RawMes
 			continue
 		}
 		if template {
-			v = QuoteJSON(v)
+			v = expr.QuoteJSON(v)
 		}
 		m[k] = v
 	}
@@ -247,7 +252,7 @@ func nonNil(m map[string]json.RawMessage) map[string]json.RawMessage {
 // ranks returns, for each task, the longest path from its start to the end of the plan in
 // microseconds, by estimates. A task without an estimate counts as a second. So without any
 // estimates the rank is the number of tasks in a row.
-func (s *Spec) ranks(g *Graph) []int64 {
+func ranks(s *plan.Spec, g *plan.Graph) []int64 {
 	order, _ := g.Order()
 	ranks := make([]int64, len(s.Tasks))
 	for _, i := range slices.Backward(order) {
@@ -265,14 +270,14 @@ func (s *Spec) ranks(g *Graph) []int64 {
 }
 
 // validateExpressions reports expressions that cannot be resolved, as far as that can be told before anything has run.
-func (s *Spec) validateExpressions(i int, add addProblem) {
+func validateExpressions(s *plan.Spec, i int, add addProblem) {
 	t := &s.Tasks[i]
 	if t.Params != nil {
 		raw, err := rawObject(t.Params)
 		if err != nil {
 			add(i, "params", -1, "task %q: %v", t.Name, err)
 		} else {
-			s.validateParams(i, raw, add)
+			validateParams(s, i, raw, add)
 		}
 	}
 	f := t.Foreach
@@ -290,14 +295,14 @@ func (s *Spec) validateExpressions(i int, add addProblem) {
 		return
 	}
 	if f.Value != "" {
-		s.validatePath(i, "foreach", f.Value, add)
+		validatePath(s, i, "foreach", f.Value, add)
 		if head(f.Value) == "item" {
 			add(i, "foreach", -1, "task %q: foreach cannot go over ${{ %s }}, which it makes itself", t.Name, f.Value)
 		}
 	}
-	paths := slices.Concat(Expressions(f.Lines), Expressions(f.Glob))
-	_, _ = eachText(f.List, func(_ []string, text string) (json.RawMessage, error) { // a list that is no JSON is found below
-		paths = append(paths, Expressions(text)...)
+	paths := slices.Concat(expr.Paths(f.Lines), expr.Paths(f.Glob))
+	_, _ = expr.EachText(f.List, func(_ []string, text string) (json.RawMessage, error) { // a list that is no JSON is found below
+		paths = append(paths, expr.Paths(text)...)
 		return nil, nil
 	})
 	for _, path := range paths {
@@ -306,10 +311,10 @@ func (s *Spec) validateExpressions(i int, add addProblem) {
 			p.Expr = path
 			continue
 		}
-		s.validatePath(i, "foreach", path, add)
+		validatePath(s, i, "foreach", path, add)
 	}
 	if f.List != nil {
-		if _, err := Items(f.List); err != nil {
+		if _, err := plan.Items(f.List); err != nil {
 			add(i, "foreach", -1, "task %q: %v", t.Name, err)
 		}
 	}
@@ -317,25 +322,25 @@ func (s *Spec) validateExpressions(i int, add addProblem) {
 
 // validateParams checks the expressions in a task's params. A shell line may have none, because a
 // value could be read as commands there.
-func (s *Spec) validateParams(i int, params json.RawMessage, add addProblem) {
-	if !mayHold(params) {
+func validateParams(s *plan.Spec, i int, params json.RawMessage, add addProblem) {
+	if !expr.MayHold(params) {
 		return
 	}
 	t := &s.Tasks[i]
 	var own map[string]json.RawMessage
-	command := t.plugin() == DefaultPlugin && json.Unmarshal(params, &own) == nil
-	line := command && isText(own[shellLine])
+	command := pluginOf(t) == plan.DefaultPlugin && json.Unmarshal(params, &own) == nil
+	line := command && jsontext.IsText(own[shellLine])
 	if command && !line {
-		if at, program := scriptExpression(own[shellLine]); at >= 0 {
+		if at, program := expr.InScript(own[shellLine]); at >= 0 {
 			add(i, shellLine, at, "task %q: an expression in a script of %s could be read as code; pass the value by env", t.Name, program)
 		}
 	}
-	_, _ = eachText(params, func(keys []string, text string) (json.RawMessage, error) { // rawObject has looked whether it is JSON
-		if line && keys[0] == shellLine && HasExpressions(text) {
+	_, _ = expr.EachText(params, func(keys []string, text string) (json.RawMessage, error) { // rawObject has looked whether it is JSON
+		if line && keys[0] == shellLine && expr.Has(text) {
 			add(i, shellLine, -1, "task %q: an expression in a shell line could become a command; pass the value by env", t.Name)
 		}
-		for _, path := range Expressions(text) {
-			s.validatePath(i, "params", path, add)
+		for _, path := range expr.Paths(text) {
+			validatePath(s, i, "params", path, add)
 			if word := head(path); given(keys) && slices.Contains(later, word) {
 				p := add(i, "params", -1, "task %q: ${{ %s }} stands in params.%s, which is made of what parents and foreach give; choose another name", t.Name, path, keys[0])
 				p.Expr = path
@@ -353,14 +358,14 @@ func head(path string) string {
 	return path
 }
 
-func (s *Spec) validatePath(i int, key, path string, note addProblem) {
+func validatePath(s *plan.Spec, i int, key, path string, note addProblem) {
 	t := &s.Tasks[i]
-	add := func(task int, key string, item int, format string, args ...any) *Problem {
+	add := func(task int, key string, item int, format string, args ...any) *plan.Problem {
 		p := note(task, key, item, format, args...)
 		p.Expr = path
 		return p
 	}
-	steps, err := parsePath(path)
+	steps, err := expr.Parse(path)
 	if err != nil {
 		add(i, key, -1, "task %q: %v", t.Name, err)
 		return

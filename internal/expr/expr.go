@@ -1,4 +1,5 @@
-package plan
+// Package expr reads expressions, ${{ path }}, and replaces them by values.
+package expr
 
 import (
 	"bytes"
@@ -6,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -59,8 +59,8 @@ func pieces(s string) []piece {
 	return all
 }
 
-// Expressions returns the paths of the expressions in a text.
-func Expressions(s string) []string {
+// Paths returns the paths of the expressions in a text.
+func Paths(s string) []string {
 	if !strings.Contains(s, "${{") {
 		return nil
 	}
@@ -86,9 +86,9 @@ func Unclosed(s string) string {
 	return ""
 }
 
-// HasExpressions reports whether a text holds an expression over a path, or what begins like one and has no end.
-func HasExpressions(s string) bool {
-	return Expressions(s) != nil || Unclosed(s) != ""
+// Has reports whether a text holds an expression over a path, or what begins like one and has no end.
+func Has(s string) bool {
+	return Paths(s) != nil || Unclosed(s) != ""
 }
 
 // Lead returns what a text begins with before its first expression.
@@ -113,7 +113,7 @@ func Quote(s string) string {
 
 // QuoteJSON returns a JSON value with Quote of all its texts but keys.
 func QuoteJSON(value json.RawMessage) json.RawMessage {
-	quoted, err := eachText(value, func(_ []string, s string) (json.RawMessage, error) {
+	quoted, err := EachText(value, func(_ []string, s string) (json.RawMessage, error) {
 		if q := Quote(s); q != s {
 			return jsontext.Marshal(q)
 		}
@@ -127,40 +127,40 @@ func QuoteJSON(value json.RawMessage) json.RawMessage {
 
 // UnquoteJSON is the reverse of QuoteJSON; ok is false if the value holds expressions over paths.
 func UnquoteJSON(value json.RawMessage) (unquoted json.RawMessage, ok bool) {
-	unquoted, err := eachText(value, func(_ []string, s string) (json.RawMessage, error) {
-		if Expressions(s) != nil {
+	unquoted, err := EachText(value, func(_ []string, s string) (json.RawMessage, error) {
+		if Paths(s) != nil {
 			return nil, errNotKnown
 		}
-		return evaluate(s, nothing, false)
+		return Evaluate(s, Nothing, false)
 	})
 	return unquoted, err == nil
 }
 
 var errNotKnown = errors.New("not known yet")
 
-// nothing is a scope that leaves everything for later.
-func nothing(string) (json.RawMessage, bool, error) { return nil, false, nil }
+// Nothing is a scope that leaves everything for later.
+func Nothing(string) (json.RawMessage, bool, error) { return nil, false, nil }
 
 // Substitute replaces the expressions in all texts of a JSON value, except its keys, whose scope knows the first word. The result still
 // is an author's: what was put in is quoted where it could be read as an expression.
 func Substitute(value json.RawMessage, scope Scope) (json.RawMessage, error) {
-	return eachText(value, func(keys []string, s string) (json.RawMessage, error) {
-		v, err := evaluate(s, scope, true)
-		return v, under(keys, err)
+	return EachText(value, func(keys []string, s string) (json.RawMessage, error) {
+		v, err := Evaluate(s, scope, true)
+		return v, Under(keys, err)
 	})
 }
 
-// under says under which keys of a value something is wrong.
-func under(keys []string, err error) error {
+// Under says under which keys of a value something is wrong.
+func Under(keys []string, err error) error {
 	if err == nil || len(keys) == 0 {
 		return err
 	}
 	return fmt.Errorf("%s: %w", strings.Join(keys, ": "), err)
 }
 
-// evaluate returns the value of a text as JSON, or nil if it stays as it is. Expressions that its
+// Evaluate returns the value of a text as JSON, or nil if it stays as it is. Expressions that its
 // scope leaves for later stay. The known parts of such a text have to be quoted.
-func evaluate(s string, scope Scope, quote bool) (json.RawMessage, error) {
+func Evaluate(s string, scope Scope, quote bool) (json.RawMessage, error) {
 	if !strings.Contains(s, "${{") {
 		return nil, nil
 	}
@@ -208,16 +208,16 @@ func evaluate(s string, scope Scope, quote bool) (json.RawMessage, error) {
 	return jsontext.Marshal(out.String())
 }
 
-// mayHold reports whether a text in the JSON can hold an expression. JSON can write its signs as escapes, too.
-func mayHold(j []byte) bool {
+// MayHold reports whether a text in the JSON can hold an expression. JSON can write its signs as escapes, too.
+func MayHold(j []byte) bool {
 	return bytes.Contains(j, []byte("${{")) || bytes.Contains(j, []byte(`\u00`))
 }
 
-// eachText calls f with each text of a JSON value that could hold an expression, with the keys that
-// lead to it. Keys themselves are not passed. eachText returns the value with the results of f; nil
+// EachText calls f with each text of a JSON value that could hold an expression, with the keys that
+// lead to it. Keys themselves are not passed. EachText returns the value with the results of f; nil
 // leaves a text as it is. All else stays to the byte.
-func eachText(value json.RawMessage, f func(keys []string, s string) (json.RawMessage, error)) (json.RawMessage, error) {
-	if !mayHold(value) {
+func EachText(value json.RawMessage, f func(keys []string, s string) (json.RawMessage, error)) (json.RawMessage, error) {
+	if !MayHold(value) {
 		return value, nil
 	}
 	if !json.Valid(value) {
@@ -249,7 +249,7 @@ func eachText(value json.RawMessage, f func(keys []string, s string) (json.RawMe
 				if err := json.Unmarshal(raw, &keys[len(keys)-1]); err != nil {
 					return nil, err
 				}
-			case mayHold(raw):
+			case MayHold(raw):
 				var s string
 				if err := json.Unmarshal(raw, &s); err != nil {
 					return nil, err
@@ -284,7 +284,7 @@ func endOfText(j []byte, at int) int {
 
 // Lookup resolves a path; ok is false if the scope leaves it for later.
 func Lookup(path string, scope Scope) (value json.RawMessage, ok bool, err error) {
-	steps, err := parsePath(path)
+	steps, err := Parse(path)
 	if err != nil {
 		return nil, false, err
 	}
@@ -300,7 +300,7 @@ func Lookup(path string, scope Scope) (value json.RawMessage, ok bool, err error
 	return value, true, nil
 }
 
-func parsePath(path string) ([]string, error) {
+func Parse(path string) ([]string, error) {
 	if !pathSyntax.MatchString(path) {
 		return nil, fmt.Errorf("${{ %s }}: an expression is a dotted path, as in needs.list.files, and nothing else", path)
 	}
@@ -336,89 +336,3 @@ func descend(value json.RawMessage, step string) (json.RawMessage, error) {
 	}
 	return nil, fmt.Errorf("is %s: it has no %q", jsontext.Excerpt(value), step)
 }
-
-// Resolve returns params as the plugin gets them. If they are a template, it replaces the
-// expressions over needs, results and item by their values in params. It refuses an expression in a
-// shell line or a script of an exec task, because a value could be read as commands.
-func (t *ClaimedTask) Resolve(params json.RawMessage) (json.RawMessage, error) {
-	if !t.Template {
-		return params, nil
-	}
-	var own map[string]json.RawMessage
-	if err := json.Unmarshal(params, &own); err != nil {
-		return nil, fmt.Errorf("params are not a JSON object: %w", err)
-	}
-	if t.Plugin == DefaultPlugin {
-		if i, program := scriptExpression(own[shellLine]); i >= 0 {
-			return nil, fmt.Errorf("params.run: argument %d: ${{ }} in a script of %s could be read as code; pass the value by env", i, program)
-		}
-	}
-	scope := func(word string) (json.RawMessage, bool, error) {
-		if !slices.Contains(later, word) {
-			return nil, false, fmt.Errorf("${{ %s… }} is not known here: it is one of %s", word, strings.Join(firstWords, ", "))
-		}
-		value, ok := own[word]
-		if !ok {
-			return nil, false, fmt.Errorf("${{ %s }}: the task has none", word)
-		}
-		return value, true, nil
-	}
-	return eachText(params, func(keys []string, s string) (json.RawMessage, error) {
-		switch {
-		case given(keys):
-			return nil, nil
-		case t.Plugin == DefaultPlugin && keys[0] == shellLine && isText(own[shellLine]) && HasExpressions(s):
-			return nil, errors.New(`params.run: ${{ }} in a shell line could be read as commands; pass the value by env, and write "$NAME" in the line`)
-		}
-		v, err := evaluate(s, scope, false)
-		if err == nil {
-			err = mayBe(t.Plugin, keys, v)
-		}
-		return v, under(slices.Concat([]string{"params." + keys[0]}, keys[1:]), t.Secret().Uncited(strconv.Quote(s), err))
-	})
-}
-
-// mayBe refuses data that would speak for the author: among the variables of an exec task, an
-// object names a secret of the node.
-func mayBe(plugin string, keys []string, v json.RawMessage) error {
-	if v = bytes.TrimSpace(v); plugin == DefaultPlugin && keys[0] == "env" && len(v) > 0 && (v[0] == '{' || v[0] == '[') {
-		kind := "an object"
-		if v[0] == '[' {
-			kind = "a list"
-		}
-		return fmt.Errorf("what the expression leads to is %s, %s; a variable takes a text, a number or a boolean, and the rest is in $SLUICE_PARAMS",
-			kind, jsontext.Brief(v))
-	}
-	return nil
-}
-
-// givenParams are the keys of params that come from parents and a foreach; later are those of them that expressions begin with.
-var (
-	givenParams = []string{"needs", "args", "item", "results"}
-	later       = []string{"needs", "item", "results"}
-)
-
-// given reports whether what is under the keys of params comes from parents and a foreach, and not from the task's author.
-func given(keys []string) bool {
-	return len(keys) > 0 && slices.Contains(givenParams, keys[0])
-}
-
-// unquoteGiven takes the quotes off what is under such keys, where Resolve does not look.
-func unquoteGiven(params json.RawMessage) (json.RawMessage, error) {
-	return eachText(params, func(keys []string, s string) (json.RawMessage, error) {
-		if !given(keys) {
-			return nil, nil
-		}
-		return evaluate(s, nothing, false)
-	})
-}
-
-// shellLine is the param of an exec task that is a line for a shell if it is a text.
-const shellLine = "run"
-
-func isText(v json.RawMessage) bool {
-	v = bytes.TrimSpace(v)
-	return len(v) > 0 && v[0] == '"'
-}
-
-var errNotList = errors.New("is not a list")

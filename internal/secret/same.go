@@ -1,4 +1,4 @@
-package plan
+package secret
 
 import (
 	"bytes"
@@ -8,13 +8,14 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // CheckSame returns an ErrExists if the stored task under an id differs from the task to add. The
 // error names the task and the difference. A retry may have changed the stored task. CheckSame does
 // not compare instants, the outputs of parents, and secrets: an answer about these would tell
 // whether a guess is right. secrets are those of the store; each task adds its own.
-func CheckSame(there, again *Task, secrets Secrets) error {
+func CheckSame(there, again *plan.Task, secrets Names) error {
 	a, b := submitted(there, secrets.And(again.Secrets)), submitted(again, secrets.And(there.Secrets))
 	var other []string
 	for _, c := range []struct {
@@ -35,30 +36,30 @@ func CheckSame(there, again *Task, secrets Secrets) error {
 	if len(other) == 0 {
 		return nil
 	}
-	return refusal.New(ErrExists, "task %q (%s) is there already with other %s; add the new one under an id of its own", again.Key(), again.ID,
+	return refusal.New(plan.ErrExists, "task %q (%s) is there already with other %s; add the new one under an id of its own", again.Key(), again.ID,
 		strings.Join(other, ", "))
 }
 
 // submitted returns what a submitter said of a task, without secrets.
-func submitted(t *Task, secrets Secrets) Task {
-	s := Task{Plan: t.Plan, Name: t.Name, Queue: t.Queue, Needs: t.Needs, Definition: t.Definition, Params: bytes.TrimSpace(t.Params)}
+func submitted(t *plan.Task, secrets Names) plan.Task {
+	s := plan.Task{Plan: t.Plan, Name: t.Name, Queue: t.Queue, Needs: t.Needs, Definition: t.Definition, Params: bytes.TrimSpace(t.Params)}
 	if len(s.Params) == 0 || string(s.Params) == "null" {
 		s.Params = json.RawMessage("{}")
 	}
 	if len(s.Needs) > 0 {
-		if own, err := open(s.Params, 1, "needs", "args"); err == nil { // which Deliver puts there
+		if own, err := jsontext.Open(s.Params, 1, "needs", "args"); err == nil { // which Deliver puts there
 			s.Params = append(bytes.TrimRight(own, ","), '}')
 		}
 	}
 	secrets.HideTask(&s)
 	s.Secrets = nil // a store adds those of the plan
 	if s.When == "" {
-		s.When = AllSucceeded
+		s.When = plan.AllSucceeded
 	}
 	return s
 }
 
-func sameDefinition(a, b Definition) bool {
+func sameDefinition(a, b plan.Definition) bool {
 	x, err := json.Marshal(a)
 	if err != nil {
 		return false

@@ -1,4 +1,4 @@
-package plan_test
+package compiler_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -55,10 +56,10 @@ func TestAFailureThatARuleDoesNotSeeIsNoted(t *testing.T) {
 			"and it does not run; for it to run then too, add e and d to its needs, and 4 more above"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := c.plan.Validate(); err != nil {
+			if err := compiler.Validate(c.plan); err != nil {
 				t.Fatal(err)
 			}
-			got := c.plan.Notes()
+			got := compiler.Notes(c.plan)
 			switch {
 			case c.says == "" && len(got) == 0:
 			case len(got) != 1 || c.says == "" || !strings.Contains(got[0].Message, c.says) || got[0].Key != "when" || c.plan.Tasks[got[0].Task].Name != "roll-back":
@@ -74,11 +75,11 @@ func TestARuleThatNeedsAFailureIsNotedWhereAFailureStopsThePlan(t *testing.T) {
 		plan.AllSkipped: false, plan.NoneFailed: false, plan.AnySucceeded: false, plan.NoneFailedAnySucceeded: false,
 	} {
 		s := ruled("a", "b:a", "c:a b:"+string(when))
-		if got := s.Notes(); len(got) != 0 {
+		if got := compiler.Notes(s); len(got) != 0 {
 			t.Errorf("when %s: notes are %q, want none", when, got)
 		}
 		s.OnFailure = plan.Stop
-		if got := s.Notes(); (len(got) == 1 && strings.Contains(got[0].Message, "on_failure: stop")) != noted {
+		if got := compiler.Notes(s); (len(got) == 1 && strings.Contains(got[0].Message, "on_failure: stop")) != noted {
 			t.Errorf("when %s under on_failure: stop: notes are %q; wanted: %t", when, got, noted)
 		}
 	}
@@ -105,7 +106,7 @@ func TestWhatIsNotedOfRulesHappens(t *testing.T) {
 			}
 			s.Add(spec)
 		}
-		for _, p := range s.Notes() {
+		for _, p := range compiler.Notes(s) {
 			noted++
 			_, list, ok := strings.Cut(p.Message, "write needs: [")
 			if !ok {
@@ -171,7 +172,7 @@ func TestNotesOfManyCleanUpsTakeLinearTime(t *testing.T) {
 		s.Add(plan.TaskSpec{Name: fmt.Sprint("c", i), Needs: []string{between.Name}, When: plan.AnyFailed})
 	}
 	start := time.Now()
-	notes := s.Notes()
+	notes := compiler.Notes(s)
 	if took := time.Since(start); took > 15*time.Second {
 		t.Errorf("the notes of %d tasks took %v", len(s.Tasks), took)
 	}

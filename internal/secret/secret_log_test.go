@@ -1,10 +1,11 @@
-package plan_test
+package secret_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -44,7 +45,7 @@ func TestASecretIsHiddenWhereEntriesOfALogCutIt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			entries := printed(c.entries...)
-			plan.HideLog(printed(c.before...), entries, printed(c.after...), values)
+			secret.HideLog(printed(c.before...), entries, printed(c.after...), values)
 			var shown []string
 			for _, e := range entries {
 				shown = append(shown, e.Text)
@@ -59,7 +60,7 @@ func TestASecretIsHiddenWhereEntriesOfALogCutIt(t *testing.T) {
 func TestAnAttemptBeginsItsLogAnew(t *testing.T) {
 	entries := printed("secr", "et-one")
 	entries[1].Attempt = 2
-	plan.HideLog(nil, entries, nil, []string{"secret-one"})
+	secret.HideLog(nil, entries, nil, []string{"secret-one"})
 	if entries[1].Text != "et-one" {
 		t.Errorf("what the second attempt prints is shown as %q", entries[1].Text)
 	}

@@ -1,10 +1,10 @@
-package plan
+// Package secret owns the names of params that are never shown, and hides their values.
+package secret
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Hidden is what is shown in the place of a secret.
@@ -20,41 +21,42 @@ const Hidden = "***"
 // The limits of a name of secret params, and of the names of a queue.
 const (
 	longestSecretName = 200
-	mostSecretNames   = 200
+	MostNames         = 200
 )
 
-// shortestSecret is how many bytes a secret must have to be hidden at every place. Much other text
+// Shortest is how many bytes a secret must have to be hidden at every place. Much other text
 // holds shorter ones, so these are hidden under their names alone. In a secret of several lines
-// each line of shortestSecretLine bytes counts by itself.
+// each line of shortestLine bytes counts by itself.
 const (
-	shortestSecret     = 4
-	shortestSecretLine = 8
+	Shortest     = 4
+	shortestLine = 8
 )
 
-// CheckSecretNames returns names of secret params as a queue and a plan keep them: in lower case, sorted, each once. A name has no blanks
+// CheckNames returns names of secret params as a queue and a plan keep them: in lower case, sorted, each once. A name has no blanks
 // around it.
-func CheckSecretNames(names []string) ([]string, error) {
+func CheckNames(names []string) ([]string, error) {
 	for _, n := range names {
-		if err := checkSecretName(n); err != nil {
+		if err := CheckName(n); err != nil {
 			return nil, err
 		}
 	}
-	out := secretNames(names)
-	if len(out) > mostSecretNames {
-		return nil, fmt.Errorf("at most %d names are secret; a * in a name stands for any letters", mostSecretNames)
+	out := Kept(names)
+	if len(out) > MostNames {
+		return nil, fmt.Errorf("at most %d names are secret; a * in a name stands for any letters", MostNames)
 	}
 	return out, nil
 }
 
-func checkSecretName(n string) error {
+// CheckName refuses a text that cannot be the name of a param.
+func CheckName(n string) error {
 	if n == "" || len(n) > longestSecretName || strings.TrimSpace(n) != n || strings.ContainsFunc(n, unicode.IsControl) {
 		return fmt.Errorf("%q cannot be the name of a param; names have up to %d bytes, and no blanks around them", n, longestSecretName)
 	}
 	return nil
 }
 
-// secretNames returns names as they are kept.
-func secretNames(lists ...[]string) []string {
+// Kept returns names as they are kept.
+func Kept(lists ...[]string) []string {
 	var out []string
 	for _, n := range slices.Concat(lists...) {
 		out = append(out, strings.ToLower(n))
@@ -63,38 +65,41 @@ func secretNames(lists ...[]string) []string {
 	return slices.Compact(out)
 }
 
-// Secrets knows the names of params that are never shown, from a queue or a plan. Values travel:
+// Names knows the names of params that are never shown, from a queue or a plan. Values travel:
 // from a plan's params into its tasks, and from outputs into children in other queues. So a name of
 // one queue counts in the whole store, at any depth of params and outputs. A name of a plan counts
 // in that plan; see And. Names match in upper and lower case. A * in a name stands for any letters,
 // or for none. The zero value knows none.
 //
-// A secret of at least shortestSecret bytes is also hidden in other texts, as when an expression
+// A secret of at least Shortest bytes is also hidden in other texts, as when an expression
 // put it into a command.
-type Secrets struct{ names []string }
+type Names struct{ names []string }
 
-// SecretsOf returns what these queues, which are all of a store's, name.
-func SecretsOf(queues []Queue) Secrets {
+// Of returns what these queues, which are all of a store's, name.
+func Of(queues []plan.Queue) Names {
 	var names []string
 	for i := range queues {
 		names = append(names, queues[i].Secrets...)
 	}
-	return Secrets{secretNames(names)}
+	return Names{Kept(names)}
 }
 
 // And returns what is secret where these names are secret, too: those of a plan, or of one of its tasks.
-func (s Secrets) And(names []string) Secrets {
+func (s Names) And(names []string) Names {
 	if len(names) == 0 {
 		return s
 	}
-	return Secrets{secretNames(s.names, names)}
+	return Names{Kept(s.names, names)}
 }
 
+// All returns the names.
+func (s Names) All() []string { return s.names }
+
 // None reports whether nothing is secret.
-func (s Secrets) None() bool { return len(s.names) == 0 }
+func (s Names) None() bool { return len(s.names) == 0 }
 
 // Named reports whether a param of that name is secret.
-func (s Secrets) Named(name string) bool {
+func (s Names) Named(name string) bool {
 	if s.None() {
 		return false
 	}
@@ -126,7 +131,7 @@ func fitsPattern(name, pattern string) bool {
 // Hide returns a JSON value, as params or an output, in which each secret is Hidden. Text that is
 // not JSON is hidden whole. The result may be spelled otherwise. values are secrets that Values
 // found elsewhere.
-func (s Secrets) Hide(value json.RawMessage, values ...string) json.RawMessage {
+func (s Names) Hide(value json.RawMessage, values ...string) json.RawMessage {
 	if s.None() && len(values) == 0 || len(bytes.TrimSpace(value)) == 0 {
 		return value
 	}
@@ -145,7 +150,7 @@ func (s Secrets) Hide(value json.RawMessage, values ...string) json.RawMessage {
 
 // HideIn is Hide for a value that encoding/json decoded. It does not change that value. Values of
 // other types stay.
-func (s Secrets) HideIn(v any, values ...string) any {
+func (s Names) HideIn(v any, values ...string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
@@ -182,7 +187,7 @@ func HideText(text string, values []string) string {
 
 // Values returns the texts by which the secrets in a JSON value can be seen elsewhere, the longest first, also as JSON of other languages writes
 // them.
-func (s Secrets) Values(value json.RawMessage) []string {
+func (s Names) Values(value json.RawMessage) []string {
 	if s.None() || len(value) == 0 {
 		return nil
 	}
@@ -194,7 +199,7 @@ func (s Secrets) Values(value json.RawMessage) []string {
 }
 
 // ValuesIn is Values for a value as encoding/json decodes it.
-func (s Secrets) ValuesIn(v any) []string {
+func (s Names) ValuesIn(v any) []string {
 	if s.None() {
 		return nil
 	}
@@ -214,7 +219,7 @@ func LongestFirst(values []string) []string {
 	return slices.Compact(values)
 }
 
-func (s Secrets) collect(v any, secret bool, found *[]string) {
+func (s Names) collect(v any, secret bool, found *[]string) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, inner := range v {
@@ -248,10 +253,10 @@ func (s Secrets) collect(v any, secret bool, found *[]string) {
 			}
 		}
 	}
-	add(text, shortestSecret)
+	add(text, Shortest)
 	if strings.Contains(text, "\n") {
 		for line := range strings.Lines(text) {
-			add(line, shortestSecretLine)
+			add(line, shortestLine)
 		}
 	}
 }
@@ -269,7 +274,7 @@ func numberText(v any) (string, bool) {
 }
 
 // Within reports whether a JSON value has a secret, or a path with dots leads to one, as in params.login.password.
-func (s Secrets) Within(value json.RawMessage, path string) bool {
+func (s Names) Within(value json.RawMessage, path string) bool {
 	if s.None() {
 		return false
 	}
@@ -281,7 +286,7 @@ func (s Secrets) Within(value json.RawMessage, path string) bool {
 }
 
 // has reports whether a value holds a secret for which the condition is true.
-func (s Secrets) has(v any, is func(any) bool) bool {
+func (s Names) has(v any, is func(any) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, inner := range v {
@@ -298,7 +303,7 @@ func (s Secrets) has(v any, is func(any) bool) bool {
 // CheckGiven refuses params that have Hidden in the place of a secret; what names them in the
 // error. A person who read such params where secrets are hidden would overwrite the secret. The
 // error is an ErrSecret.
-func (s Secrets) CheckGiven(what string, params json.RawMessage) error {
+func (s Names) CheckGiven(what string, params json.RawMessage) error {
 	if s.None() || !bytes.Contains(params, []byte(Hidden)) {
 		return nil
 	}
@@ -308,7 +313,7 @@ func (s Secrets) CheckGiven(what string, params json.RawMessage) error {
 	}
 	var name string
 	if find(v, s.Named, &name) {
-		return refusal.New(ErrSecret, "%s: %q is %s, which stands for a secret that is not shown: give its value", what, name, Hidden)
+		return refusal.New(plan.ErrSecret, "%s: %q is %s, which stands for a secret that is not shown: give its value", what, name, Hidden)
 	}
 	return nil
 }
@@ -329,13 +334,13 @@ func find(v any, named func(string) bool, name *string) bool {
 
 // CheckUnhidden refuses a change that removes names of a queue's secrets: everybody who may set a
 // queue could then see the hidden values. anyway permits it. The error is an ErrSecret.
-func CheckUnhidden(was, q *Queue, anyway bool) error {
+func CheckUnhidden(was, q *plan.Queue, anyway bool) error {
 	if anyway {
 		return nil
 	}
 	for _, n := range was.Secrets {
 		if !slices.Contains(q.Secrets, n) {
-			return refusal.New(ErrSecret, "queue %q keeps the param %q secret; only an administrator takes that off", was.Name, n)
+			return refusal.New(plan.ErrSecret, "queue %q keeps the param %q secret; only an administrator takes that off", was.Name, n)
 		}
 	}
 	return nil
@@ -344,7 +349,7 @@ func CheckUnhidden(was, q *Queue, anyway bool) error {
 // HideTask removes the secrets from all shown fields of a task, its own secrets included. values
 // are secrets that Values found elsewhere: in its params, if the caller has not read them, and in
 // its plan's.
-func (s Secrets) HideTask(t *Task, values ...string) {
+func (s Names) HideTask(t *plan.Task, values ...string) {
 	if s = s.And(t.Secrets); s.None() {
 		return
 	}
@@ -352,13 +357,13 @@ func (s Secrets) HideTask(t *Task, values ...string) {
 	t.Params, t.Output = s.Hide(t.Params, values...), s.Hide(t.Output, values...)
 	t.Detail, t.Description = HideText(t.Detail, values), HideText(t.Description, values)
 	if p := t.Progress; p != nil {
-		t.Progress = &Progress{p.Fraction, HideText(p.Text, values)}
+		t.Progress = &plan.Progress{Fraction: p.Fraction, Text: HideText(p.Text, values)}
 	}
 	t.Foreach = s.HideForeach(t.Foreach, values...)
 }
 
 // HideForeach returns a foreach without the secrets in its list, which are all of it where items are secret.
-func (s Secrets) HideForeach(f *Foreach, values ...string) *Foreach {
+func (s Names) HideForeach(f *plan.Foreach, values ...string) *plan.Foreach {
 	if f == nil || s.None() {
 		return f
 	}
@@ -371,190 +376,53 @@ func (s Secrets) HideForeach(f *Foreach, values ...string) *Foreach {
 	return &shown
 }
 
-// Keeps gives tasks of the plan its names of secrets.
-func (p *Plan) Keeps(tasks []Task) {
+// Keep gives tasks of the plan its names of secrets.
+func Keep(p *plan.Plan, tasks []plan.Task) {
 	for i := range tasks {
 		if t := &tasks[i]; len(p.Secrets) > 0 {
-			t.Secrets = secretNames(t.Secrets, p.Secrets)
+			t.Secrets = Kept(t.Secrets, p.Secrets)
 		}
 	}
 }
 
 // CheckOutside refuses a task as a parent of one of no plan, where it keeps something secret: that one would show its output. It is an ErrSecret.
-func CheckOutside(parent *Task) error {
+func CheckOutside(parent *plan.Task) error {
 	if len(parent.Secrets) == 0 {
 		return nil
 	}
-	return refusal.New(ErrSecret, "task %q is of a plan that keeps params secret, and what needs it has to be of the same plan, where they are not shown", parent.Key())
+	return refusal.New(plan.ErrSecret, "task %q is of a plan that keeps params secret, and what needs it has to be of the same plan, where they are not shown", parent.Key())
 }
 
-// Secret has the secrets in the params of the claimed task, as far as its node has to know them:
+// OfClaim has the secrets in the params of the claimed task, as far as its node has to know them:
 // the names of its queue and its plan.
-func (c *ClaimedTask) Secret() Secrets { return Secrets{}.And(c.QueueSecrets).And(c.Secrets) }
-
-// secrets is what is secret in the plan that is to be.
-func (s *Spec) secrets() Secrets { return Secrets{}.And(s.Secrets) }
+func OfClaim(c *plan.ClaimedTask) Names { return Names{}.And(c.QueueSecrets).And(c.Secrets) }
 
 // Uncited returns what is wrong with what something with expressions comes to, without citing that where it may be secret, or a part of it.
-func (s Secrets) Uncited(what string, err error) error {
+func (s Names) Uncited(what string, err error) error {
 	if err == nil || s.None() {
 		return err
 	}
 	return fmt.Errorf("%s does not come to what can stand there; what it comes to is not shown, as something in it may be secret", what)
 }
 
-// tells reports whether an expression's path leads to what is secret.
-func (s Secrets) tells(path string) bool {
-	steps, err := parsePath(path)
-	return err == nil && len(steps) > 1 && slices.ContainsFunc(steps[1:], s.Named)
-}
-
-// renamed adds the keys of a task's params under which a secret comes by another name: their text
-// has an expression that leads to a secret. It skips lists, as the words of a command, because a
-// secret is found there by its text.
-func (s Secrets) renamed(v any, names []string) []string {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			text, is := inner.(string)
-			if is && slices.ContainsFunc(Expressions(text), s.tells) {
-				names = append(names, key)
-			}
-			names = s.renamed(inner, names)
-		}
-	case []any:
-		for _, inner := range v {
-			names = s.renamed(inner, names)
-		}
-	}
-	return names
-}
-
-// secretsOf returns the names that are secret in a task of the plan, whose params are as the spec has them.
-func (s *Spec) secretsOf(params json.RawMessage) []string {
-	secrets := s.secrets()
-	if secrets.None() {
-		return nil
-	}
-	var names []string
-	if v, err := jsontext.Decode(params); err == nil && mayHold(params) {
-		names = secrets.renamed(v, nil)
-	}
-	return secretNames(s.Secrets, names)
-}
-
-// validateSecrets checks the secret names, and refuses uses that would show their values: lists of
-// tasks show the items of a foreach.
-func (s *Spec) validateSecrets(add addProblem) {
-	for i, n := range s.Secrets {
-		if err := checkSecretName(n); err != nil {
-			add(-1, "secrets", i, "%v", err)
-		}
-	}
-	if len(s.Secrets) > mostSecretNames {
-		add(-1, "secrets", -1, "at most %d names are secret; a * in a name stands for any letters", mostSecretNames)
-	}
-	secrets := s.secrets()
-	if secrets.None() || secrets.Named("item") {
-		return
-	}
-	for i := range s.Tasks {
-		t := &s.Tasks[i]
-		if t.Foreach == nil {
-			continue
-		}
-		paths := append(Expressions(t.Foreach.Lines), Expressions(t.Foreach.Glob)...)
-		if t.Foreach.Value != "" {
-			paths = append(paths, t.Foreach.Value)
-		}
-		_, _ = eachText(t.Foreach.List, func(_ []string, text string) (json.RawMessage, error) { // what is no JSON is said elsewhere
-			paths = append(paths, Expressions(text)...)
-			return nil, nil
-		})
-		for _, path := range paths {
-			if secrets.tells(path) {
-				add(i, "foreach", -1, "task %q: ${{ %s }} is secret, and tasks are listed with their items; add item to secrets, so that these are not shown", t.Name, path).Expr = path
-			}
-		}
-	}
-}
-
-// secretNotes tells of names that are secret and that nothing in the plan has: they may be of what tasks return, or mistyped.
-func (s *Spec) secretNotes() (ps Problems) {
-	secrets := s.secrets()
-	if secrets.None() {
-		return nil
-	}
-	has := map[string]bool{}
-	var collect func(v any)
-	collect = func(v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			for key, inner := range v {
-				has[strings.ToLower(key)] = true
-				collect(inner)
-			}
-		case []any:
-			for _, inner := range v {
-				collect(inner)
-			}
-		}
-	}
-	for name, value := range s.Params {
-		has[strings.ToLower(name)] = true
-		v, _ := jsontext.Decode(value) // the plan is valid
-		collect(v)
-	}
-	for i := range s.Tasks {
-		raw, _ := rawObject(s.Tasks[i].Params)
-		v, _ := jsontext.Decode(raw)
-		collect(v)
-		if f := s.Tasks[i].Foreach; f != nil {
-			has["item"] = true
-			v, _ := jsontext.Decode(f.List)
-			collect(v)
-		}
-	}
-	for i, n := range s.Secrets {
-		if strings.Contains(n, "*") || has[strings.ToLower(n)] {
-			continue
-		}
-		ps = append(ps, Problem{Task: -1, Key: "secrets", Item: i, Word: n,
-			Message: fmt.Sprintf("no param of the plan or of a task is called %q: it is hidden only where a task returns something of that name", n)})
-	}
-	return append(ps, s.shortSecrets(secrets)...)
-}
-
-// shortSecrets tells of params of the plan whose secret values are too short to be taken out of what commands print.
-func (s *Spec) shortSecrets(secrets Secrets) (ps Problems) {
-	for _, name := range slices.Sorted(maps.Keys(s.Params)) {
-		v, _ := jsontext.Decode(s.Params[name]) // the plan is valid
-		if secrets.short(v, secrets.Named(name)) {
-			ps = append(ps, Problem{Task: -1, Key: "params", Item: -1, Word: name,
-				Message: fmt.Sprintf("the secret value in the param %q has fewer than %d bytes: it is hidden under its name, and not in what commands print; "+
-					"a longer one is", name, shortestSecret)})
-		}
-	}
-	return ps
-}
-
-// short reports whether a value has a secret that collect leaves out as too short; none at all needs no hiding.
-func (s Secrets) short(v any, secret bool) bool {
+// Short reports whether a value has a secret that ValuesIn leaves out as too short; none at all needs no
+// hiding.
+func (s Names) Short(v any, secret bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, inner := range v {
-			if s.short(inner, secret || s.Named(name)) {
+			if s.Short(inner, secret || s.Named(name)) {
 				return true
 			}
 		}
 		return false
 	case []any:
-		return slices.ContainsFunc(v, func(inner any) bool { return s.short(inner, secret) })
+		return slices.ContainsFunc(v, func(inner any) bool { return s.Short(inner, secret) })
 	}
 	text, ok := v.(string)
 	if !ok {
 		text, ok = numberText(v)
 	}
 	text = strings.TrimSpace(text)
-	return ok && secret && text != "" && len(text) < shortestSecret
+	return ok && secret && text != "" && len(text) < Shortest
 }

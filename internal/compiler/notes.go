@@ -1,10 +1,12 @@
-package plan
+package compiler
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // mostNoteSteps bounds the steps of Notes beyond the ancestors of one task: a plan may have
@@ -14,27 +16,27 @@ const mostNoteSteps = 1 << 20
 // Notes returns what is valid in a plan and probably not meant: names of secrets that match
 // nothing, and tasks that should run after a failure but do not run after some or any failures. The
 // plan must be valid. Time and memory are linear in the number of tasks and needs.
-func (s *Spec) Notes() Problems {
-	ps := s.secretNotes()
+func Notes(s *plan.Spec) plan.Problems {
+	ps := secretNotes(s)
 	var g *blindSpots
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
-		if !t.When.needsFailure() || len(t.Needs) == 0 {
+		if !needsFailure(t.When) || len(t.Needs) == 0 {
 			continue
 		}
 		note := func(format string, args ...any) {
-			ps = append(ps, Problem{Task: i, Key: "when", Item: -1, Word: string(t.When), Message: fmt.Sprintf("task %q: "+format, append([]any{t.Name}, args...)...)})
+			ps = append(ps, plan.Problem{Task: i, Key: "when", Item: -1, Word: string(t.When), Message: fmt.Sprintf("task %q: "+format, append([]any{t.Name}, args...)...)})
 		}
-		if s.OnFailure == Stop {
+		if s.OnFailure == plan.Stop {
 			note("when %s comes to nothing in this plan: once a task has failed, on_failure: stop, as --fail-fast, starts nothing more, "+
 				"and clean-ups neither; leave that out, or run the task by hand: sluice plan retry PLAN %s --run", t.When, t.Name)
 			continue
 		}
-		if t.When != AnyFailed {
+		if t.When != plan.AnyFailed {
 			continue // with more needs, all_failed would say something else
 		}
 		if g == nil {
-			g = s.blind()
+			g = blind(s)
 		}
 		unseen := g.unseen(int32(i))
 		if len(unseen) == 0 {
@@ -56,14 +58,14 @@ func (s *Spec) Notes() Problems {
 }
 
 // needsFailure reports whether the rule holds only if a parent has failed.
-func (w When) needsFailure() bool {
-	return Decide(w, OutcomeFailed, true) == Run && Decide(w, OutcomeSucceeded, true) == Skip && Decide(w, OutcomeSkipped, true) == Skip
+func needsFailure(w plan.When) bool {
+	return plan.Decide(w, plan.OutcomeFailed, true) == plan.Run && plan.Decide(w, plan.OutcomeSucceeded, true) == plan.Skip && plan.Decide(w, plan.OutcomeSkipped, true) == plan.Skip
 }
 
 // blindSpots finds tasks whose failures nothing that looks for failures sees, by walks from a task to those above it.
 type blindSpots struct {
-	*Graph
-	spec    *Spec
+	*plan.Graph
+	spec    *plan.Spec
 	handled []bool  // by task: a rule that needs a failure sees it
 	place   []int32 // by task: in an order of parents before children
 	seen    []reach // by task, of the walk
@@ -82,7 +84,7 @@ const (
 	belowParent   // one of them is above it
 )
 
-func (s *Spec) blind() *blindSpots {
+func blind(s *plan.Spec) *blindSpots {
 	n := len(s.Tasks)
 	g := &blindSpots{Graph: s.Graph(), spec: s, handled: make([]bool, n), place: make([]int32, n), seen: make([]reach, n)}
 	order, _ := g.Order()
@@ -91,7 +93,7 @@ func (s *Spec) blind() *blindSpots {
 	}
 	for i := range s.Tasks {
 		for _, p := range g.Parents(i) {
-			g.handled[p] = g.handled[p] || s.Tasks[i].When.needsFailure()
+			g.handled[p] = g.handled[p] || needsFailure(s.Tasks[i].When)
 		}
 	}
 	return g
@@ -127,7 +129,7 @@ func (g *blindSpots) unseen(task int32) (names []string) {
 	}
 	for k := 0; k < len(walk); k++ {
 		t := &g.spec.Tasks[walk[k].task]
-		failed, skipped := walk[k].lost && t.lost(OutcomeFailed), walk[k].lost && t.lost(OutcomeSkipped)
+		failed, skipped := walk[k].lost && lost(t, plan.OutcomeFailed), walk[k].lost && lost(t, plan.OutcomeSkipped)
 		for _, p := range g.Parents(int(walk[k].task)) {
 			if failed {
 				g.seen[p] |= reachedLost
@@ -162,9 +164,9 @@ func (g *blindSpots) unseen(task int32) (names []string) {
 }
 
 // lost reports whether the task runs if all that it needs succeeds, and is skipped if one of them ends as the given outcome instead.
-func (t *TaskSpec) lost(one Outcome) bool {
+func lost(t *plan.TaskSpec, one plan.Outcome) bool {
 	if len(t.Needs) > 1 {
-		one |= OutcomeSucceeded
+		one |= plan.OutcomeSucceeded
 	}
-	return Decide(t.When, OutcomeSucceeded, true) == Run && Decide(t.When, one, true) == Skip
+	return plan.Decide(t.When, plan.OutcomeSucceeded, true) == plan.Run && plan.Decide(t.When, one, true) == plan.Skip
 }

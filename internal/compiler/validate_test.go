@@ -1,4 +1,4 @@
-package plan_test
+package compiler_test
 
 import (
 	"encoding/json"
@@ -8,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 func problems(t *testing.T, s *plan.Spec) plan.Problems {
 	t.Helper()
 	var ps plan.Problems
-	if err := s.Validate(); err != nil && !errors.As(err, &ps) {
+	if err := compiler.Validate(s); err != nil && !errors.As(err, &ps) {
 		t.Fatalf("Validate returned %T, want Problems", err)
 	}
 	return ps
@@ -184,7 +185,7 @@ func TestLimitsOfQueues(t *testing.T) {
 			}
 			s.Limits = c.limits
 			got := ""
-			if err := s.Validate(); err != nil {
+			if err := compiler.Validate(s); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {

@@ -1,4 +1,4 @@
-package plan
+package compiler
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/dominikbraun/graph"
 
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Longest names that a plan takes.
@@ -26,40 +27,12 @@ var (
 // it. Existing names in stores, and names from other programs, are read and run like any other.
 const flagLike = "a name does not begin with -, which commands would take for a flag; choose another name"
 
-// A Problem is one mistake in a Spec. Task is the index of the task in Spec.Tasks, or -1 for the
-// plan itself. Key is the word of the plan file with the mistake. Item is the element if Key is a
-// list, else -1.
-type Problem struct {
-	Task    int
-	Key     string
-	Item    int
-	Message string
-	Word    string   // the word that is to blame, if one is
-	Known   []string // words that it could have been; of a need also the task's own name
-	Expr    string   // the path of the expression that is to blame, if one is
-}
-
-// Error returns the message. A caller that has the file adds the place.
-func (p Problem) Error() string { return p.Message }
-
-// Problems is everything that Validate found, in the order of the file.
-type Problems []Problem
-
-// Error returns the messages, a line each.
-func (p Problems) Error() string {
-	lines := make([]string, len(p))
-	for i := range p {
-		lines[i] = p[i].Message
-	}
-	return strings.Join(lines, "\n")
-}
-
 // Validate returns nil or Problems: everything that is wrong with the plan, as far as it can be told from the plan alone. It takes
 // time and memory linear in the number of tasks and needs.
-func (s *Spec) Validate() error {
-	var ps Problems
-	add := func(task int, key string, item int, format string, args ...any) *Problem {
-		ps = append(ps, Problem{Task: task, Key: key, Item: item, Message: fmt.Sprintf(format, args...)})
+func Validate(s *plan.Spec) error {
+	var ps plan.Problems
+	add := func(task int, key string, item int, format string, args ...any) *plan.Problem {
+		ps = append(ps, plan.Problem{Task: task, Key: key, Item: item, Message: fmt.Sprintf(format, args...)})
 		return &ps[len(ps)-1]
 	}
 	checkName := func(task int, key, what, name string) {
@@ -77,9 +50,9 @@ func (s *Spec) Validate() error {
 		}
 	}
 	checkName(-1, "plan", "the plan", s.Name)
-	if s.OnFailure != "" && s.OnFailure != Continue && s.OnFailure != Stop {
+	if s.OnFailure != "" && s.OnFailure != plan.Continue && s.OnFailure != plan.Stop {
 		p := add(-1, "on_failure", -1, "on_failure is %q; it is continue or stop", s.OnFailure)
-		p.Word, p.Known = string(s.OnFailure), []string{string(Continue), string(Stop)}
+		p.Word, p.Known = string(s.OnFailure), []string{string(plan.Continue), string(plan.Stop)}
 	}
 	for name := range s.Params {
 		if slices.Contains(reservedParams, name) {
@@ -88,12 +61,12 @@ func (s *Spec) Validate() error {
 		}
 	}
 	if params, err := jsontext.Marshal(s.Params); err == nil { // else Compile says what is wrong
-		if err := CheckPlanParams(len(params)); err != nil {
+		if err := plan.CheckPlanParams(len(params)); err != nil {
 			add(-1, "params", -1, "%v", err)
 		}
 	}
-	s.validateLimits(add)
-	s.validateSecrets(add)
+	validateLimits(s, add)
+	validateSecrets(s, add)
 	if len(s.Tasks) == 0 {
 		add(-1, "tasks", -1, "plan %q has no tasks; add one", s.Name)
 	}
@@ -107,11 +80,11 @@ func (s *Spec) Validate() error {
 		}
 		index[name] = i
 	}
-	names := sync.OnceValue(s.taskNames) // one list for all: thousands of needs may be wrong in the same way
+	names := sync.OnceValue(func() []string { return taskNames(s) }) // one list for all: thousands of needs may be wrong in the same way
 	for i := range s.Tasks {
-		s.validateTask(i, index, names, add)
+		validateTask(s, i, index, names, add)
 	}
-	s.validateOrder(index, add)
+	validateOrder(s, index, add)
 	if len(ps) == 0 {
 		return nil
 	}
@@ -120,13 +93,13 @@ func (s *Spec) Validate() error {
 }
 
 // validateLimits checks the limits of queues, and the tasks in them.
-func (s *Spec) validateLimits(add addProblem) {
+func validateLimits(s *plan.Spec, add addProblem) {
 	if len(s.Limits) == 0 {
 		return
 	}
 	used := make(map[string]bool, len(s.Limits))
 	for i := range s.Tasks {
-		used[s.Tasks[i].queue()] = true
+		used[queueOf(&s.Tasks[i])] = true
 	}
 	plugins := make(map[string]string, len(s.Limits))
 	for _, l := range s.Limits {
@@ -138,7 +111,7 @@ func (s *Spec) validateLimits(add addProblem) {
 		switch {
 		case !pluginSyntax.MatchString(l.Queue):
 			problem("this is not a queue's name")
-		case len(l.Queue) > MaxQueueName: // as its task says
+		case len(l.Queue) > plan.MaxQueueName: // as its task says
 		case strings.HasPrefix(l.Queue, "-"):
 			problem(flagLike)
 		case l.Plugin != "" && !pluginSyntax.MatchString(l.Plugin):
@@ -147,21 +120,21 @@ func (s *Spec) validateLimits(add addProblem) {
 			problem("it is there twice; one limit is enough")
 		case l.Threads < 1:
 			problem("threads is %d; it is how many of its tasks may run at once, at least 1", l.Threads)
-		case l.Threads > MaxThreads:
-			problem("threads is %d; at most %d are taken: drop the limit if there is none", l.Threads, MaxThreads)
+		case l.Threads > plan.MaxThreads:
+			problem("threads is %d; at most %d are taken: drop the limit if there is none", l.Threads, plan.MaxThreads)
 		case !used[l.Queue]:
 			problem("no task goes there; give a task queue: %s, or drop it", l.Queue)
 		}
 	}
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
-		plugin, limited := plugins[t.queue()]
+		plugin, limited := plugins[queueOf(t)]
 		switch {
 		case !limited:
 		case plugin == "":
-			plugins[t.queue()] = t.plugin()
-		case plugin != t.plugin():
-			add(i, "queue", -1, "task %q: queue %q is for plugin %q, and the task needs %q; choose another queue", t.Name, t.queue(), plugin, t.plugin())
+			plugins[queueOf(t)] = pluginOf(t)
+		case plugin != pluginOf(t):
+			add(i, "queue", -1, "task %q: queue %q is for plugin %q, and the task needs %q; choose another queue", t.Name, queueOf(t), plugin, pluginOf(t))
 		}
 	}
 }
@@ -173,9 +146,9 @@ func isHex(s string) bool {
 	return strings.Trim(s, "0123456789abcdef") == ""
 }
 
-type addProblem func(task int, key string, item int, format string, args ...any) *Problem
+type addProblem func(task int, key string, item int, format string, args ...any) *plan.Problem
 
-func (s *Spec) validateTask(i int, index map[string]int, names func() []string, add addProblem) {
+func validateTask(s *plan.Spec, i int, index map[string]int, names func() []string, add addProblem) {
 	t := &s.Tasks[i]
 	var seen map[string]bool
 	if len(t.Needs) > 16 {
@@ -199,19 +172,19 @@ func (s *Spec) validateTask(i int, index map[string]int, names func() []string, 
 			add(i, "needs", k, "task %q needs %q twice; once is enough", t.Name, need)
 		}
 	}
-	d := Definition{When: t.When, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost}
-	d.check(func(key, format string, args ...any) *Problem {
+	d := plan.Definition{When: t.When, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost}
+	checkDefinition(&d, func(key, format string, args ...any) *plan.Problem {
 		return add(i, key, -1, "task %q: "+format, slices.Insert(args, 0, any(t.Name))...)
 	})
-	if _, err := ParseWhen(string(t.When)); err == nil && len(t.Needs) == 0 && t.When.needsParents() {
+	if _, err := plan.ParseWhen(string(t.When)); err == nil && len(t.Needs) == 0 && t.When.NeedsParents() {
 		add(i, "when", -1, "task %q: when %s can never hold, since the task needs nothing; add needs", t.Name, t.When)
 	}
 	if t.Plugin != "" && !pluginSyntax.MatchString(t.Plugin) {
 		add(i, "plugin", -1, "task %q: %q is not a plugin's name", t.Name, t.Plugin)
 	}
 	for _, called := range []struct{ key, name string }{{"plugin", t.Plugin}, {"queue", t.Queue}} {
-		if called.name != "" && CheckQueueName(called.name) != nil {
-			add(i, called.key, -1, "task %q: %s %.20q…: %v", t.Name, called.key, called.name, CheckQueueName(called.name))
+		if called.name != "" && plan.CheckQueueName(called.name) != nil {
+			add(i, called.key, -1, "task %q: %s %.20q…: %v", t.Name, called.key, called.name, plan.CheckQueueName(called.name))
 		}
 		if strings.HasPrefix(called.name, "-") {
 			add(i, called.key, -1, "task %q: %s %q: "+flagLike, t.Name, called.key, called.name)
@@ -220,14 +193,14 @@ func (s *Spec) validateTask(i int, index map[string]int, names func() []string, 
 	if t.Queue != "" && !nameSyntax.MatchString(t.Queue) && !pluginSyntax.MatchString(t.Queue) {
 		add(i, "queue", -1, "task %q: %q is not a queue's name", t.Name, t.Queue)
 	}
-	s.validateExpressions(i, add)
+	validateExpressions(s, i, add)
 }
 
-// Check returns the first word or number of a definition that a plan file could not have, or nil.
+// CheckDefinition returns the first word or number of a definition that a plan file could not have, or nil.
 // It does not check its foreach and description.
-func (d *Definition) Check() (first *Problem) {
-	d.check(func(key, format string, args ...any) *Problem {
-		p := &Problem{Key: key, Item: -1, Message: fmt.Sprintf(format, args...)}
+func CheckDefinition(d *plan.Definition) (first *plan.Problem) {
+	checkDefinition(d, func(key, format string, args ...any) *plan.Problem {
+		p := &plan.Problem{Key: key, Item: -1, Message: fmt.Sprintf(format, args...)}
 		if first == nil {
 			first = p
 		}
@@ -236,11 +209,11 @@ func (d *Definition) Check() (first *Problem) {
 	return first
 }
 
-func (d *Definition) check(add func(key, format string, args ...any) *Problem) {
-	if _, err := ParseWhen(string(d.When)); err != nil {
+func checkDefinition(d *plan.Definition, add func(key, format string, args ...any) *plan.Problem) {
+	if _, err := plan.ParseWhen(string(d.When)); err != nil {
 		p := add("when", "%v", err)
 		p.Word = string(d.When)
-		for _, w := range Whens() {
+		for _, w := range plan.Whens() {
 			p.Known = append(p.Known, string(w))
 		}
 	}
@@ -248,7 +221,7 @@ func (d *Definition) check(add func(key, format string, args ...any) *Problem) {
 		key   string
 		value time.Duration
 	}{{"timeout", d.Timeout}, {"estimate", d.Estimate}, {"retry", d.Retry.Delay}, {"retry", d.Retry.Max}} {
-		if span.value < 0 && (span.key != "retry" || span.value != NoDelay) {
+		if span.value < 0 && (span.key != "retry" || span.value != plan.NoDelay) {
 			add(span.key, "%s is %v; it cannot be negative", span.key, span.value)
 		}
 	}
@@ -258,14 +231,14 @@ func (d *Definition) check(add func(key, format string, args ...any) *Problem) {
 	case d.Retry.Factor != 0 && d.Retry.Factor < 1:
 		add("retry", "retry.factor is %v; it is at least 1", d.Retry.Factor)
 	}
-	if d.OnLost != OnLostDefault && d.OnLost != OnLostRetry && d.OnLost != OnLostFail {
+	if d.OnLost != plan.OnLostDefault && d.OnLost != plan.OnLostRetry && d.OnLost != plan.OnLostFail {
 		p := add("on_lost", "on_lost is %q; it is retry or fail", d.OnLost)
-		p.Word, p.Known = string(d.OnLost), []string{string(OnLostRetry), string(OnLostFail)}
+		p.Word, p.Known = string(d.OnLost), []string{string(plan.OnLostRetry), string(plan.OnLostFail)}
 	}
 }
 
 // taskNames offers names for a suggestion; of a huge plan only the first, which keeps validation linear.
-func (s *Spec) taskNames() []string {
+func taskNames(s *plan.Spec) []string {
 	const most = 2000
 	names := make([]string, 0, min(len(s.Tasks), most))
 	for i := range s.Tasks[:min(len(s.Tasks), most)] {
@@ -277,8 +250,8 @@ func (s *Spec) taskNames() []string {
 // validateOrder reports the cycles, each as its path. It puts only tasks that no order reaches into
 // a graph. A plan without cycles has none, and the graph of a large plan would take more memory
 // than the plan.
-func (s *Spec) validateOrder(index map[string]int, add addProblem) {
-	_, left := s.graph(index).Order()
+func validateOrder(s *plan.Spec, index map[string]int, add addProblem) {
+	_, left := s.Graph().Order()
 	if len(left) == 0 {
 		return
 	}
@@ -301,7 +274,7 @@ func (s *Spec) validateOrder(index map[string]int, add addProblem) {
 	}
 	for _, c := range components {
 		if len(c) > 1 {
-			path := s.cycle(c, index)
+			path := cycle(s, c, index)
 			at := index[path[0]]
 			if most := 30; len(path) > most {
 				path = slices.Concat(path[:most-2], []string{fmt.Sprintf("%d more", len(path)-most)}, path[len(path)-2:])
@@ -313,7 +286,7 @@ func (s *Spec) validateOrder(index map[string]int, add addProblem) {
 
 // cycle walks from child to parent inside a strongly connected component, whose vertices count from 1, until a task comes again. The
 // path goes from parent to child; it starts and ends with the task that is first in the file among those on it.
-func (s *Spec) cycle(component []int, index map[string]int) []string {
+func cycle(s *plan.Spec, component []int, index map[string]int) []string {
 	in := make(map[int]bool, len(component))
 	for _, vertex := range component {
 		in[vertex-1] = true

@@ -1,8 +1,10 @@
-package plan
+package secret
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // shortestBeginning is how many bytes of a secret are hidden at the end of a log whose rest may still come: in fewer, much else ends.
@@ -11,29 +13,29 @@ const shortestBeginning = 4
 // A printer is what prints one stream of text.
 type printer struct {
 	attempt int
-	stream  Stream
+	stream  plan.Stream
 }
 
-func (e *LogEntry) printer() printer { return printer{e.Attempt, e.Stream} }
+func printerOf(e *plan.LogEntry) printer { return printer{e.Attempt, e.Stream} }
 
-// HideLog removes values, as Secrets.Values finds them, from entries of one task's log. The text of
+// HideLog removes values, as Names.Values finds them, from entries of one task's log. The text of
 // one attempt on one stream is one text, however entries divide it and whatever other streams come
 // between. A value that continues in another entry becomes Hidden in the first, and the others lose
 // their parts of it. before and after are the entries around, as far as the caller has read them;
 // LogReach says how far to read. At the end of a stream, the beginning of a value is hidden too,
 // from four bytes on.
-func HideLog(before, entries, after []LogEntry, values []string) {
+func HideLog(before, entries, after []plan.LogEntry, values []string) {
 	if len(values) == 0 {
 		return
 	}
 	texts := map[printer]*strings.Builder{}
 	for i := range entries {
-		texts[entries[i].printer()] = &strings.Builder{}
+		texts[printerOf(&entries[i])] = &strings.Builder{}
 	}
-	join := func(entries []LogEntry) (from []int) {
+	join := func(entries []plan.LogEntry) (from []int) {
 		for i := range entries {
 			at := -1
-			if text := texts[entries[i].printer()]; text != nil {
+			if text := texts[printerOf(&entries[i])]; text != nil {
 				at = text.Len()
 				text.WriteString(entries[i].Text)
 			}
@@ -49,13 +51,13 @@ func HideLog(before, entries, after []LogEntry, values []string) {
 		hidden[p] = hiddenIn(text.String(), values)
 	}
 	for i := range entries {
-		entries[i].Text = hideParts(entries[i].Text, from[i], hidden[entries[i].printer()])
+		entries[i].Text = hideParts(entries[i].Text, from[i], hidden[printerOf(&entries[i])])
 	}
 }
 
 // LogReach returns how many bytes of each stream before entries HideLog needs. It also reports
 // whether HideLog needs the entries after, because a value may begin at the end of a stream.
-func LogReach(entries []LogEntry, values []string) (before int, after bool) {
+func LogReach(entries []plan.LogEntry, values []string) (before int, after bool) {
 	if len(values) == 0 {
 		return 0, false
 	}
@@ -63,8 +65,8 @@ func LogReach(entries []LogEntry, values []string) (before int, after bool) {
 	ends := map[printer]string{}
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := &entries[i]
-		if end := ends[e.printer()]; len(end) < longest {
-			ends[e.printer()] = e.Text[max(0, len(e.Text)-longest):] + end
+		if end := ends[printerOf(e)]; len(end) < longest {
+			ends[printerOf(e)] = e.Text[max(0, len(e.Text)-longest):] + end
 		}
 	}
 	for _, end := range ends {
@@ -74,12 +76,12 @@ func LogReach(entries []LogEntry, values []string) (before int, after bool) {
 }
 
 // LogReaches reports whether each stream of entries has so many bytes in what was read before.
-func LogReaches(before, entries []LogEntry, bytes int) bool {
+func LogReaches(before, entries []plan.LogEntry, bytes int) bool {
 	have := map[printer]int{}
 	for i := range before {
-		have[before[i].printer()] += len(before[i].Text)
+		have[printerOf(&before[i])] += len(before[i].Text)
 	}
-	return !slices.ContainsFunc(entries, func(e LogEntry) bool { return have[e.printer()] < bytes })
+	return !slices.ContainsFunc(entries, func(e plan.LogEntry) bool { return have[printerOf(&e)] < bytes })
 }
 
 // A part of a text: from a byte up to another.

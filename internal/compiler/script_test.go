@@ -1,10 +1,13 @@
-package plan
+package compiler
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/seed-1177d267/sluice/internal/expr"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 func TestAnArgumentThatIsReadAsCode(t *testing.T) {
@@ -37,26 +40,26 @@ func TestAnArgumentThatIsReadAsCode(t *testing.T) {
 	} {
 		t.Run(run, func(t *testing.T) {
 			argv := words(run)
-			i, program := Script(argv, HasExpressions)
-			if program != want || (i >= 0) != (want != "") || i >= 0 && !HasExpressions(argv[i]) {
+			i, program := expr.Script(argv, expr.Has)
+			if program != want || (i >= 0) != (want != "") || i >= 0 && !expr.Has(argv[i]) {
 				t.Errorf("argument %d of %q is code for %q, want %q", i, argv, program, want)
 			}
 			list, err := json.Marshal(argv)
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec := &Spec{Name: "p", Tasks: []TaskSpec{{Name: "t", Foreach: &Foreach{List: json.RawMessage(`["a"]`)}, Params: json.RawMessage(fmt.Sprintf(`{"run":%s}`, list))}}}
+			spec := &plan.Spec{Name: "p", Tasks: []plan.TaskSpec{{Name: "t", Foreach: &plan.Foreach{List: json.RawMessage(`["a"]`)}, Params: json.RawMessage(fmt.Sprintf(`{"run":%s}`, list))}}}
 			refused := ""
-			if err := spec.Validate(); err != nil {
+			if err := Validate(spec); err != nil {
 				refused = err.Error()
 			}
 			if strings.Contains(refused, "read as code") != (want != "") || strings.Contains(refused, "a list") {
 				t.Errorf("validation says %q, want a refusal by %q, with env as the remedy", refused, want)
 			}
-			var claimed ClaimedTask
+			var claimed plan.ClaimedTask
 			claimed.Template = true
-			claimed.Plugin = DefaultPlugin
-			if _, err := claimed.Resolve(json.RawMessage(fmt.Sprintf(`{"item":"i","run":%s}`, list))); (err != nil) != (want != "") {
+			claimed.Plugin = plan.DefaultPlugin
+			if _, err := Resolve(&claimed, json.RawMessage(fmt.Sprintf(`{"item":"i","run":%s}`, list))); (err != nil) != (want != "") {
 				t.Errorf("as it is claimed it is refused: %v, want %q", err, want)
 			}
 		})

@@ -1,4 +1,4 @@
-package plan_test
+package compiler_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -127,7 +128,7 @@ func TestALargePlanIsValidatedAndCompiledInLinearTimeAndMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := time.Now()
-	if err := s.Validate(); err != nil {
+	if err := compiler.Validate(s); err != nil {
 		t.Fatal(err)
 	}
 	validated := time.Since(began)

@@ -1,4 +1,4 @@
-package plan_test
+package secret_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -17,7 +18,7 @@ func TestATaskIsAddedAgainOnlyAsItWas(t *testing.T) {
 		ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "a", Queue: plan.QueueID{ID: plan.NewID(time.Now())}, Needs: []plan.TaskID{parent},
 		Params: json.RawMessage(`{"x": 1, "password": "pw"}`), Definition: plan.Definition{Timeout: time.Minute},
 	}
-	secrets := plan.SecretsOf([]plan.Queue{{Secrets: []string{"password"}}})
+	secrets := secret.Of([]plan.Queue{{Secrets: []string{"password"}}})
 	for _, c := range []struct {
 		name   string
 		there  func(*plan.Task)
@@ -49,7 +50,7 @@ func TestATaskIsAddedAgainOnlyAsItWas(t *testing.T) {
 			if c.again != nil {
 				c.again(&again)
 			}
-			err := plan.CheckSame(&there, &again, secrets)
+			err := secret.CheckSame(&there, &again, secrets)
 			switch {
 			case c.refuse == "" && err != nil:
 				t.Error(err)

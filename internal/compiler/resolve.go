@@ -1,0 +1,95 @@
+package compiler
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/expr"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/secret"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Resolve returns params as the plugin gets them. If they are a template, it replaces the
+// expressions over needs, results and item by their values in params. It refuses an expression in a
+// shell line or a script of an exec task, because a value could be read as commands.
+func Resolve(t *plan.ClaimedTask, params json.RawMessage) (json.RawMessage, error) {
+	if !t.Template {
+		return params, nil
+	}
+	var own map[string]json.RawMessage
+	if err := json.Unmarshal(params, &own); err != nil {
+		return nil, fmt.Errorf("params are not a JSON object: %w", err)
+	}
+	if t.Plugin == plan.DefaultPlugin {
+		if i, program := expr.InScript(own[shellLine]); i >= 0 {
+			return nil, fmt.Errorf("params.run: argument %d: ${{ }} in a script of %s could be read as code; pass the value by env", i, program)
+		}
+	}
+	scope := func(word string) (json.RawMessage, bool, error) {
+		if !slices.Contains(later, word) {
+			return nil, false, fmt.Errorf("${{ %s… }} is not known here: it is one of %s", word, strings.Join(firstWords, ", "))
+		}
+		value, ok := own[word]
+		if !ok {
+			return nil, false, fmt.Errorf("${{ %s }}: the task has none", word)
+		}
+		return value, true, nil
+	}
+	return expr.EachText(params, func(keys []string, s string) (json.RawMessage, error) {
+		switch {
+		case given(keys):
+			return nil, nil
+		case t.Plugin == plan.DefaultPlugin && keys[0] == shellLine && jsontext.IsText(own[shellLine]) && expr.Has(s):
+			return nil, errors.New(`params.run: ${{ }} in a shell line could be read as commands; pass the value by env, and write "$NAME" in the line`)
+		}
+		v, err := expr.Evaluate(s, scope, false)
+		if err == nil {
+			err = mayBe(t.Plugin, keys, v)
+		}
+		return v, expr.Under(slices.Concat([]string{"params." + keys[0]}, keys[1:]), secret.OfClaim(t).Uncited(strconv.Quote(s), err))
+	})
+}
+
+// mayBe refuses data that would speak for the author: among the variables of an exec task, an
+// object names a secret of the node.
+func mayBe(plugin string, keys []string, v json.RawMessage) error {
+	if v = bytes.TrimSpace(v); plugin == plan.DefaultPlugin && keys[0] == "env" && len(v) > 0 && (v[0] == '{' || v[0] == '[') {
+		kind := "an object"
+		if v[0] == '[' {
+			kind = "a list"
+		}
+		return fmt.Errorf("what the expression leads to is %s, %s; a variable takes a text, a number or a boolean, and the rest is in $SLUICE_PARAMS",
+			kind, jsontext.Brief(v))
+	}
+	return nil
+}
+
+// givenParams are the keys of params that come from parents and a foreach; later are those of them that expressions begin with.
+var (
+	givenParams = []string{"needs", "args", "item", "results"}
+	later       = []string{"needs", "item", "results"}
+)
+
+// given reports whether what is under the keys of params comes from parents and a foreach, and not from the task's author.
+func given(keys []string) bool {
+	return len(keys) > 0 && slices.Contains(givenParams, keys[0])
+}
+
+// unquoteGiven takes the quotes off what is under such keys, where Resolve does not look.
+func unquoteGiven(params json.RawMessage) (json.RawMessage, error) {
+	return expr.EachText(params, func(keys []string, s string) (json.RawMessage, error) {
+		if !given(keys) {
+			return nil, nil
+		}
+		return expr.Evaluate(s, expr.Nothing, false)
+	})
+}
+
+// shellLine is the param of an exec task that is a line for a shell if it is a text.
+const shellLine = "run"
