@@ -121,9 +121,9 @@ func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 	switch {
 	case !ok || e.Status != plan.Queued:
 	case errors.Is(context.Cause(ctx), plugins.ErrDraining):
-		e.Log = append(e.Log, plan.GivenBackEntry(time.Now(), a.task.Attempt))
+		e.Log = append(e.Log, rules.GivenBackEntry(time.Now(), a.task.Attempt))
 	default:
-		e.Log = append(e.Log, plan.NotBegunEntry(time.Now(), a.task.Attempt))
+		e.Log = append(e.Log, rules.NotBegunEntry(time.Now(), a.task.Attempt))
 	}
 	if ok && a.results != nil && e.Status.Finished() {
 		a.keepResults(alive, ctx, &e)
@@ -189,7 +189,7 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 	if r.Status <= plan.Running && r.Status != plan.Terminated {
 		r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin ended it with status %d, which is no end", r.Status)}
 	}
-	return plan.Conclude(&a.task, r, func(r plan.Retry, attempt int) time.Duration {
+	return rules.Conclude(&a.task, r, func(r plan.Retry, attempt int) time.Duration {
 		return backoff.Retry{Initial: r.Delay, Factor: r.Factor, Max: r.Max}.Delay(attempt, nil)
 	}), true
 }
@@ -235,13 +235,13 @@ func (a *attempt) delivered(ctx context.Context) (params json.RawMessage, inputs
 	params = a.task.Params
 	if a.task.ByReference {
 		if inputs, err = read(ctx, a, a.store.Inputs); err == nil {
-			params, err = plan.Deliver(params, inputs)
+			params, err = rules.Deliver(params, inputs)
 		}
 	}
-	if err == nil && a.task.When.TellsResults() {
+	if err == nil && rules.TellsResults(a.task.When) {
 		var parents []plan.Parent
 		if parents, err = read(ctx, a, a.store.Parents); err == nil {
-			params, err = plan.DeliverResults(params, parents)
+			params, err = rules.DeliverResults(params, parents)
 		}
 	}
 	return params, inputs, err

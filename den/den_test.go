@@ -26,6 +26,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/compiler"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -309,7 +310,7 @@ func TestAStoppedNodeGivesBackWhatOutlastsItsGrace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := len(entries) == 1 && entries[0].GivenBack() && entries[0].Attempt == 1; got != want {
+			if got := len(entries) == 1 && rules.IsGivenBack(&entries[0]) && entries[0].Attempt == 1; got != want {
 				t.Errorf("the log of %s says that it was given back: %v, want %v", name, got, want)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/compiler"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -31,7 +32,7 @@ func (a *attempt) items(ctx context.Context, f *plan.Foreach) ([]json.RawMessage
 	}
 	r := plan.Result{Status: plan.Succeeded}
 	if len(items) == 0 {
-		r.Detail = f.NoItems(dir)
+		r.Detail = rules.NoItemsDetail(f, dir)
 		a.out.Append(plan.System, r.Detail)
 	}
 	return items, r
@@ -77,7 +78,7 @@ func itemsOf(ctx context.Context, f *plan.Foreach, dir string) ([]json.RawMessag
 	if err != nil {
 		return nil, fmt.Errorf("glob %q: %w", f.Glob, err)
 	}
-	if err := plan.CheckItems(len(paths)); err != nil {
+	if err := rules.CheckItems(len(paths)); err != nil {
 		return nil, err
 	}
 	items := make([]json.RawMessage, len(paths))
@@ -131,7 +132,7 @@ func linesOf(ctx context.Context, path string) ([]json.RawMessage, error) {
 		}
 		items = append(items, item)
 		size += len(item)
-		if err := plan.CheckItems(len(items)); err != nil {
+		if err := rules.CheckItems(len(items)); err != nil {
 			return nil, err
 		}
 		if size > plan.MaxInputs {

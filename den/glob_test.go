@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -85,7 +86,7 @@ func TestAWalkEndsWhenItsContextDoesOrThereAreTooManyItems(t *testing.T) {
 		t.Errorf("got error %v, want that of the context", err)
 	}
 	items, err := itemsOf(t.Context(), &plan.Foreach{Glob: up + "/real/many/*"}, dir)
-	if want := plan.CheckItems(plan.MaxItems + 1); err == nil || err.Error() != want.Error() {
+	if want := rules.CheckItems(plan.MaxItems + 1); err == nil || err.Error() != want.Error() {
 		t.Errorf("got %d items, %v; want %v", len(items), err, want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -94,7 +95,7 @@ func TestATaskThatItsPluginCouldNotBeginIsGivenBack(t *testing.T) {
 			t.Errorf("it is %v (%s) with attempt %d after %d tries, want it to have succeeded with the first after 3", a.Status, a.Detail, a.Attempt, tries)
 		}
 		log, _, err := w.store.Log(t.Context(), w.task(p, "a").ID, 0, 100)
-		if err != nil || len(log) != 2 || !log[0].GivenBack() || !strings.Contains(log[1].Text, "could not begin") {
+		if err != nil || len(log) != 2 || !rules.IsGivenBack(&log[0]) || !strings.Contains(log[1].Text, "could not begin") {
 			t.Errorf("the log is %+v, %v; want two entries that say that it could not begin", log, err)
 		}
 	})

@@ -43,12 +43,12 @@ func (t *Task) Counted() Counted {
 func (t *Task) HasItems() bool { return t.Expanded && t.Items > 0 }
 
 // Allowed reports whether a task went wrong and its plan allows that.
-func Allowed(s Status, r Reason, continueOnError bool) bool {
-	return continueOnError && OutcomeOf(s, r, false) == OutcomeFailed
+func (s Status) Allowed(continueOnError bool) bool {
+	return continueOnError && s.Wrong()
 }
 
 // Allowed reports whether the task went wrong and its plan allows that.
-func (t *Task) Allowed() bool { return Allowed(t.Status, t.Reason, t.ContinueOnError) }
+func (t *Task) Allowed() bool { return t.Status.Allowed(t.ContinueOnError) }
 
 // Add counts n more (or, negative, fewer) of such tasks.
 func (c *Counts) Add(t Counted, n int) {
@@ -64,7 +64,7 @@ func (c *Counts) of(t Counted) *int {
 		return &c.Gathering
 	case t.Items:
 		return &c.Gathered
-	case Allowed(t.Status, t.Reason, t.ContinueOnError):
+	case t.Status.Allowed(t.ContinueOnError):
 		return &c.Allowed
 	}
 	switch t.Status {

@@ -13,12 +13,11 @@
 //	  └── retry by a person, from 1…, −3, −5, −6                  succeeded 1 ◄────────┤
 //	                                                    failed 2 (or any n > 1) ◄──────┘
 //
-// The codes are those of the Disbatch documents. Tasks in a store go through these steps:
+// The codes are those of the Disbatch documents. A program goes through these steps:
 //
 //   - A [Spec] says what a plan is to be. The function Validate of the module's root finds what is wrong
 //     with it, and its Submit makes the plan and its tasks.
-//   - [Decide] says, of a held task whose parents finish one after another, whether it waits, runs or is skipped; [Deliver]
-//     makes the params it runs with.
-//   - [Conclude] says what follows an attempt: the end, another attempt after a delay, or the queue again. Package rules
-//     makes the steps of it that stores write.
+//   - The parents of a held task finish one after another. Its [When] says whether the task then waits, runs
+//     or is skipped. It runs with the outputs of its parents in its params.
+//   - An attempt is followed by the end of the task, by another attempt after a delay, or by the queue again.
 package plan

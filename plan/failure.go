@@ -114,7 +114,7 @@ type Alike struct {
 
 // Add counts a task, if it failed and is no foreach task that has items.
 func (f *Failures) Add(t *Task) {
-	if OutcomeOf(t.Status, t.Reason, false) != OutcomeFailed || t.HasItems() {
+	if !t.Status.Wrong() || t.HasItems() {
 		return
 	}
 	way := FailureOf(t)

@@ -12,26 +12,6 @@ type Keep struct {
 	Orphaned   time.Duration `json:"orphaned,omitempty"`
 }
 
-// KeptStatuses are the statuses that a Keep tells apart.
-var KeptStatuses = []Status{Succeeded, Failed, Terminated, Cancelled, Orphaned}
-
-// Of returns the field for one of KeptStatuses, or for a code above 1; nil for another status.
-func (k *Keep) Of(s Status) *time.Duration {
-	switch min(s, Failed) {
-	case Succeeded:
-		return &k.Succeeded
-	case Failed:
-		return &k.Failed
-	case Terminated:
-		return &k.Terminated
-	case Cancelled:
-		return &k.Cancelled
-	case Orphaned:
-		return &k.Orphaned
-	}
-	return nil
-}
-
 // Expired is the number of deleted objects whose time to keep was over.
 type Expired struct {
 	Plans int  // with all their tasks

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"github.com/seed-1177d267/sluice/internal/refusal"
 )
 
 // Lifecycle is where a plan is in its life. The codes are those of Status where they mean the same.
@@ -110,12 +108,3 @@ const MaxFile = 256 << 10
 // MaxPlanParams is the most bytes of a plan's params as JSON. Lists of plans read params by the
 // thousand, every exec task has a copy, and all stores have the same limit.
 const MaxPlanParams = 1 << 20
-
-// CheckPlanParams returns an ErrTooLarge for params of more than MaxPlanParams bytes.
-func CheckPlanParams(bytes int) error {
-	if bytes <= MaxPlanParams {
-		return nil
-	}
-	return refusal.New(ErrTooLarge, "the params of the plan have %d bytes as JSON or more, aliases written out; a plan keeps at most %d (1 MiB): "+
-		"keep large values in files, and let params be their paths", bytes, MaxPlanParams)
-}

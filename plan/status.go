@@ -55,6 +55,9 @@ func (s Status) Finished() bool {
 	return s > 0 || s == Terminated || s == Cancelled || s == Orphaned
 }
 
+// Wrong reports whether a task with the status went wrong: it failed, was stopped or is lost.
+func (s Status) Wrong() bool { return s.Finished() && s != Succeeded && s != Cancelled }
+
 // Active reports whether a node has the task: claimed or running.
 func (s Status) Active() bool { return s == Claimed || s == Running }
 

@@ -122,21 +122,11 @@ func (p Place) Compare(q Place) int {
 	return cmp.Or(bytes.Compare(p.id.ID[:], q.id.ID[:]), cmp.Compare(p.index, q.index))
 }
 
-// Outcome returns how the finished task counts for its children and its plan.
-func (t *Task) Outcome() Outcome { return OutcomeOf(t.Status, t.Reason, t.ContinueOnError) }
-
 // State returns the word people see.
 func (t *Task) State() string { return State(t.Status, t.Reason) }
 
 // Word is what people read for the task's state.
 func (t *Task) Word() string { return WordOf(t.State(), t.Allowed()) }
-
-// Troubled reports whether a task with that status and that attempt had a failure. The task failed,
-// was stopped or lost, or an earlier attempt did, however the task ended. A foreach task that makes
-// its items, or waits for them, may count as well: making items is an attempt.
-func Troubled(s Status, attempt int) bool {
-	return attempt > 1 || attempt == 1 && (s == Held || s == Queued) || OutcomeOf(s, ReasonNone, false) == OutcomeFailed
-}
 
 // Exit is how a command ended.
 type Exit struct {
@@ -233,4 +223,19 @@ func (in Input) Value() json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return in.Output
+}
+
+// A Parent is how a parent of a task ended.
+type Parent struct {
+	Name  string // its Key
+	State string // as of Task.State; of one that is gone that of a cancelled task
+}
+
+// A Result is how one attempt went, as its plugin says.
+type Result struct {
+	Status Status // Succeeded, Failed or above; Terminated if it was stopped
+	Reason Reason
+	Detail string
+	Exit   *Exit
+	Output json.RawMessage // nil: null
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -162,7 +163,7 @@ func findTaskOf(ctx context.Context, r store.Reader, p plan.Plan, word string) (
 func itemsThere(t *plan.Task) string {
 	switch {
 	case t.Items > 0:
-		return fmt.Sprintf("%s has %s, from %s on", t.Name, view.Number(t.Items, "item"), plan.ItemName(t.Name, 0))
+		return fmt.Sprintf("%s has %s, from %s on", t.Name, view.Number(t.Items, "item"), rules.ItemName(t.Name, 0))
 	case t.Status.Finished():
 		return fmt.Sprintf("%s is %s, and has no items", t.Name, t.Word())
 	}

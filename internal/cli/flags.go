@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins/program"
 )
@@ -158,7 +159,7 @@ func gfsOf(flag *choice, conf *config.Config) plan.GFS {
 // ruleWords are the rules of when, as a person types them.
 func ruleWords() []string {
 	var words []string
-	for _, w := range plan.Whens() {
+	for _, w := range rules.Whens() {
 		words = append(words, string(w))
 	}
 	return words

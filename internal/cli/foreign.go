@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -25,7 +26,7 @@ const keptHalf = 512 << 10
 // shownLog puts what another program left of its last attempt, if it did, before what the log has of that, and returns which entries these are.
 func shownLog(ctx context.Context, r store.Reader, t *plan.Task, entries []plan.LogEntry) (all, printed []plan.LogEntry, err error) {
 	last := len(entries)
-	for last > 0 && entries[last-1].Attempt == t.Attempt && !entries[last-1].GivenBack() {
+	for last > 0 && entries[last-1].Attempt == t.Attempt && !rules.IsGivenBack(&entries[last-1]) {
 		if last--; entries[last].Stream == plan.Stdout || entries[last].Stream == plan.Stderr {
 			return entries, nil, nil // it is our own
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -39,7 +40,7 @@ func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
 		Created: p.Created, Ended: p.Ended, Counts: p.Counts, Sums: p.Counts.Sums(),
 	}
-	if left, ok := p.Left(time.Now()); ok {
+	if left, ok := rules.PlanLeft(p, time.Now()); ok {
 		e.Left = duration.Seconds(left)
 	}
 	return e
@@ -69,7 +70,7 @@ func done(c plan.Counts) string {
 
 // leftOf says about how much longer a plan takes; "" if nobody can tell.
 func leftOf(p *plan.Plan, now time.Time) string {
-	left, ok := p.Left(now)
+	left, ok := rules.PlanLeft(p, now)
 	if !ok {
 		return ""
 	}

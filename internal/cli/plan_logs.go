@@ -9,6 +9,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/feed"
 	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -70,7 +71,7 @@ func yet(over bool) string {
 // printItemLogs prints what the items of a foreach task printed.
 func (a *app) printItemLogs(ctx context.Context, st store.Store, t *plan.Task, s logSettings) error {
 	if s.tail >= 0 || s.since > 0 || s.attempt != 0 || s.stdout || s.stderr || s.withRunner {
-		return usagef("%s is a foreach task, and each of its items has a log: give this flag with one of them, as %s", t.Key(), plan.ItemName(t.Name, 0))
+		return usagef("%s is a foreach task, and each of its items has a log: give this flag with one of them, as %s", t.Key(), rules.ItemName(t.Name, 0))
 	}
 	l := a.newManyLogs(st, store.TaskQuery{Plan: t.Plan, Of: t.ID}, s.times)
 	l.over = func(ctx context.Context) (bool, error) {

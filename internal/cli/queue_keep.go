@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -29,10 +30,10 @@ func (v *keepValue) String() string { return v.text }
 func (v *keepValue) Set(text string) error {
 	v.text = text
 	for part := range strings.SplitSeq(text, ",") {
-		states, age := plan.KeptStatuses, part
+		states, age := rules.KeptStatuses, part
 		if name, after, by := strings.Cut(part, "="); by {
 			codes, _, err := plan.ParseStates([]string{name})
-			if err != nil || v.said.Of(codes[0]) == nil {
+			if err != nil || rules.KeepOf(&v.said, codes[0]) == nil {
 				return fmt.Errorf("%q is no state in which tasks end; those are %s", name, strings.Join(keptWords(), ", "))
 			}
 			states, age = []plan.Status{min(codes[0], plan.Failed)}, after
@@ -42,7 +43,7 @@ func (v *keepValue) Set(text string) error {
 			return err
 		}
 		for _, s := range states {
-			*v.said.Of(s) = d
+			*rules.KeepOf(&v.said, s) = d
 		}
 		v.of = append(v.of, states...)
 	}
@@ -66,13 +67,13 @@ func keepAge(word string) (time.Duration, error) {
 // apply changes what was said, and leaves the other states as they are.
 func (v *keepValue) apply(k *plan.Keep) {
 	for _, s := range v.of {
-		*k.Of(s) = *v.said.Of(s)
+		*rules.KeepOf(k, s) = *rules.KeepOf(&v.said, s)
 	}
 }
 
 func keptWords() []string {
-	words := make([]string, len(plan.KeptStatuses))
-	for i, s := range plan.KeptStatuses {
+	words := make([]string, len(rules.KeptStatuses))
+	for i, s := range rules.KeptStatuses {
 		words[i] = s.Word()
 	}
 	return words
@@ -82,12 +83,12 @@ func keptWords() []string {
 func keepText(k plan.Keep) string {
 	var parts []string
 	var ages []time.Duration
-	for i, s := range plan.KeptStatuses {
-		if d := *k.Of(s); d != 0 {
+	for i, s := range rules.KeptStatuses {
+		if d := *rules.KeepOf(&k, s); d != 0 {
 			parts, ages = append(parts, keptWords()[i]+"="+ageText(d)), append(ages, max(d, -1))
 		}
 	}
-	if slices.Sort(ages); len(ages) == len(plan.KeptStatuses) && ages[0] == ages[len(ages)-1] {
+	if slices.Sort(ages); len(ages) == len(rules.KeptStatuses) && ages[0] == ages[len(ages)-1] {
 		return ageText(ages[0])
 	}
 	return strings.Join(parts, ",")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -162,7 +163,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 		}
 		of := *now
 		of.ID, of.Plan = old.ID, old.Plan
-		out = append(out, plan.ItemTask(&of, t.Index, plan.ItemOf(t.Params), params, time.Now()))
+		out = append(out, rules.ItemTask(&of, t.Index, rules.ItemOf(t.Params), params, time.Now()))
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -44,7 +45,7 @@ func (o *outputs) below(ctx context.Context, e *view.Event) (lines []string, err
 	case logsAll:
 		lines, err = logOf(ctx, o.r, e.Task, e.Attempt)
 	case logsFailed:
-		if !view.Broken(e.Status) || plan.FailedByItems(e.Status, e.Reason) || len(o.at) >= mostTails {
+		if !view.Broken(e.Status) || rules.FailedByItems(e.Status, e.Reason) || len(o.at) >= mostTails {
 			return nil, nil
 		}
 		t := plan.Task{ID: e.Task, Attempt: e.Attempt}

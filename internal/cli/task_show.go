@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -35,7 +36,7 @@ func taskShow(a *app) *cobra.Command {
 			case errors.Is(err, plan.ErrTooMuchOutput):
 				example := ""
 				if len(args) == 2 {
-					example = ", as in: " + a.command("task", "show", args[0], plan.ItemName(t.Name, 0))
+					example = ", as in: " + a.command("task", "show", args[0], rules.ItemName(t.Name, 0))
 				}
 				a.note("%v%s", err, example)
 			case err != nil:

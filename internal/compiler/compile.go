@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -152,7 +153,7 @@ func compileForeach(f *plan.Foreach, scope expr.Scope) (*plan.Foreach, error) {
 		}
 	}
 	if c.List != nil {
-		if _, err := plan.Items(c.List); err != nil {
+		if _, err := rules.ParseItems(c.List); err != nil {
 			return nil, err
 		}
 	}
@@ -314,7 +315,7 @@ func validateExpressions(s *plan.Spec, i int, add addProblem) {
 		validatePath(s, i, "foreach", path, add)
 	}
 	if f.List != nil {
-		if _, err := plan.Items(f.List); err != nil {
+		if _, err := rules.ParseItems(f.List); err != nil {
 			add(i, "foreach", -1, "task %q: %v", t.Name, err)
 		}
 	}
@@ -397,7 +398,7 @@ func validatePath(s *plan.Spec, i int, key, path string, note addProblem) {
 		return
 	case "results":
 		switch {
-		case !t.When.TellsResults():
+		case !rules.TellsResults(t.When):
 			add(i, key, -1, "task %q: ${{ %s }}: the task runs only when all that it needs has succeeded; results are for one with another when", t.Name, path)
 		case t.Foreach != nil:
 			add(i, key, -1, "task %q: ${{ %s }}: items have no results of what their foreach task needs; have a task in between return them", t.Name, path)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -59,7 +60,7 @@ func Notes(s *plan.Spec) plan.Problems {
 
 // needsFailure reports whether the rule holds only if a parent has failed.
 func needsFailure(w plan.When) bool {
-	return plan.Decide(w, plan.OutcomeFailed, true) == plan.Run && plan.Decide(w, plan.OutcomeSucceeded, true) == plan.Skip && plan.Decide(w, plan.OutcomeSkipped, true) == plan.Skip
+	return rules.Decide(w, rules.OutcomeFailed, true) == rules.ToRun && rules.Decide(w, rules.OutcomeSucceeded, true) == rules.ToSkip && rules.Decide(w, rules.OutcomeSkipped, true) == rules.ToSkip
 }
 
 // blindSpots finds tasks whose failures nothing that looks for failures sees, by walks from a task to those above it.
@@ -129,7 +130,7 @@ func (g *blindSpots) unseen(task int32) (names []string) {
 	}
 	for k := 0; k < len(walk); k++ {
 		t := &g.spec.Tasks[walk[k].task]
-		failed, skipped := walk[k].lost && lost(t, plan.OutcomeFailed), walk[k].lost && lost(t, plan.OutcomeSkipped)
+		failed, skipped := walk[k].lost && lost(t, rules.OutcomeFailed), walk[k].lost && lost(t, rules.OutcomeSkipped)
 		for _, p := range g.Parents(int(walk[k].task)) {
 			if failed {
 				g.seen[p] |= reachedLost
@@ -164,9 +165,9 @@ func (g *blindSpots) unseen(task int32) (names []string) {
 }
 
 // lost reports whether the task runs if all that it needs succeeds, and is skipped if one of them ends as the given outcome instead.
-func lost(t *plan.TaskSpec, one plan.Outcome) bool {
+func lost(t *plan.TaskSpec, one rules.Outcome) bool {
 	if len(t.Needs) > 1 {
-		one |= plan.OutcomeSucceeded
+		one |= rules.OutcomeSucceeded
 	}
-	return plan.Decide(t.When, plan.OutcomeSucceeded, true) == plan.Run && plan.Decide(t.When, one, true) == plan.Skip
+	return rules.Decide(t.When, rules.OutcomeSucceeded, true) == rules.ToRun && rules.Decide(t.When, one, true) == rules.ToSkip
 }

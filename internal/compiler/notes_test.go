@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/compiler"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -100,7 +101,7 @@ func TestWhatIsNotedOfRulesHappens(t *testing.T) {
 				}
 			}
 			if len(spec.Needs) > 0 && rng.IntN(2) == 0 {
-				spec.When = plan.Whens()[rng.IntN(len(plan.Whens()))]
+				spec.When = rules.Whens()[rng.IntN(len(rules.Whens()))]
 			} else if len(spec.Needs) > 0 && rng.IntN(3) == 0 {
 				spec.When = plan.AnyFailed
 			}
@@ -134,14 +135,14 @@ func TestWhatIsNotedOfRulesHappens(t *testing.T) {
 
 // runsThough reports whether a task runs where the named one, if it runs, fails, and all others succeed. Tasks are in the order of their needs.
 func runsThough(s *plan.Spec, task int, fails string) bool {
-	outcomes := map[string]plan.Outcome{}
+	outcomes := map[string]rules.Outcome{}
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
-		var seen plan.Outcome
+		var seen rules.Outcome
 		for _, need := range t.Needs {
 			seen |= outcomes[need]
 		}
-		runs := plan.Decide(t.When, seen, true) == plan.Run
+		runs := rules.Decide(t.When, seen, true) == rules.ToRun
 		if i == task {
 			return runs
 		}
@@ -149,11 +150,11 @@ func runsThough(s *plan.Spec, task int, fails string) bool {
 		case !runs && t.Name == fails: // it is skipped itself: then nothing is claimed of its failure
 			return slices.Contains(s.Tasks[task].Needs, fails)
 		case !runs:
-			outcomes[t.Name] = plan.OutcomeSkipped
+			outcomes[t.Name] = rules.OutcomeSkipped
 		case t.Name == fails && !t.ContinueOnError:
-			outcomes[t.Name] = plan.OutcomeFailed
+			outcomes[t.Name] = rules.OutcomeFailed
 		default:
-			outcomes[t.Name] = plan.OutcomeSucceeded
+			outcomes[t.Name] = rules.OutcomeSucceeded
 		}
 	}
 	return false

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -86,15 +87,15 @@ func FuzzDataIsNeverEvaluated(f *testing.F) {
 		inputs := []plan.Input{{Name: "up", Output: encode(t, map[string]any{"x": output, "l": []any{item}})}}
 		before, after = unquote(t, before), unquote(t, after)
 
-		items, err := tasks[1].Foreach.Expand(inputs)
+		items, err := rules.ExpandItems(tasks[1].Foreach, inputs)
 		if err != nil || len(items) != 1 {
 			t.Fatalf("%d items, %v", len(items), err)
 		}
-		params, err := plan.Deliver(tasks[1].Params, inputs)
+		params, err := rules.Deliver(tasks[1].Params, inputs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		each := plan.ItemTask(&tasks[1], 0, items[0], params, s0)
+		each := rules.ItemTask(&tasks[1], 0, items[0], params, s0)
 		got := resolve(t, &each)
 		want := map[string]any{
 			"param": param, "output": output, "item2": item, "all": before + param + output + after + item, "name": "p",

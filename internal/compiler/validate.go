@@ -12,6 +12,7 @@ import (
 	"github.com/dominikbraun/graph"
 
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -61,7 +62,7 @@ func Validate(s *plan.Spec) error {
 		}
 	}
 	if params, err := jsontext.Marshal(s.Params); err == nil { // else Compile says what is wrong
-		if err := plan.CheckPlanParams(len(params)); err != nil {
+		if err := rules.CheckPlanParams(len(params)); err != nil {
 			add(-1, "params", -1, "%v", err)
 		}
 	}
@@ -176,7 +177,7 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 	checkDefinition(&d, func(key, format string, args ...any) *plan.Problem {
 		return add(i, key, -1, "task %q: "+format, slices.Insert(args, 0, any(t.Name))...)
 	})
-	if _, err := plan.ParseWhen(string(t.When)); err == nil && len(t.Needs) == 0 && t.When.NeedsParents() {
+	if _, err := rules.ParseWhen(string(t.When)); err == nil && len(t.Needs) == 0 && rules.NeedsParents(t.When) {
 		add(i, "when", -1, "task %q: when %s can never hold, since the task needs nothing; add needs", t.Name, t.When)
 	}
 	if t.Plugin != "" && !pluginSyntax.MatchString(t.Plugin) {
@@ -210,10 +211,10 @@ func CheckDefinition(d *plan.Definition) (first *plan.Problem) {
 }
 
 func checkDefinition(d *plan.Definition, add func(key, format string, args ...any) *plan.Problem) {
-	if _, err := plan.ParseWhen(string(d.When)); err != nil {
+	if _, err := rules.ParseWhen(string(d.When)); err != nil {
 		p := add("when", "%v", err)
 		p.Word = string(d.When)
-		for _, w := range plan.Whens() {
+		for _, w := range rules.Whens() {
 			p.Known = append(p.Known, string(w))
 		}
 	}

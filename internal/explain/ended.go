@@ -81,16 +81,16 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 		}
 		return Link{Why: fmt.Sprintf("its when %s does not hold: %s is %s", whenWord(t.When), full.Key(), counted(&parents[i]))}, full, err
 	}
-	var seen plan.Outcome
+	var seen rules.Outcome
 	for i := range parents {
-		seen |= parents[i].Outcome()
+		seen |= rules.OutcomeOfTask(&parents[i])
 	}
 	switch {
 	case len(gone) > 0 && t.Detail != "":
 		return Link{Why: t.Detail}, nil, nil
-	case len(gone) > 0 && plan.Decide(t.When, plan.OutcomeCancelled, false) == plan.Skip:
+	case len(gone) > 0 && rules.Decide(t.When, rules.OutcomeCancelled, false) == rules.ToSkip:
 		return Link{Why: fmt.Sprintf("its when %s does not hold: %d of the tasks that it needs were deleted", whenWord(t.When), len(gone))}, nil, nil
-	case seen != 0 && plan.Decide(t.When, seen, true) == plan.Skip:
+	case seen != 0 && rules.Decide(t.When, seen, true) == rules.ToSkip:
 		return Link{Why: fmt.Sprintf("its when %s does not hold, now that %s", whenWord(t.When), haveEnded(parents))}, nil, nil
 	case p.OnFailure == plan.Stop:
 		return Link{Why: fmt.Sprintf("its plan %s started nothing more once a task had failed (on_failure: stop)", p.Title()), Hint: hint.Retry(t, p)}, nil, nil
@@ -108,7 +108,7 @@ func haveEnded(parents []plan.Task) string {
 
 // counted is a parent's state, with what it counts as where that is something else.
 func counted(p *plan.Task) string {
-	if p.Status != plan.Succeeded && p.Outcome() == plan.OutcomeSucceeded {
+	if p.Status != plan.Succeeded && rules.OutcomeOfTask(p) == rules.OutcomeSucceeded {
 		return plan.Word(p.State()) + ", which counts as succeeded (continue-on-error)"
 	}
 	return p.Word()
@@ -116,8 +116,8 @@ func counted(p *plan.Task) string {
 
 // decides reports whether it is for this parent alone that the task does not run.
 func decides(t, parent *plan.Task) bool {
-	out := parent.Outcome()
-	return out != 0 && plan.Decide(t.When, out, false) == plan.Skip
+	out := rules.OutcomeOfTask(parent)
+	return out != 0 && rules.Decide(t.When, out, false) == rules.ToSkip
 }
 
 // Skips says in a few words why tasks were skipped, as in "verify failed": the parent because of
@@ -161,22 +161,22 @@ func skipOf(t *plan.Task, parents map[plan.TaskID]*plan.Task) string {
 	if w := whenWord(t.When); w != string(plan.AllSucceeded) {
 		rule = "when " + w + ": "
 	}
-	var seen plan.Outcome
+	var seen rules.Outcome
 	for _, id := range t.Needs {
 		p := parents[id]
 		if p == nil {
-			seen |= plan.OutcomeCancelled // as a release counts it
+			seen |= rules.OutcomeCancelled // as a release counts it
 			continue
 		}
 		if decides(t, p) {
 			return rule + p.Key() + " " + counted(p)
 		}
-		seen |= p.Outcome()
+		seen |= rules.OutcomeOfTask(p)
 	}
 	switch {
-	case seen&plan.OutcomeCancelled != 0 && plan.Decide(t.When, plan.OutcomeCancelled, false) == plan.Skip:
+	case seen&rules.OutcomeCancelled != 0 && rules.Decide(t.When, rules.OutcomeCancelled, false) == rules.ToSkip:
 		return rule + "a task that it needs was deleted"
-	case seen != 0 && plan.Decide(t.When, seen, true) == plan.Skip:
+	case seen != 0 && rules.Decide(t.When, seen, true) == rules.ToSkip:
 		return "when " + whenWord(t.When) + " does not hold"
 	}
 	return ""

@@ -166,7 +166,7 @@ func (e *explainer) awaited(gone []plan.TaskID) (items []string, of []plan.Task,
 		makes := false
 		for _, id := range gone {
 			if index := plan.ItemIndex(id); f.Foreach != nil && plan.ItemID(f.ID, index) == id && rules.MissingItem(f, index) == 0 {
-				items, makes = append(items, plan.ItemName(f.Key(), index)), true
+				items, makes = append(items, rules.ItemName(f.Key(), index)), true
 			}
 		}
 		if makes {
@@ -198,9 +198,9 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 	if err != nil {
 		return Link{}, nil, err
 	}
-	var seen plan.Outcome
+	var seen rules.Outcome
 	if len(gone) > len(items) {
-		seen = plan.OutcomeCancelled // as a release counts them
+		seen = rules.OutcomeCancelled // as a release counts them
 	}
 	var following *plan.Task
 	waits := len(items)
@@ -215,10 +215,10 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 		}
 	}
 	for i := range parents {
-		seen |= parents[i].Outcome()
+		seen |= rules.OutcomeOfTask(&parents[i])
 	}
-	switch plan.Decide(t.When, seen, waits == 0) {
-	case plan.Wait:
+	switch rules.Decide(t.When, seen, waits == 0) {
+	case rules.ToWait:
 		name, which := "", ""
 		if following != nil {
 			name = following.Key()
@@ -227,7 +227,7 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 		}
 		full, err := e.task(following.ID)
 		return Link{Why: "it waits for " + name + which + others(waits-1, len(parents)+len(gone))}, full, err
-	case plan.Skip:
+	case rules.ToSkip:
 		link, err := e.nextTurn(t, "its when "+whenWord(t.When)+" cannot hold any more, so it will be skipped")
 		return link, nil, err
 	}

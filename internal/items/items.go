@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -46,7 +47,7 @@ func Read(ctx context.Context, r store.TaskReader, tasks []plan.Task) (Values, e
 }
 
 func (v Values) add(t *plan.Task) {
-	if item := plan.ItemOf(t.Params); item != nil {
+	if item := rules.ItemOf(t.Params); item != nil {
 		v[t.ID] = item
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/seed-1177d267/sluice/internal/expr"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -82,7 +83,7 @@ func (r *reader) readParams(n *yaml.Node) {
 			value = r.appendJSON(nil, v)
 			kept += len(k.Value) + len(value)
 		}
-		if err := plan.CheckPlanParams(max(kept, total/yamlPerJSON)); err != nil {
+		if err := rules.CheckPlanParams(max(kept, total/yamlPerJSON)); err != nil {
 			if !tooMuch {
 				r.errorf(k, "%v", err)
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/compiler"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -347,7 +348,7 @@ func TestAFolderIsNoExpression(t *testing.T) {
 	} {
 		params := tasks[i].Params
 		if tasks[i].Foreach != nil {
-			params = plan.WithItem(params, []byte("1"))
+			params = rules.WithItem(params, []byte("1"))
 		}
 		claimed := plan.ClaimedTask{Plugin: plan.DefaultPlugin, Definition: tasks[i].Definition}
 		if got, err := compiler.Resolve(&claimed, params); err != nil || string(got) != want {

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/seed-1177d267/sluice/internal/expr"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -383,7 +384,7 @@ func (t *task) checkItems(n *yaml.Node, path string) {
 		t.r.errorf(n, "${{ %s }} is not a list", path)
 	case "params":
 		if value, _, err := expr.Lookup(path, t.r.scope); err == nil {
-			if _, err := plan.Items(value); err != nil {
+			if _, err := rules.ParseItems(value); err != nil {
 				is := "${{ " + path + " }}"
 				t.r.errorf(n, "%v", t.r.secrets().Uncited(is, fmt.Errorf("%s: %w", is, err)))
 			}

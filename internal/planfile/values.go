@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -64,7 +65,7 @@ func ptr(f float64) *float64 { return &f }
 
 func whenShape() *schema {
 	s := &schema{Type: []string{"string"}, want: "the name of a rule, like all_done"}
-	for _, w := range plan.Whens() {
+	for _, w := range rules.Whens() {
 		s.Enum = append(s.Enum, string(w))
 	}
 	return s

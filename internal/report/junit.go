@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -115,9 +116,9 @@ func (j *JUnit) Add(t *Task) {
 		out = &text{tail}
 	}
 	switch {
-	case t.Outcome() == plan.OutcomeFailed && bySelf(&t.Task):
+	case rules.OutcomeOfTask(&t.Task) == rules.OutcomeFailed && bySelf(&t.Task):
 		c.Failure = m
-	case t.Outcome() == plan.OutcomeFailed:
+	case rules.OutcomeOfTask(&t.Task) == rules.OutcomeFailed:
 		c.Error = m
 	case t.Status == plan.Succeeded:
 		c.Out = out

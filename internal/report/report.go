@@ -13,6 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/items"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -214,7 +215,7 @@ func (r *Run) lists() (whole, part []string) {
 		if t.Foreach == nil || t.Reason != plan.ReasonInput || !broke(&t.Task) || t.ContinueOnError {
 			continue
 		}
-		switch from := t.Foreach.From(); {
+		switch from := rules.ListFrom(t.Foreach); {
 		case from == "":
 		case t.Foreach.Value == "needs."+from:
 			whole = both(whole, []string{from})
@@ -324,7 +325,7 @@ func tally(c plan.Counts) string {
 
 // broke reports whether the task failed, allowed or not. A foreach task that has items did not: its items did.
 func broke(t *plan.Task) bool {
-	return plan.OutcomeOf(t.Status, t.Reason, false) == plan.OutcomeFailed && !t.HasItems()
+	return rules.OutcomeOf(t.Status, t.Reason, false) == rules.OutcomeFailed && !t.HasItems()
 }
 
 // How says in one line how a task ended, or how it is: its state, and what is

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -86,7 +87,7 @@ func (r *Run) misfits() (names []string, others bool) {
 	}
 	for i := range r.Tasks {
 		switch t := &r.Tasks[i]; {
-		case !broke(&t.Task) || t.ContinueOnError || plan.FailedByItems(t.Status, t.Reason):
+		case !broke(&t.Task) || t.ContinueOnError || rules.FailedByItems(t.Status, t.Reason):
 		case t.Reason == plan.ReasonInput || t.Reason == plan.ReasonOutput:
 			names = append(names, cells.Clean(t.Key()))
 		default:

@@ -67,7 +67,7 @@ func GivenBack(c Claim) Step { return Ended(c, &plan.Ending{Status: plan.Queued}
 // them. It ends if they cannot be made (why), are too many, or there are none. none tells people why
 // there are none.
 func Listed(was plan.Status, items []json.RawMessage, why error, none string) Step {
-	switch tooMany := plan.CheckItems(len(items)); {
+	switch tooMany := CheckItems(len(items)); {
 	case why != nil:
 		return InputFailed(was, why)
 	case tooMany != nil:

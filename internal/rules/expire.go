@@ -55,8 +55,8 @@ type Kept[Q comparable] struct {
 func KeepLimits[Q comparable](queues map[Q]plan.Keep, byDefault time.Duration) map[Kept[Q]]time.Duration {
 	limits := map[Kept[Q]]time.Duration{}
 	for q, keep := range queues {
-		for _, s := range plan.KeptStatuses {
-			if limit := cmp.Or(*keep.Of(s), byDefault); limit > 0 {
+		for _, s := range KeptStatuses {
+			if limit := cmp.Or(*KeepOf(&keep, s), byDefault); limit > 0 {
 				limits[Kept[Q]{q, s}] = limit
 			}
 		}

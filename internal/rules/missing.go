@@ -13,14 +13,14 @@ import (
 // deleted, the item counts as cancelled, like every deleted parent.
 //
 // MissingItem reads Status, Expanded and Items of the foreach task.
-func MissingItem(of *plan.Task, index int) plan.Outcome {
+func MissingItem(of *plan.Task, index int) Outcome {
 	switch {
 	case of == nil:
-		return plan.OutcomeCancelled
+		return OutcomeCancelled
 	case !of.Status.Finished() && (!of.Expanded || index < of.Items):
 		return 0
 	}
-	return plan.OutcomeSkipped
+	return OutcomeSkipped
 }
 
 // MissingDetail is the detail of a task that is skipped because it needs an item that MissingItem
@@ -30,5 +30,5 @@ func MissingDetail(of *plan.Task, index int) string {
 	if of.Items == 1 {
 		items = "item"
 	}
-	return fmt.Sprintf("it needs %s, and %s has %d %s since it was retried", plan.ItemName(of.Key(), index), of.Key(), of.Items, items)
+	return fmt.Sprintf("it needs %s, and %s has %d %s since it was retried", ItemName(of.Key(), index), of.Key(), of.Items, items)
 }

@@ -13,8 +13,8 @@ func Close(state plan.Lifecycle, now, why plan.Closing) (closing plan.Closing, c
 }
 
 // StopsPlan reports whether a task that ended with the outcome closes its plan.
-func StopsPlan(o plan.Outcome, does plan.OnFailure) bool {
-	return o == plan.OutcomeFailed && does == plan.Stop
+func StopsPlan(o Outcome, does plan.OnFailure) bool {
+	return o == OutcomeFailed && does == plan.Stop
 }
 
 // MayEnd reports whether a plan ends once nothing in it is unfinished. The plan must not have

@@ -73,7 +73,7 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]pl
 			r.items[tasks[i].Of] = append(r.items[tasks[i].Of], int32(i))
 		}
 	}
-	if len(chosen) == 0 && slices.ContainsFunc(tasks, func(t plan.Task) bool { return retryable(&t) && t.Outcome() != plan.OutcomeSkipped }) {
+	if len(chosen) == 0 && slices.ContainsFunc(tasks, func(t plan.Task) bool { return retryable(&t) && OutcomeOfTask(&t) != OutcomeSkipped }) {
 		for i := range tasks {
 			if retryable(&tasks[i]) {
 				r.take(i)
@@ -113,7 +113,7 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]pl
 		default:
 			return nil, refusal.New(plan.ErrConflict, "nothing to retry: what has finished succeeded, and %d tasks have not finished", unfinished)
 		}
-		if skipped := slices.ContainsFunc(tasks, func(t plan.Task) bool { return t.Outcome() == plan.OutcomeSkipped }); skipped {
+		if skipped := slices.ContainsFunc(tasks, func(t plan.Task) bool { return OutcomeOfTask(&t) == OutcomeSkipped }); skipped {
 			return nil, refusal.New(plan.ErrConflict, "nothing to retry: nothing failed; what was skipped runs again if it is named")
 		}
 		return nil, refusal.New(plan.ErrConflict, "nothing to retry: every task succeeded")
@@ -204,7 +204,7 @@ func (r *retrySelection) spread() error {
 func (r *retrySelection) takeChild(parent, i int) {
 	t := &r.tasks[i]
 	switch {
-	case r.asked[parent] || t.When.TellsResults():
+	case r.asked[parent] || TellsResults(t.When):
 		r.ask(i)
 	case !r.downstream && t.Status != plan.Cancelled && t.Status.Finished():
 		return

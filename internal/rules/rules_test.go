@@ -88,23 +88,23 @@ func TestWhatAPersonCancelledEndsWhateverItsNodeSays(t *testing.T) {
 func TestHowAForeachTaskEnds(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		seen          plan.Outcome
+		seen          rules.Outcome
 		failed, items int
 		stopped       bool
 		want          plan.Status
 		reason        plan.Reason
 		detail        string
 	}{
-		{"all succeeded", plan.OutcomeSucceeded, 0, 3, false, plan.Succeeded, "", ""},
+		{"all succeeded", rules.OutcomeSucceeded, 0, 3, false, plan.Succeeded, "", ""},
 		{"there were none", 0, 0, 0, false, plan.Succeeded, "", ""},
-		{"some failed", plan.OutcomeSucceeded | plan.OutcomeFailed, 2, 9, false, plan.Failed, plan.ReasonItems, "2 of 9 items failed"},
-		{"some failed and some were cancelled", plan.OutcomeFailed | plan.OutcomeCancelled, 1, 2, false, plan.Failed, plan.ReasonItems, "1 of 2 items failed"},
-		{"some were cancelled", plan.OutcomeSucceeded | plan.OutcomeCancelled, 0, 2, false, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
-		{"some were skipped", plan.OutcomeSucceeded | plan.OutcomeSkipped, 0, 2, false, plan.Cancelled, plan.ReasonSkipped, "some of its items were skipped"},
-		{"a person stopped some", plan.OutcomeFailed | plan.OutcomeCancelled, 2, 9, true, plan.Terminated, plan.ReasonCancelled, "2 of 9 items were stopped, or had failed"},
-		{"a person stopped it between two items", plan.OutcomeSucceeded | plan.OutcomeCancelled, 0, 9, true, plan.Terminated, plan.ReasonCancelled, "it was stopped before all of its items had run"},
-		{"a person cancelled it before any ran", plan.OutcomeCancelled, 0, 9, true, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
-		{"a person came too late", plan.OutcomeSucceeded, 0, 9, true, plan.Succeeded, "", ""},
+		{"some failed", rules.OutcomeSucceeded | rules.OutcomeFailed, 2, 9, false, plan.Failed, plan.ReasonItems, "2 of 9 items failed"},
+		{"some failed and some were cancelled", rules.OutcomeFailed | rules.OutcomeCancelled, 1, 2, false, plan.Failed, plan.ReasonItems, "1 of 2 items failed"},
+		{"some were cancelled", rules.OutcomeSucceeded | rules.OutcomeCancelled, 0, 2, false, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
+		{"some were skipped", rules.OutcomeSucceeded | rules.OutcomeSkipped, 0, 2, false, plan.Cancelled, plan.ReasonSkipped, "some of its items were skipped"},
+		{"a person stopped some", rules.OutcomeFailed | rules.OutcomeCancelled, 2, 9, true, plan.Terminated, plan.ReasonCancelled, "2 of 9 items were stopped, or had failed"},
+		{"a person stopped it between two items", rules.OutcomeSucceeded | rules.OutcomeCancelled, 0, 9, true, plan.Terminated, plan.ReasonCancelled, "it was stopped before all of its items had run"},
+		{"a person cancelled it before any ran", rules.OutcomeCancelled, 0, 9, true, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
+		{"a person came too late", rules.OutcomeSucceeded, 0, 9, true, plan.Succeeded, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := &rules.Waiter{Status: plan.Held, Made: true, Items: rules.Items{Count: c.items, Failed: c.failed, Seen: c.seen}, Cancel: c.stopped}
@@ -191,7 +191,7 @@ func TestWhatAnEndingMakesOfATask(t *testing.T) {
 		{"it has no items, and its plan was closed", closed, plan.Ending{Status: plan.Held, Expand: true},
 			rules.Step{Status: plan.Succeeded, Output: json.RawMessage("[]"), Empty: true, Attempted: true}},
 		{"it has too many", running, plan.Ending{Status: plan.Held, Expand: true, Items: make([]json.RawMessage, plan.MaxItems+1)},
-			rules.Step{Status: plan.Failed, Reason: plan.ReasonInput, Detail: plan.CheckItems(plan.MaxItems + 1).Error(), Attempted: true}},
+			rules.Step{Status: plan.Failed, Reason: plan.ReasonInput, Detail: rules.CheckItems(plan.MaxItems + 1).Error(), Attempted: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := rules.Ended(c.claim, &c.ending); !reflect.DeepEqual(got, c.want) {
@@ -205,7 +205,7 @@ func TestWhatAnEndingMakesOfATask(t *testing.T) {
 }
 
 func TestWhatIsDoneWithATaskThatWaits(t *testing.T) {
-	held := rules.Waiter{Status: plan.Held, InPlan: true, State: plan.PlanRunning, All: true, Seen: plan.OutcomeSucceeded}
+	held := rules.Waiter{Status: plan.Held, InPlan: true, State: plan.PlanRunning, All: true, Seen: rules.OutcomeSucceeded}
 	with := func(change func(*rules.Waiter)) rules.Waiter { w := held; change(&w); return w }
 	for _, c := range []struct {
 		name string
@@ -215,8 +215,8 @@ func TestWhatIsDoneWithATaskThatWaits(t *testing.T) {
 	}{
 		{"its parents let it run", held, rules.Queue, plan.Queued},
 		{"one has not finished", with(func(w *rules.Waiter) { w.All = false }), rules.Leave, 0},
-		{"one failed", with(func(w *rules.Waiter) { w.Seen |= plan.OutcomeFailed; w.All = false }), rules.Skip, plan.Cancelled},
-		{"one failed, and its plan is not ready", with(func(w *rules.Waiter) { w.Seen |= plan.OutcomeFailed; w.State = plan.PlanSubmitting }), rules.Ready, 0},
+		{"one failed", with(func(w *rules.Waiter) { w.Seen |= rules.OutcomeFailed; w.All = false }), rules.Skip, plan.Cancelled},
+		{"one failed, and its plan is not ready", with(func(w *rules.Waiter) { w.Seen |= rules.OutcomeFailed; w.State = plan.PlanSubmitting }), rules.Ready, 0},
 		{"its plan is not ready", with(func(w *rules.Waiter) { w.State = plan.PlanSubmitting }), rules.Ready, 0},
 		{"its plan is not ready, nor are its parents", with(func(w *rules.Waiter) { w.State, w.All = plan.PlanSubmitting, false }), rules.Leave, 0},
 		{"it is of no plan", rules.Waiter{Status: plan.Held, All: true}, rules.Queue, plan.Queued},
@@ -260,7 +260,7 @@ func TestWhatClosesAPlan(t *testing.T) {
 			t.Errorf("%v, %q, %q: got %q, %v", c.state, c.now, c.why, got, changed)
 		}
 	}
-	if !rules.StopsPlan(plan.OutcomeFailed, plan.Stop) || rules.StopsPlan(plan.OutcomeFailed, plan.Continue) || rules.StopsPlan(plan.OutcomeCancelled, plan.Stop) {
+	if !rules.StopsPlan(rules.OutcomeFailed, plan.Stop) || rules.StopsPlan(rules.OutcomeFailed, plan.Continue) || rules.StopsPlan(rules.OutcomeCancelled, plan.Stop) {
 		t.Error("a failure, and nothing else, closes a plan whose on_failure is stop")
 	}
 	for _, c := range []struct {

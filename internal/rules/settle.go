@@ -11,9 +11,9 @@ import (
 type Waiter struct {
 	Status plan.Status
 	When   plan.When
-	Seen   plan.Outcome // the set of the outcomes of those parents that have finished
-	All    bool         // every parent has finished
-	Early  bool         // its NotBefore is still to come
+	Seen   Outcome // the set of the outcomes of those parents that have finished
+	All    bool    // every parent has finished
+	Early  bool    // its NotBefore is still to come
 
 	List   bool // it is a foreach task whose items come from its definition or its parents, and has made none
 	Making bool // it is a foreach task whose items are being made
@@ -35,7 +35,7 @@ type Items struct {
 	Count  int
 	Left   int // have not finished
 	Failed int
-	Seen   plan.Outcome // the set of the outcomes of those that have finished
+	Seen   Outcome // the set of the outcomes of those that have finished
 }
 
 // A Next is the next action of a store for a task.
@@ -79,12 +79,12 @@ func Settle(w *Waiter) (Next, Step) {
 	case w.Made:
 		return Gather, w.gather()
 	}
-	switch decision := plan.Decide(w.When, w.Seen, w.All); {
-	case decision == plan.Wait:
+	switch decision := Decide(w.When, w.Seen, w.All); {
+	case decision == ToWait:
 		return Leave, Step{}
 	case w.InPlan && w.State != plan.PlanRunning:
 		return Ready, Step{}
-	case decision == plan.Skip:
+	case decision == ToSkip:
 		return Skip, Skipped(w.Status)
 	case w.Early:
 		return Delay, Step{}
@@ -99,15 +99,15 @@ func (w *Waiter) gather() Step {
 	stopped := w.Cancel || w.Closing == plan.ClosedByPerson
 	seen, s := w.Items.Seen, Step{Status: plan.Succeeded}
 	switch {
-	case seen&plan.OutcomeFailed != 0 && stopped:
+	case seen&OutcomeFailed != 0 && stopped:
 		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: fmt.Sprintf("%d of %d items were stopped, or had failed", w.Items.Failed, w.Items.Count)}
-	case seen&plan.OutcomeFailed != 0:
+	case seen&OutcomeFailed != 0:
 		s = Step{Status: plan.Failed, Reason: plan.ReasonItems, Detail: fmt.Sprintf("%d of %d items failed", w.Items.Failed, w.Items.Count)}
-	case seen&plan.OutcomeCancelled != 0 && seen&plan.OutcomeSucceeded != 0 && stopped: // half of the work is done, as of a task that was stopped
+	case seen&OutcomeCancelled != 0 && seen&OutcomeSucceeded != 0 && stopped: // half of the work is done, as of a task that was stopped
 		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: "it was stopped before all of its items had run"}
-	case seen&plan.OutcomeCancelled != 0:
+	case seen&OutcomeCancelled != 0:
 		s = Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled, Detail: "some of its items were cancelled"}
-	case seen&plan.OutcomeSkipped != 0:
+	case seen&OutcomeSkipped != 0:
 		s = Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: "some of its items were skipped"}
 	}
 	return to(w.Status, s)

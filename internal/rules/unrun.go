@@ -11,13 +11,13 @@ import "github.com/seed-1177d267/sluice/plan"
 // A task that is stopped counts as failed. Any other task that has not started counts as its When says, and as succeeded if it may run.
 // In a plan that is closed, what was cancelled has not started either.
 func Unrun(tasks []plan.Task, closed bool) (unrun, running []plan.Task) {
-	u := unrunning{tasks: tasks, closed: closed, waits: make([]int, len(tasks)), seen: make([]plan.Outcome, len(tasks))}
+	u := unrunning{tasks: tasks, closed: closed, waits: make([]int, len(tasks)), seen: make([]Outcome, len(tasks))}
 	g := plan.NewGraph(tasks)
 	var next []int
 	for i := range tasks {
 		u.waits[i] = len(g.Parents(i))
 		if u.waits[i] < len(tasks[i].Needs) {
-			u.seen[i] = plan.OutcomeCancelled // a parent was deleted
+			u.seen[i] = OutcomeCancelled // a parent was deleted
 		}
 		if u.waits[i] == 0 {
 			next = append(next, i)
@@ -27,7 +27,7 @@ func Unrun(tasks []plan.Task, closed bool) (unrun, running []plan.Task) {
 	for k := 0; k < len(next); k++ {
 		i := next[k]
 		outcome, starts := u.end(i)
-		runs[i] = starts && tasks[i].When.TellsResults() && tasks[i].Of.IsZero()
+		runs[i] = starts && TellsResults(tasks[i].When) && tasks[i].Of.IsZero()
 		for _, c := range g.Children(i) {
 			u.seen[c] |= outcome
 			if u.waits[c]--; u.waits[c] == 0 {
@@ -49,8 +49,8 @@ func Unrun(tasks []plan.Task, closed bool) (unrun, running []plan.Task) {
 type unrunning struct {
 	tasks  []plan.Task
 	closed bool
-	waits  []int          // for how many parents
-	seen   []plan.Outcome // of the others
+	waits  []int     // for how many parents
+	seen   []Outcome // of the others
 }
 
 // stoppable reports whether a task runs, or is a foreach task whose items do.
@@ -59,15 +59,15 @@ func stoppable(t *plan.Task) bool {
 }
 
 // end says how a task counts for its children, and whether it would be started for that.
-func (u *unrunning) end(i int) (plan.Outcome, bool) {
+func (u *unrunning) end(i int) (Outcome, bool) {
 	t := &u.tasks[i]
 	switch {
 	case stoppable(t) || t.Status.Active():
-		return plan.OutcomeOf(plan.Terminated, plan.ReasonCancelled, t.ContinueOnError), false
+		return OutcomeOf(plan.Terminated, plan.ReasonCancelled, t.ContinueOnError), false
 	case t.Status.Finished() && !(u.closed && t.Status == plan.Cancelled):
-		return t.Outcome(), false
-	case plan.Decide(t.When, u.seen[i], true) != plan.Run:
-		return plan.OutcomeSkipped, false
+		return OutcomeOfTask(t), false
+	case Decide(t.When, u.seen[i], true) != ToRun:
+		return OutcomeSkipped, false
 	}
-	return plan.OutcomeSucceeded, true
+	return OutcomeSucceeded, true
 }

@@ -85,10 +85,10 @@ type Node interface {
 	// is queued. A foreach task without items is Expanded as well. If it ends before all of its
 	// items are made, Items counts those that are made.
 	//
-	// Release. Each held child of a finished parent is treated as plan.Decide says. It is queued
-	// with the params of plan.Deliver, or marked ByReference if plan.Copied says so. A foreach task
+	// Release. Each held child of a finished parent is treated as rules.Decide says. It is queued
+	// with the params of rules.Deliver, or marked ByReference if rules.Copied says so. A foreach task
 	// is expanded into items. If that is impossible, the task fails with plan.ReasonInput; a list
-	// in an output that plan.CheckInputs refuses is not read. A child may also be cancelled with
+	// in an output that rules.CheckInputs refuses is not read. A child may also be cancelled with
 	// plan.ReasonSkipped, which releases its own children in turn. When the last item of a foreach
 	// task has finished, the task ends as rules.Settle says, with the list of its items' outputs as
 	// its output. When no task of a plan is unfinished, the plan ends as rules.Verdict says. Work
@@ -129,7 +129,7 @@ type Node interface {
 	//
 	// Without Start, a later call of Start does that, or another program does. For another program,
 	// outputs by reference are copied into the params, if such programs can read them. If
-	// plan.CheckWhole refuses these params, the task fails, and Take returns plan.ErrConflict. The
+	// rules.CheckWhole refuses these params, the task fails, and Take returns plan.ErrConflict. The
 	// attempt was counted at the claim; the claim of another program is counted now.
 	//
 	// Afterwards the store refuses writes that name the old claim. The instance that claimed the
@@ -147,7 +147,7 @@ type Node interface {
 
 	// Inputs returns the outputs of the task's parents, in the order of its needs. For an item it
 	// returns those of its foreach task, as ItemInputs leaves them. It does not read outputs that
-	// plan.CheckInputs refuses, and returns that error. A deleted parent has no output (null), and
+	// rules.CheckInputs refuses, and returns that error. A deleted parent has no output (null), and
 	// a store that keeps no names of deleted tasks gives its id instead of its name.
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 
@@ -258,7 +258,7 @@ type Admin interface {
 	// Retry takes the given tasks of a plan, or of none, back to held, and then releases those
 	// whose parents have finished. Tasks are those that rules.SelectRetry chose. The facts of their
 	// last attempts are cleared, Attempt and Rescues start again at 0, and the log of a task that
-	// had been tried gets a plan.RetriedEntry. replace has a new Definition, Params and Queue for
+	// had been tried gets a rules.RetriedEntry. replace has a new Definition, Params and Queue for
 	// some of the tasks by id. Items have their own: items that are not in replace run as they
 	// were. params, unless they are nil, are those of the plan from now on. A plan that had ended,
 	// or was closed, runs again.
@@ -341,7 +341,7 @@ type Reader interface {
 	Plans(ctx context.Context, q PlanQuery) ([]plan.Plan, error)
 
 	// Task returns everything about a task, its params, needs and output included. An output by
-	// reference is put together. If plan.CheckOutput refuses the output, it is not read: Task
+	// reference is put together. If rules.CheckOutput refuses the output, it is not read: Task
 	// returns the task without it, and the error.
 	Task(ctx context.Context, id plan.TaskID) (plan.Task, error)
 	// Tasks returns tasks in the order of the query, without Params and Output unless the query
@@ -514,7 +514,7 @@ type TaskQuery struct {
 	Parent   plan.TaskID   // with Plan: those that need this task
 	NoItems  bool          // no items of foreach tasks
 	Retried  bool          // only tasks that were tried more than once
-	Troubled bool          // only tasks for which plan.Troubled is true
+	Troubled bool          // only tasks for which rules.Troubled is true
 	IDs      []plan.TaskID
 	After    plan.TaskID // in the order asked for
 	Newest   bool        // newest first; else oldest first

@@ -223,7 +223,7 @@ func advice(r runner.Result, line bool) string {
 var errNoOutput = errors.New("$SLUICE_OUTPUT is not a file any more; write to it, and make nothing else of it")
 
 // readOutput returns the command's output, or nil. It reads no more than it takes to see that the
-// output is too large; plan.Conclude reports that.
+// output is too large; rules.Conclude reports that.
 func readOutput(path string) (json.RawMessage, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

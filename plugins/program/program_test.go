@@ -60,7 +60,7 @@ func run(ctx context.Context, t *testing.T, script, params string) (plan.Result,
 func TestExitStatuses(t *testing.T) {
 	for script, want := range map[string]plan.Status{
 		"exit 0": plan.Succeeded, "exit 1": plan.Failed, "exit 2": plan.Failed, "exit 3": 3, "exit 77": 77, "exit 255": 255, "kill -9 $$": plan.Failed,
-		"echo '{' > $SLUICE_OUTPUT": plan.Succeeded, // which the node refuses: see plan.Conclude
+		"echo '{' > $SLUICE_OUTPUT": plan.Succeeded, // which the node refuses: see rules.Conclude
 	} {
 		if r, log := run(t.Context(), t, script, `{}`); r.Status != want || r.Exit == nil {
 			t.Errorf("%s: %+v, want status %d\n%s", script, r, want, log)

@@ -87,7 +87,7 @@ var (
 
 // drawnState is the index of stateWords for a task that its plan is lenient with, or not.
 func drawnState(s plan.Status, r plan.Reason, lenient bool) uint8 {
-	if plan.Allowed(s, r, lenient) {
+	if s.Allowed(lenient) {
 		return allowed
 	}
 	return stateIndex(s, r)
@@ -262,7 +262,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	}
 	all, items := make([]read, 0, p.Counts.Stored()), false
 	err := store.EachTask(ctx, d.a.st, store.TaskQuery{Plan: p.ID, Needs: true, Brief: true, Limit: readPage}, func(t *plan.Task) error {
-		all = append(all, read{t.ID, t.Of, t.Place(), t.Key(), t.Needs, ranOf(t), drawnState(t.Status, t.Reason, t.ContinueOnError), t.When.TellsResults(), t.ContinueOnError})
+		all = append(all, read{t.ID, t.Of, t.Place(), t.Key(), t.Needs, ranOf(t), drawnState(t.Status, t.Reason, t.ContinueOnError), rules.TellsResults(t.When), t.ContinueOnError})
 		items = items || !t.Of.IsZero()
 		return nil
 	})

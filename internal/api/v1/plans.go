@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/halt"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -219,7 +220,7 @@ func (a *API) getPlanFile(ctx context.Context, p *plan.Plan, _ *InPlan) (*fileAn
 func shownPlan(p *plan.Plan, nodes []plan.Instance) api.Plan {
 	w := api.PlanOf(p)
 	w.Stalled = explain.Stalled(nodes, p)
-	if left, ok := p.Left(time.Now()); ok {
+	if left, ok := rules.PlanLeft(p, time.Now()); ok {
 		w.Left = int((left + time.Second - 1) / time.Second)
 	}
 	return w
@@ -288,7 +289,7 @@ func planParams(value json.RawMessage) error {
 	if err := object("body.params", value); err != nil {
 		return err
 	}
-	return plan.CheckPlanParams(len(value))
+	return rules.CheckPlanParams(len(value))
 }
 
 type newTasks struct {
@@ -417,7 +418,7 @@ func (a *API) checkSize(ctx context.Context, in *checkSize) (*struct{}, error) {
 	for i := range tasks {
 		tasks[i].Plan = in.Body.ID
 	}
-	if err := plan.CheckPlanParams(len(in.Body.Params)); err != nil {
+	if err := rules.CheckPlanParams(len(in.Body.Params)); err != nil {
 		return nil, err
 	}
 	if f, ok := a.st.(store.Fitter); ok {

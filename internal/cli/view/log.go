@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -32,7 +33,7 @@ func Tries(entries []plan.LogEntry, t *plan.Task) []Try {
 	for i := range entries {
 		e := &entries[i]
 		switch {
-		case e.Retried():
+		case rules.IsRetried(e):
 			begin(0)
 		case over:
 			begin(cmp.Or(e.Attempt, t.Attempt))
@@ -41,7 +42,7 @@ func Tries(entries []plan.LogEntry, t *plan.Task) []Try {
 		}
 		last := &all[len(all)-1]
 		last.Entries = append(last.Entries, *e)
-		over = e.Retried() || e.GivenBack()
+		over = rules.IsRetried(e) || rules.IsGivenBack(e)
 	}
 	if len(all) > 0 && t.Attempt > 0 && (over || all[len(all)-1].Number != t.Attempt) {
 		begin(t.Attempt)
@@ -118,7 +119,7 @@ func (p *Log) Print(entries []plan.LogEntry) {
 			p.mark(e.Attempt, e.Attempt < p.attempt || p.again)
 		}
 		switch {
-		case e.Retried(), e.GivenBack(): // Sluice's own lines; a line of the task may still be open
+		case rules.IsRetried(e), rules.IsGivenBack(e): // Sluice's own lines; a line of the task may still be open
 			b.WriteString(p.newline())
 		case e.Stream == plan.System:
 		case e.Stream == plan.Runner && !p.runner:
@@ -139,7 +140,7 @@ func (p *Log) Print(entries []plan.LogEntry) {
 		}
 		b.WriteString(text)
 		p.open = !strings.HasSuffix(e.Text, "\n")
-		if e.Retried() || e.GivenBack() {
+		if rules.IsRetried(e) || rules.IsGivenBack(e) {
 			p.attempt, p.again = 0, true
 		}
 	}

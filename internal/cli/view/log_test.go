@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -55,9 +56,9 @@ func TestAttemptsOfALog(t *testing.T) {
 				number, back := strings.CutSuffix(word, "b")
 				switch e.Attempt, _ = strconv.Atoi(number); {
 				case word == "r":
-					e = plan.RetriedEntry(time.Now())
+					e = rules.RetriedEntry(time.Now())
 				case back:
-					e = plan.GivenBackEntry(time.Now(), e.Attempt)
+					e = rules.GivenBackEntry(time.Now(), e.Attempt)
 				}
 				entries = append(entries, e)
 			}
@@ -92,8 +93,8 @@ func TestALogThatIsFollowedSaysWhereTheNextAttemptBegins(t *testing.T) {
 		{"one has no mark", false, [][]plan.LogEntry{{first}, {first}}, "a\na\n"},
 		{"the second has one", false, [][]plan.LogEntry{{first}, {second}}, "a\n[attempt 2]\nb\n"},
 		{"also if the first printed nothing", false, [][]plan.LogEntry{{second}}, "[attempt 2]\nb\n"},
-		{"and what was given back", false, [][]plan.LogEntry{{first, plan.GivenBackEntry(time.Time{}, 1)}, {first}},
-			"a\n" + plan.GivenBackEntry(time.Time{}, 1).Text + "[attempt 1, again]\na\n"},
+		{"and what was given back", false, [][]plan.LogEntry{{first, rules.GivenBackEntry(time.Time{}, 1)}, {first}},
+			"a\n" + rules.GivenBackEntry(time.Time{}, 1).Text + "[attempt 1, again]\na\n"},
 		{"but not where only one was asked for", true, [][]plan.LogEntry{{second}}, "b\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,8 +121,8 @@ func TestALogSaysWhereAnAttemptBegins(t *testing.T) {
 	}
 	b.Reset()
 	p = Log{W: &b, Many: true}
-	p.Print([]plan.LogEntry{{Attempt: 1, Text: "a\n"}, plan.RetriedEntry(at), {Attempt: 1, Text: "b\n"}, plan.GivenBackEntry(at, 1), {Attempt: 1, Text: "c\n"}})
-	want = "[attempt 1]\na\n" + plan.RetriedEntry(at).Text + "[attempt 1, again]\nb\n" + plan.GivenBackEntry(at, 1).Text + "[attempt 1, again]\nc\n"
+	p.Print([]plan.LogEntry{{Attempt: 1, Text: "a\n"}, rules.RetriedEntry(at), {Attempt: 1, Text: "b\n"}, rules.GivenBackEntry(at, 1), {Attempt: 1, Text: "c\n"}})
+	want = "[attempt 1]\na\n" + rules.RetriedEntry(at).Text + "[attempt 1, again]\nb\n" + rules.GivenBackEntry(at, 1).Text + "[attempt 1, again]\nc\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
@@ -130,7 +131,7 @@ func TestALogSaysWhereAnAttemptBegins(t *testing.T) {
 func TestARetryIsToldOnALineOfItsOwn(t *testing.T) {
 	var b bytes.Buffer
 	p := Log{W: &b}
-	p.Print([]plan.LogEntry{{Attempt: 1, Stream: plan.Stdout, Text: "no newline"}, plan.RetriedEntry(time.Time{}), {Attempt: 1, Stream: plan.Stdout, Text: "again"}})
+	p.Print([]plan.LogEntry{{Attempt: 1, Stream: plan.Stdout, Text: "no newline"}, rules.RetriedEntry(time.Time{}), {Attempt: 1, Stream: plan.Stdout, Text: "again"}})
 	if want := "no newline\nretried by a person: attempts count from 1 again\n[attempt 1, again]\nagain"; b.String() != want {
 		t.Errorf("the log is\n%s\nwant\n%s", b.String(), want)
 	}

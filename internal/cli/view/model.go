@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -119,9 +120,9 @@ func (m *Model) Frame(now time.Time) Frame {
 	return v
 }
 
-// remaining returns what plan.Left says of the pace since the first counts, less than zero if nobody can tell.
+// remaining returns what rules.TimeLeft says of the pace since the first counts, less than zero if nobody can tell.
 func (m *Model) remaining() time.Duration {
-	left, ok := plan.Left(m.from, m.counts, m.countAt.Sub(m.fromAt))
+	left, ok := rules.TimeLeft(m.from, m.counts, m.countAt.Sub(m.fromAt))
 	if !ok {
 		return -1
 	}

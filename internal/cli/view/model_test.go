@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -56,7 +57,7 @@ func TestTimeLeftIsByThePaceSinceTheFirstCounts(t *testing.T) {
 	}
 	c := plan.Counts{Succeeded: 110, Running: 2, Queued: 8}
 	m.SetCounts(c, at(10))
-	want, _ := plan.Left(plan.Counts{Succeeded: 100}, c, 10*time.Second)
+	want, _ := rules.TimeLeft(plan.Counts{Succeeded: 100}, c, 10*time.Second)
 	if got := m.Frame(at(10)).Left; got != want {
 		t.Errorf("left %v, want %v", got, want)
 	}

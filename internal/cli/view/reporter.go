@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -45,7 +46,7 @@ func (r *Reporter) Line(c plan.Counts, now time.Time) string {
 	if c.Allowed > 0 {
 		text += fmt.Sprintf(", %s allowed", report.Thousands(c.Allowed))
 	}
-	if d, ok := plan.Left(r.from, c, now.Sub(r.began)); ok {
+	if d, ok := rules.TimeLeft(r.from, c, now.Sub(r.began)); ok {
 		text += ", about " + duration.Roughly(d) + " left"
 	}
 	return text

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -84,7 +85,7 @@ func (e *Event) End(p Palette) string {
 
 // Broken reports whether a task with that status went wrong.
 func Broken(s plan.Status) bool {
-	return plan.OutcomeOf(s, plan.ReasonNone, false) == plan.OutcomeFailed
+	return rules.OutcomeOf(s, plan.ReasonNone, false) == rules.OutcomeFailed
 }
 
 // told writes the lines of those events that a view tells of, and the lines below them.

@@ -41,7 +41,7 @@ func Close[P any](ctx context.Context, u Closer[P], p P, why plan.Closing) error
 }
 
 // TaskEnded closes the plan of a task that ended with the outcome, if the plan is to stop then.
-func TaskEnded[P any](ctx context.Context, u Closer[P], p P, o plan.Outcome) error {
+func TaskEnded[P any](ctx context.Context, u Closer[P], p P, o rules.Outcome) error {
 	if !rules.StopsPlan(o, u.PlanView(p).OnFailure) {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -39,7 +40,7 @@ type Did struct {
 // CheckTurn refuses a turn with a malformed ending.
 func CheckTurn(t *plan.Turn) error {
 	for i := range t.Ended {
-		if err := t.Ended[i].Check(); err != nil {
+		if err := rules.CheckEnding(&t.Ended[i]); err != nil {
 			return err
 		}
 	}

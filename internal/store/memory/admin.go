@@ -17,7 +17,7 @@ import (
 
 // CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
-	if err := cmp.Or(plan.CheckPlanParams(len(p.Params)), rules.CheckFile(p.File)); err != nil {
+	if err := cmp.Or(rules.CheckPlanParams(len(p.Params)), rules.CheckFile(p.File)); err != nil {
 		return plan.Plan{}, err
 	}
 	err = s.write(ctx, func(tx *tx) error {
@@ -193,7 +193,7 @@ func (t *task) look() {
 				t.waiting++
 			}
 		case p.Status.Finished():
-			t.seen |= p.Outcome()
+			t.seen |= rules.OutcomeOfTask(&p.Task)
 		default:
 			t.waiting++
 		}
@@ -218,7 +218,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 		delete(tx.submitting, id)
 		tx.openPlan(p)
 		for _, t := range p.tasks {
-			if plan.Decide(t.When, t.seen, t.waiting == 0) != plan.Wait { // a parent may have been cancelled before
+			if rules.Decide(t.When, t.seen, t.waiting == 0) != rules.ToWait { // a parent may have been cancelled before
 				tx.due.push(t)
 			}
 		}
@@ -416,7 +416,7 @@ func (d *db) checkRetry(p *planRow, chosen []plan.Retried, replace []plan.Task) 
 // hold takes a task back to held and forgets what was known of its last attempts.
 func (tx *tx) hold(t *task) error {
 	if t.Attempt > 0 {
-		t.log = append(t.log, plan.RetriedEntry(tx.at))
+		t.log = append(t.log, rules.RetriedEntry(tx.at))
 	}
 	t.Attempt, t.Rescues, t.Exit, t.Output, t.Cancel, t.gathered, t.byRef = 0, 0, nil, nil, false, false, t.of != nil && t.byRef
 	t.NotBefore, t.Started, t.Ended, t.Params, t.ready = time.Time{}, time.Time{}, time.Time{}, t.own, t.of != nil

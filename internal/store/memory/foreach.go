@@ -22,11 +22,11 @@ func (tx *tx) insertItems(t *task) error {
 	params, byRef := t.Params, false
 	if len(t.parents) > 0 {
 		params = t.own
-		if !t.Foreach.MayCopy(t.inputSizes()) {
+		if !rules.MayCopyIntoItems(t.Foreach, t.inputSizes()) {
 			byRef = true
-		} else if in := t.itemInputs(); !plan.CopiedIntoItems(in) {
+		} else if in := t.itemInputs(); !rules.CopiedIntoItems(in) {
 			byRef = true
-		} else if delivered, err := plan.Deliver(t.own, in); err == nil {
+		} else if delivered, err := rules.Deliver(t.own, in); err == nil {
 			params = delivered
 		} else {
 			return tx.apply(t, rules.InputFailed(t.Status, err))
@@ -34,7 +34,7 @@ func (tx *tx) insertItems(t *task) error {
 	}
 	for i := len(t.items); i < len(t.making) && tx.budget > 0; i++ {
 		item := &task{
-			Task: plan.ItemTask(&t.Task, i, t.making[i], params, tx.at),
+			Task: rules.ItemTask(&t.Task, i, t.making[i], params, tx.at),
 			plan: t.plan, queue: t.queue, of: t, ready: true, byRef: byRef,
 		}
 		item.own = item.Params
@@ -65,10 +65,10 @@ func (t *task) complete() bool {
 
 // gather takes notice of an item that has finished.
 func (t *task) gather(item *task) {
-	outcome := item.Outcome()
+	outcome := rules.OutcomeOfTask(&item.Task)
 	t.done++
 	t.outcomes |= outcome
-	if outcome == plan.OutcomeFailed {
+	if outcome == rules.OutcomeFailed {
 		t.failed++
 	}
 	t.bytes += len(item.Output)
@@ -104,7 +104,7 @@ func (tx *tx) dropItems(t *task) {
 }
 
 // missed returns what a task that is gone counts as for its children; 0: they wait for the item that takes its place.
-func (t *task) missed() plan.Outcome {
+func (t *task) missed() rules.Outcome {
 	if t.of == nil || t.of.gone {
 		return rules.MissingItem(nil, 0)
 	}
@@ -141,5 +141,5 @@ func (t *task) list() json.RawMessage {
 	for i, item := range t.items {
 		in[i].Output = item.Output
 	}
-	return plan.List(in)
+	return rules.List(in)
 }

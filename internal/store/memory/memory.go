@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -92,8 +93,8 @@ type task struct {
 	of       *task
 	parents  []*task // in the order of Needs
 	children []*task
-	waiting  int          // parents that have not finished
-	seen     plan.Outcome // of those that have
+	waiting  int           // parents that have not finished
+	seen     rules.Outcome // of those that have
 	token    plan.Token
 	lane     *lane // where it waits while it is queued
 	pos      int   // in the lane
@@ -111,7 +112,7 @@ type task struct {
 	items    []*task
 	missing  map[int]*task // items that others need and that a retry deleted, by index, until there is a new one
 	done     int           // items that have finished,
-	outcomes plan.Outcome  // how they did,
+	outcomes rules.Outcome // how they did,
 	failed   int           // how many failed,
 	bytes    int           // and how long their outputs are
 	gathered bool          // its output is too long to be kept: it is put together when it is asked for

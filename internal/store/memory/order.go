@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -160,7 +161,7 @@ func (d *delays) Pop() any {
 // delay keeps a held task in delays as long as it waits for nothing but its NotBefore.
 func (d *db) delay(t *task) {
 	wanted := t.Status == plan.Held && !t.NotBefore.IsZero() && !t.gone && (t.plan == nil || t.plan.State == plan.PlanRunning) &&
-		plan.Decide(t.When, t.seen, t.waiting == 0) == plan.Run
+		rules.Decide(t.When, t.seen, t.waiting == 0) == rules.ToRun
 	switch {
 	case wanted && t.delayed:
 		heap.Fix(&d.delays, t.due)

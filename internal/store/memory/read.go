@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -95,7 +96,7 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (out plan.Task, err er
 			out = t.Task
 			out.Progress = s.progress(t)
 			if t.gathered {
-				if err = plan.CheckOutput(t.bytes); err != nil {
+				if err = rules.CheckOutput(t.bytes); err != nil {
 					err = fmt.Errorf("output of task %q: %w", t.Key(), err)
 				}
 			}
@@ -195,7 +196,7 @@ func matches(t *task, q *store.TaskQuery) bool {
 		strings.HasPrefix(t.ID.String(), q.Prefix) && (q.Queue.IsZero() || t.Queue == q.Queue) &&
 		(len(q.Statuses) == 0 || slices.Contains(q.Statuses, t.Status) || t.Status > plan.Failed && slices.Contains(q.Statuses, plan.Failed)) &&
 		(q.Of.IsZero() || t.Of == q.Of) && (q.Parent.IsZero() || slices.Contains(t.Needs, q.Parent)) && (!q.NoItems || t.Of.IsZero()) && (!q.Retried || t.Attempt > 1) &&
-		(!q.Troubled || plan.Troubled(t.Status, t.Attempt)) && (q.After.IsZero() || order > 0)
+		(!q.Troubled || rules.Troubled(t.Status, t.Attempt)) && (q.After.IsZero() || order > 0)
 }
 
 // Queues implements store.Reader.

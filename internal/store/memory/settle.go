@@ -83,9 +83,9 @@ func (t *task) waiter(at time.Time) *rules.Waiter {
 func (tx *tx) List(_ context.Context, t *task) (items []json.RawMessage, none string, why, err error) {
 	list, why := t.listInput()
 	if why == nil {
-		items, why = t.Foreach.Expand(list)
+		items, why = rules.ExpandItems(t.Foreach, list)
 	}
-	return items, t.Foreach.NoItems(""), why, nil
+	return items, rules.NoItemsDetail(t.Foreach, ""), why, nil
 }
 
 // Gathered implements engine.Settler.
@@ -99,7 +99,7 @@ func (tx *tx) Gathered(_ context.Context, t *task) (json.RawMessage, error) {
 // Absent implements engine.Settler.
 func (tx *tx) Absent(t *task) string {
 	for _, p := range t.parents {
-		if p.gone && p.missed() == plan.OutcomeSkipped {
+		if p.gone && p.missed() == rules.OutcomeSkipped {
 			return rules.MissingDetail(&p.of.Task, p.Index)
 		}
 	}
@@ -195,12 +195,12 @@ func (tx *tx) count(t *task, n int) {
 
 // finished tells the children and the foreach task of a task that it has ended, and its plan, if that was the last.
 func (tx *tx) finished(t *task) error {
-	outcome := t.Outcome()
+	outcome := rules.OutcomeOfTask(&t.Task)
 	tx.tellMissing(t)
 	for _, c := range t.children {
 		c.waiting--
 		c.seen |= outcome
-		if c.Status == plan.Held && plan.Decide(c.When, c.seen, c.waiting == 0) != plan.Wait {
+		if c.Status == plan.Held && rules.Decide(c.When, c.seen, c.waiting == 0) != rules.ToWait {
 			tx.due.push(c)
 		}
 	}
@@ -273,8 +273,8 @@ func (t *task) deliver() error {
 		return nil
 	}
 	sum, largest := t.inputBytes()
-	if t.byRef = !plan.Copied(sum, largest); !t.byRef {
-		params, err := plan.Deliver(t.own, t.inputs())
+	if t.byRef = !rules.Copied(sum, largest); !t.byRef {
+		params, err := rules.Deliver(t.own, t.inputs())
 		if err != nil {
 			return err
 		}
@@ -300,18 +300,18 @@ func (t *task) inputs() []plan.Input {
 func (t *task) itemInputs() []plan.Input {
 	in := make([]plan.Input, len(t.parents))
 	for i, p := range t.parents {
-		if in[i].Name = p.Key(); !t.Foreach.Takes(p.inputSize()) {
+		if in[i].Name = p.Key(); !rules.TakesAll(t.Foreach, p.inputSize()) {
 			in[i].Output = p.output()
 		}
 	}
-	return t.Foreach.ItemInputs(in)
+	return rules.ItemInputs(t.Foreach, in)
 }
 
 // listInput returns the output that the items of a foreach task come from, if they come from one.
 func (t *task) listInput() ([]plan.Input, error) {
 	for _, p := range t.parents {
-		if in := p.inputSize(); in.Name == t.Foreach.From() {
-			if err := plan.CheckInputs(in.Bytes); err != nil {
+		if in := p.inputSize(); in.Name == rules.ListFrom(t.Foreach) {
+			if err := rules.CheckInputs(in.Bytes); err != nil {
 				return nil, err
 			}
 			return []plan.Input{{Name: in.Name, Output: p.output()}}, nil
@@ -323,14 +323,14 @@ func (t *task) listInput() ([]plan.Input, error) {
 // checkInputs returns an error if inputs would have to put too much together.
 func (t *task) checkInputs() error {
 	if t.of != nil {
-		return t.of.Foreach.CheckItemInputs(t.of.inputSizes())
+		return rules.CheckItemInputs(t.of.Foreach, t.of.inputSizes())
 	}
 	sum, _ := t.inputBytes()
-	return plan.CheckInputs(sum)
+	return rules.CheckInputs(sum)
 }
 
-func (t *task) inputSizes() []plan.InputSize {
-	sizes := make([]plan.InputSize, len(t.parents))
+func (t *task) inputSizes() []rules.InputSize {
+	sizes := make([]rules.InputSize, len(t.parents))
 	for i, p := range t.parents {
 		sizes[i] = p.inputSize()
 	}
@@ -346,11 +346,11 @@ func (t *task) inputBytes() (sum, largest int) {
 }
 
 // inputSize returns what a child knows of the task before it reads the output.
-func (t *task) inputSize() plan.InputSize {
+func (t *task) inputSize() rules.InputSize {
 	if t.gathered && !t.gone {
-		return plan.InputSize{Name: t.Key(), Bytes: t.bytes, Gathered: true}
+		return rules.InputSize{Name: t.Key(), Bytes: t.bytes, Gathered: true}
 	}
-	return plan.InputSize{Name: t.Key(), Bytes: len(t.output())}
+	return rules.InputSize{Name: t.Key(), Bytes: len(t.output())}
 }
 
 // output returns the task's output, put together if it is not kept. A deleted task has none.

@@ -129,7 +129,7 @@ func auditAtOnce(t *testing.T, closed bool) {
 		no(s.CancelPlan(t.Context(), r.plan.ID))
 	}
 	r.set(s.plans, d("_id", oid(r.plan.ID.ID)), d("$set", d("retry", bson.NewObjectID())))
-	r.set(s.joins, d("plan", oid(r.plan.ID.ID)), d("$set", d("done", true, "seen", plan.OutcomeSucceeded)))
+	r.set(s.joins, d("plan", oid(r.plan.ID.ID)), d("$set", d("done", true, "seen", rules.OutcomeSucceeded)))
 	mongotest.Pass(t, db, rules.AuditEvery)
 	holding := make([]plan.TaskID, len(did.Claimed))
 	for i, c := range did.Claimed {

@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -72,7 +73,7 @@ func damageAll(t testing.TB, s *Store, r *rand.Rand) []string {
 	noError(t)(err)
 	for _, j := range joins {
 		if g.one() {
-			g.set(s.joins, j.ID, d("$set", d("done", true, "seen", plan.Outcome(g.IntN(16)), "failed", g.IntN(3), "bytes", g.IntN(9))),
+			g.set(s.joins, j.ID, d("$set", d("done", true, "seen", rules.Outcome(g.IntN(16)), "failed", g.IntN(3), "bytes", g.IntN(9))),
 				"items of %s are said to have ended", j.Child.Hex())
 		}
 	}

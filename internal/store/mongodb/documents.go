@@ -382,8 +382,8 @@ func (t *taskDoc) endsWithItems() bool { return t.Hold == holdItems && t.Expande
 func (t *taskDoc) alone() bson.ObjectID { return cmp.Or(t.Of, t.ID) }
 
 // inputSize returns what a child knows of a task before it reads the output.
-func (t *taskDoc) inputSize() plan.InputSize {
-	return plan.InputSize{Name: cmp.Or(t.Name, t.ID.Hex()), Bytes: t.Bytes, Gathered: t.Gathered}
+func (t *taskDoc) inputSize() rules.InputSize {
+	return rules.InputSize{Name: cmp.Or(t.Name, t.ID.Hex()), Bytes: t.Bytes, Gathered: t.Gathered}
 }
 
 // mark notes that a person wants the task ended. A task that is marked does not change by it.

@@ -201,7 +201,7 @@ func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]entry,
 		t := &tasks[i]
 		out = append(out, entry{store.Change{
 			At: t.Mtime.UTC(), Plan: planID(t.Plan), Task: taskID(t.ID), Name: t.Name, Of: taskID(t.Of), Status: t.Status, Reason: t.Reason,
-			Allowed: plan.Allowed(t.Status, t.Reason, t.Lenient), Attempt: t.Attempt, Node: plan.NodeName(t.Node), Detail: t.Detail,
+			Allowed: t.Status.Allowed(t.Lenient), Attempt: t.Attempt, Node: plan.NodeName(t.Node), Detail: t.Detail,
 			Output: json.RawMessage(t.Output),
 		}, t.ID})
 	}

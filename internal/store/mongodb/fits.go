@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -30,7 +31,7 @@ func (e *tooLarge) Unwrap() error { return plan.ErrTooLarge }
 
 // Fits implements store.Fitter: what is to fit is a document of MongoDB.
 func (s *Store) Fits(_ context.Context, p plan.Plan, tasks []plan.Task) error {
-	if err := plan.CheckPlanParams(len(p.Params)); err != nil { // which is much less than a document takes
+	if err := rules.CheckPlanParams(len(p.Params)); err != nil { // which is much less than a document takes
 		return err
 	}
 	for i := range tasks {

@@ -40,12 +40,12 @@ func (r *round) expandHeld(ctx context.Context, w *waiter) (*ending, error) {
 	}
 	var items []json.RawMessage
 	if err == nil {
-		items, err = w.def.Foreach.Expand(inputs)
+		items, err = rules.ExpandItems(w.def.Foreach, inputs)
 	}
 	if err == nil {
 		err = checkItems(items)
 	}
-	if step := rules.Listed(w.Status, items, err, w.def.Foreach.NoItems("")); step.Finishes() {
+	if step := rules.Listed(w.Status, items, err, rules.NoItemsDetail(w.def.Foreach, "")); step.Finishes() {
 		return &ending{doc: w.taskDoc, step: step}, nil
 	}
 	list, err := r.keepList(ctx, w.taskDoc, items)
@@ -57,7 +57,7 @@ func (r *round) expandHeld(ctx context.Context, w *waiter) (*ending, error) {
 
 // listInputs returns the one input of a foreach task that its list comes from, if it comes from one.
 func (r *round) listInputs(ctx context.Context, w *waiter) ([]plan.Input, error) {
-	from := w.def.Foreach.From()
+	from := rules.ListFrom(w.def.Foreach)
 	if from == "" {
 		return nil, nil
 	}
@@ -67,7 +67,7 @@ func (r *round) listInputs(ctx context.Context, w *waiter) ([]plan.Input, error)
 	}
 	for _, id := range h.ids {
 		if p := h.known[id]; p != nil && p.inputSize().Name == from {
-			if err := plan.CheckInputs(p.Bytes); err != nil {
+			if err := rules.CheckInputs(p.Bytes); err != nil {
 				return nil, err
 			}
 			return r.inputsOf(ctx, []bson.ObjectID{id}, h.known)
@@ -236,7 +236,7 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 	for n := t.Inserted / joinSize; n*joinSize < t.Inserted+len(items); n++ {
 		j := joinDoc{
 			ID: itemJoin(t.ID, n), Child: t.ID, Plan: t.Plan, N: n, Count: min(joinSize, t.Items-n*joinSize), Made: t.made(),
-			Waits: plan.Waits(plan.AllDone), // a foreach task ends with the last of its items, whatever becomes of them
+			Waits: rules.Waits(plan.AllDone), // a foreach task ends with the last of its items, whatever becomes of them
 		}
 		joins, joinIDs = append(joins, j), append(joinIDs, j.ID)
 	}
@@ -290,7 +290,7 @@ func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, 
 	items = items[:max(1, min(len(items), wire.WholeBytes/max(1, len(params))))]
 	docs := make([]any, len(items))
 	for i, item := range items {
-		task := plan.ItemTask(&of, t.Inserted+i, json.RawMessage(item), params, r.at)
+		task := rules.ItemTask(&of, t.Inserted+i, json.RawMessage(item), params, r.at)
 		doc, _, err := newTask(&task, holdItem, r.at)
 		if err == nil {
 			err = fits(&task)
@@ -316,30 +316,30 @@ func (r *round) itemParams(ctx context.Context, t *taskDoc, of *plan.Task) (para
 		return nil, false, err
 	}
 	var inputs []plan.Input
-	copied := of.Foreach.MayCopy(h.sizes)
+	copied := rules.MayCopyIntoItems(of.Foreach, h.sizes)
 	if copied {
 		if inputs, err = r.itemInputs(ctx, h, of.Foreach); err != nil {
 			return nil, false, err
 		}
-		copied = plan.CopiedIntoItems(inputs)
+		copied = rules.CopiedIntoItems(inputs)
 	}
 	whole := false
 	if !copied {
 		if whole, err = r.othersServe(ctx, t.Queue); err != nil || !whole {
 			return of.Params, true, err
 		}
-		if err := of.Foreach.CheckItemInputs(h.sizes); err != nil {
+		if err := rules.CheckItemInputs(of.Foreach, h.sizes); err != nil {
 			return nil, false, damage{err}
 		}
 		if inputs, err = r.itemInputs(ctx, h, of.Foreach); err != nil {
 			return nil, false, err
 		}
 	}
-	if params, err = plan.Deliver(of.Params, inputs); err != nil {
+	if params, err = rules.Deliver(of.Params, inputs); err != nil {
 		return nil, false, damage{err}
 	}
 	if whole {
-		if err := plan.CheckWhole(len(params)); err != nil {
+		if err := rules.CheckWhole(len(params)); err != nil {
 			return nil, false, damage{err}
 		}
 		if all := len(params) * t.Items; all > wholeItems {

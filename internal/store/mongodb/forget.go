@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -45,7 +46,7 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 			return err
 		}
 		if t.Attempt > 0 { // the entry counts from this change on, whoever makes it and however often it was inserted
-			logs = append(logs, logDocs(t.ID, plan.Token(retry), t.Lines, []plan.LogEntry{plan.RetriedEntry(doc.At)}, true)...)
+			logs = append(logs, logDocs(t.ID, plan.Token(retry), t.Lines, []plan.LogEntry{rules.RetriedEntry(doc.At)}, true)...)
 			update = append(update, d("$inc", d("lines", 1), "$addToSet", d("sealed", retry))...)
 		}
 		changes = append(changes, wire.Change{ID: t.ID, Where: d("gate", retry, "hold", holdRetry), Update: update})
@@ -136,7 +137,7 @@ func (t *taskDoc) anew(adding bson.ObjectID, replace text) (bson.D, error) {
 		if err != nil {
 			break // the task fails by them when it is queued
 		}
-		if params, err = plan.Deliver(params, nil); err != nil {
+		if params, err = rules.Deliver(params, nil); err != nil {
 			return nil, err
 		}
 		if err := fresh.setParams(withoutInputs(params)); err != nil {
@@ -152,7 +153,7 @@ func (t *taskDoc) anew(adding bson.ObjectID, replace text) (bson.D, error) {
 	return d("$set", set, "$unset", unset, "$currentDate", d("mtime", true)), nil
 }
 
-// withoutInputs takes what plan.Deliver adds off params.
+// withoutInputs takes what rules.Deliver adds off params.
 func withoutInputs(params json.RawMessage) json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(params, &m) != nil {

@@ -3,6 +3,7 @@ package mongodb
 import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -22,14 +23,14 @@ type joinDoc struct {
 	Made  int             `bson:"made,omitempty"`  // likewise: see made
 	Gen   int             `bson:"gen"`             // counts retries
 	// Waits are outcomes that decide nothing before all have finished: none if the rule of the child may have changed since.
-	Waits plan.Outcome `bson:"waits,omitempty"`
+	Waits rules.Outcome `bson:"waits,omitempty"`
 
-	Done    bool         `bson:"done,omitempty"`
-	Seen    plan.Outcome `bson:"seen,omitempty"`
-	Absent  string       `bson:"absent,omitempty"` // see waiter
-	Failed  int          `bson:"failed,omitempty"`
-	Bytes   int          `bson:"bytes,omitempty"`
-	Largest int          `bson:"largest,omitempty"`
+	Done    bool          `bson:"done,omitempty"`
+	Seen    rules.Outcome `bson:"seen,omitempty"`
+	Absent  string        `bson:"absent,omitempty"` // see waiter
+	Failed  int           `bson:"failed,omitempty"`
+	Bytes   int           `bson:"bytes,omitempty"`
+	Largest int           `bson:"largest,omitempty"`
 }
 
 // bound implements bounded.
@@ -65,7 +66,7 @@ func joinParents(t *taskDoc, when plan.When) []any {
 	for n := 0; n*joinSize < len(t.Needs); n++ {
 		joins = append(joins, joinDoc{
 			ID: parentJoin(t.ID, n), Child: t.ID, Plan: t.Plan, N: n, Needs: t.Needs[n*joinSize : min((n+1)*joinSize, len(t.Needs))],
-			Waits: plan.Waits(when),
+			Waits: rules.Waits(when),
 		})
 	}
 	return joins

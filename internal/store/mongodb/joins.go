@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -206,7 +207,7 @@ func (j joinDoc) look(byID, missed map[bson.ObjectID]*taskDoc, r *round) joinDoc
 	for _, id := range ids {
 		t := byID[id]
 		w.see(id, t, missed, r)
-		if t != nil && r.finished(t) && plan.OutcomeOf(t.Status, t.Reason, t.Lenient) == plan.OutcomeFailed {
+		if t != nil && r.finished(t) && rules.OutcomeOf(t.Status, t.Reason, t.Lenient) == rules.OutcomeFailed {
 			j.Failed++
 		}
 	}

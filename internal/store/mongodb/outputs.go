@@ -89,7 +89,7 @@ func (s *Store) gathered(ctx context.Context, of bson.ObjectID, items int) (json
 	if err != nil {
 		return nil, fmt.Errorf("outputs of the items of task %s: %w", of.Hex(), err)
 	}
-	return plan.List(inputs), nil
+	return rules.List(inputs), nil
 }
 
 // headFields are what is known of an output before it is read, and the output itself where it is small.
@@ -99,7 +99,7 @@ var headFields = d("name", 1, "output", 1, "bytes", 1, "gathered", 1, "items", 1
 type heads struct {
 	ids   []bson.ObjectID // in the order of its needs
 	known map[bson.ObjectID]*taskDoc
-	sizes []plan.InputSize // of those whose documents are there
+	sizes []rules.InputSize // of those whose documents are there
 }
 
 func (s *Store) heads(ctx context.Context, t *taskDoc) (*heads, error) {
@@ -145,12 +145,12 @@ func (s *Store) tasksByID(ctx context.Context, ids []bson.ObjectID, fields bson.
 // itemInputs returns what the items of a foreach task have of its parents' outputs.
 func (s *Store) itemInputs(ctx context.Context, h *heads, f *plan.Foreach) ([]plan.Input, error) {
 	for _, p := range h.known {
-		if f.Takes(p.inputSize()) {
+		if rules.TakesAll(f, p.inputSize()) {
 			p.Output, p.Bytes, p.Gathered = nil, 0, false
 		}
 	}
 	inputs, err := s.inputsOf(ctx, h.ids, h.known)
-	return f.ItemInputs(inputs), err
+	return rules.ItemInputs(f, inputs), err
 }
 
 // Parents implements store.Node.
@@ -204,7 +204,7 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error
 		if err != nil || def.Foreach == nil {
 			return nil, fmt.Errorf("the foreach task of %s is damaged: %w", id, errors.Join(err, errors.ErrUnsupported))
 		}
-		if err := def.Foreach.CheckItemInputs(h.sizes); err != nil {
+		if err := rules.CheckItemInputs(def.Foreach, h.sizes); err != nil {
 			return nil, err
 		}
 		return s.itemInputs(ctx, h, def.Foreach)
@@ -213,7 +213,7 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error
 	for _, in := range h.sizes {
 		sum += in.Bytes
 	}
-	if err := plan.CheckInputs(sum); err != nil {
+	if err := rules.CheckInputs(sum); err != nil {
 		return nil, err
 	}
 	return s.inputsOf(ctx, h.ids, h.known)
@@ -245,7 +245,7 @@ func (s *Store) missed(ctx context.Context, ids []bson.ObjectID, found map[bson.
 }
 
 // missed returns what an item that is not there counts as; 0: who needs it waits. nil is a foreach task that was deleted.
-func (t *taskDoc) missed(item bson.ObjectID) plan.Outcome {
+func (t *taskDoc) missed(item bson.ObjectID) rules.Outcome {
 	switch {
 	case t == nil:
 		return rules.MissingItem(nil, 0)
@@ -261,7 +261,7 @@ func (t *taskDoc) missedName(item bson.ObjectID) string {
 	if t == nil {
 		return item.Hex()
 	}
-	return plan.ItemName(t.key(), itemIndex(item))
+	return rules.ItemName(t.key(), itemIndex(item))
 }
 
 // itemsFrom matches a list of ids that has one of an item, from an index on, of the foreach task with this first item.

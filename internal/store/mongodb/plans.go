@@ -18,7 +18,7 @@ func (r *round) stopPlans(ctx context.Context, broken []bson.ObjectID) error {
 	}
 	for _, id := range broken {
 		p := r.known[id]
-		if p == nil || !rules.StopsPlan(plan.OutcomeFailed, p.OnFailure) {
+		if p == nil || !rules.StopsPlan(rules.OutcomeFailed, p.OnFailure) {
 			continue
 		}
 		closing, changed := rules.Close(p.State, p.Closing, plan.ClosedByFailure)

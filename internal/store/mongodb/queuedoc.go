@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -38,10 +39,10 @@ func (k *keepDoc) UnmarshalBSONValue(kind byte, data []byte) error {
 	said := bson.RawValue{Type: bson.Type(kind), Value: data}
 	doc, ok := said.DocumentOK()
 	*k = keepDoc{}
-	for _, s := range plan.KeptStatuses {
+	for _, s := range rules.KeptStatuses {
 		if text, is := doc.Lookup(s.String()).StringValueOK(); ok && is {
 			if d, err := time.ParseDuration(text); err == nil {
-				*(*plan.Keep)(k).Of(s) = d
+				*rules.KeepOf((*plan.Keep)(k), s) = d
 			}
 		}
 	}
@@ -50,8 +51,8 @@ func (k *keepDoc) UnmarshalBSONValue(kind byte, data []byte) error {
 
 // keepFields is a plan.Keep as a document, of what it says.
 func keepFields(k plan.Keep) (fields bson.D) {
-	for _, s := range plan.KeptStatuses {
-		if d := *k.Of(s); d != 0 {
+	for _, s := range rules.KeptStatuses {
+		if d := *rules.KeepOf(&k, s); d != 0 {
 			fields = append(fields, bson.E{Key: s.String(), Value: d.String()})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -210,7 +211,7 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
 	}
 	out.Needs = needs(parents)
 	if t.Gathered {
-		if err := plan.CheckOutput(t.Bytes); err != nil {
+		if err := rules.CheckOutput(t.Bytes); err != nil {
 			return out, fmt.Errorf("output of task %q: %w", t.key(), err)
 		}
 	}
@@ -372,7 +373,7 @@ func taskFilter(q *store.TaskQuery) (filter bson.D, none bool) {
 		}
 		and = append(and, status)
 	}
-	if q.Troubled { // plan.Troubled
+	if q.Troubled { // rules.Troubled
 		and = append(and, d("$or", bson.A{
 			d("attempt", d("$gt", 1)), d("attempt", 1, "status", d("$in", bson.A{plan.Held, plan.Queued})),
 			d("status", d("$in", bson.A{plan.Terminated, plan.Orphaned})), d("status", d("$gt", plan.Succeeded)),

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -129,7 +130,7 @@ func (r *round) learn(ctx context.Context, chunk []ended) error {
 			continue
 		}
 		r.touched[e.plan] = true
-		if e.outcome == plan.OutcomeFailed {
+		if e.outcome == rules.OutcomeFailed {
 			broken = append(broken, e.plan)
 		}
 	}

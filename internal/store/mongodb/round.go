@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -42,7 +43,7 @@ type ended struct {
 	id       bson.ObjectID
 	known    bool // the fields below are filled
 	plan, of bson.ObjectID
-	outcome  plan.Outcome
+	outcome  rules.Outcome
 	open     bool          // it is still marked as not released
 	items    bool          // it is a foreach task that ended before its items
 	outside  bool          // its plan was closed, and nothing of that has to be released: only tasks of no plan
@@ -186,7 +187,7 @@ const auditKey = "audit"
 // fill takes what release has to know from the task.
 func (e *ended) fill(t *taskDoc) {
 	e.known, e.plan, e.of = true, t.Plan, t.Of
-	e.outcome, e.open = plan.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Open
+	e.outcome, e.open = rules.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Open
 	e.items, e.missing = t.dropsItems(), t.Missing
 }
 

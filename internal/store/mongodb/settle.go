@@ -25,15 +25,15 @@ var parentFields = d("name", 1, "status", 1, "reason", 1, "coe", 1, "open", 1, "
 type waiter struct {
 	*taskDoc
 	def     plan.Definition
-	seen    plan.Outcome // outcomes of what has finished
-	all     bool         // everything has
-	failed  int          // of its items
-	bytes   int          // of all outputs together
-	largest int          // of the largest
-	absent  string       // why it is skipped, if an item that it needs is not made any more
-	damage  error        // its definition cannot be read
-	next    rules.Next   // what is to be done with it, if it may run
-	whole   bool         // other programs may claim it, which find nothing that is not in its params
+	seen    rules.Outcome // outcomes of what has finished
+	all     bool          // everything has
+	failed  int           // of its items
+	bytes   int           // of all outputs together
+	largest int           // of the largest
+	absent  string        // why it is skipped, if an item that it needs is not made any more
+	damage  error         // its definition cannot be read
+	next    rules.Next    // what is to be done with it, if it may run
+	whole   bool          // other programs may claim it, which find nothing that is not in its params
 }
 
 // settle does with held tasks as what they wait for says: queue, skip, expand or end them, or nothing. It returns how many were left as
@@ -63,7 +63,7 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 		others := p != nil && (p.State == plan.PlanSubmitting || p.Closing != plan.Open) || w.Hold != holdNeeds && w.damage == nil
 		if others && !w.endsWithItems() {
 			waiting++ // the plan's end takes what it holds, and readiness, a sweep or the items the others
-			if p != nil && p.Closing == plan.Open && w.Hold == holdNeeds && plan.Decide(w.def.When, w.seen, w.all) != plan.Wait {
+			if p != nil && p.Closing == plan.Open && w.Hold == holdNeeds && rules.Decide(w.def.When, w.seen, w.all) != rules.ToWait {
 				early[w.Plan] = append(early[w.Plan], w.ID)
 			}
 			continue
@@ -237,13 +237,13 @@ func (w *waiter) see(id bson.ObjectID, p *taskDoc, missed map[bson.ObjectID]*tas
 		outcome := of.missed(id)
 		w.seen |= outcome
 		w.all = w.all && outcome != 0
-		if outcome == plan.OutcomeSkipped && w.absent == "" {
+		if outcome == rules.OutcomeSkipped && w.absent == "" {
 			named := of.named()
 			named.Items = of.Items
 			w.absent = rules.MissingDetail(named, itemIndex(id))
 		}
 	case r.finished(p):
-		w.seen |= plan.OutcomeOf(p.Status, p.Reason, p.Lenient)
+		w.seen |= rules.OutcomeOf(p.Status, p.Reason, p.Lenient)
 		w.bytes, w.largest = w.bytes+p.Bytes, max(w.largest, p.Bytes)
 	default:
 		w.all = false
@@ -341,7 +341,7 @@ func inputEnding(t *taskDoc, err error) ending {
 
 // delivery returns the outputs that are copied into the task's params; none, if they go by reference, or are refused.
 func (r *round) delivery(ctx context.Context, w *waiter, parents map[bson.ObjectID]*taskDoc) ([]plan.Input, error) {
-	if !w.copies() || plan.CheckWhole(2*w.bytes) != nil {
+	if !w.copies() || rules.CheckWhole(2*w.bytes) != nil {
 		return nil, nil
 	}
 	ids, err := r.parentIDs(ctx, w.taskDoc)
@@ -353,7 +353,7 @@ func (r *round) delivery(ctx context.Context, w *waiter, parents map[bson.Object
 
 // mayBeOthers looks whether another program may claim the task, if that matters: it needs the whole of what Sluice may read by reference.
 func (r *round) mayBeOthers(ctx context.Context, w *waiter) (err error) {
-	small := plan.Copied(w.bytes, w.largest) && len(w.Params.document)+len(w.Text)+2*w.bytes <= surelyFits
+	small := rules.Copied(w.bytes, w.largest) && len(w.Params.document)+len(w.Text)+2*w.bytes <= surelyFits
 	if w.hasParents() && w.def.Foreach == nil && !small {
 		w.whole, err = r.othersServe(ctx, w.Queue)
 	}
@@ -361,7 +361,9 @@ func (r *round) mayBeOthers(ctx context.Context, w *waiter) (err error) {
 }
 
 // copies reports whether outputs are copied into the task's params.
-func (w *waiter) copies() bool { return w.hasParents() && (w.whole || plan.Copied(w.bytes, w.largest)) }
+func (w *waiter) copies() bool {
+	return w.hasParents() && (w.whole || rules.Copied(w.bytes, w.largest))
+}
 
 // deliver returns the fields that a task is queued with, beyond its status and node, and says whether only Sluice can run it.
 func (w *waiter) deliver(inputs []plan.Input) (bson.D, error) {
@@ -373,14 +375,14 @@ func (w *waiter) deliver(inputs []plan.Input) (bson.D, error) {
 		w.Ours = true
 		return d("byref", true), nil
 	}
-	if w.whole && plan.CheckWhole(2*w.bytes) != nil {
-		return nil, plan.CheckWhole(2 * w.bytes)
+	if w.whole && rules.CheckWhole(2*w.bytes) != nil {
+		return nil, rules.CheckWhole(2 * w.bytes)
 	}
 	params, err := w.params()
 	if err != nil {
 		return nil, err
 	}
-	if params, err = plan.Deliver(params, inputs); err != nil {
+	if params, err = rules.Deliver(params, inputs); err != nil {
 		return nil, err
 	}
 	if w.whole {
@@ -401,7 +403,7 @@ func (w *waiter) deliver(inputs []plan.Input) (bson.D, error) {
 // wholeFields gives a task params that have its parents' outputs in them, and returns the fields that keep these, or an error if they are too
 // large for a task that another program may run.
 func (t *taskDoc) wholeFields(params json.RawMessage) (bson.D, error) {
-	if err := plan.CheckWhole(len(params)); err != nil {
+	if err := rules.CheckWhole(len(params)); err != nil {
 		return nil, damage{err}
 	}
 	if err := t.setParams(params); err != nil {

@@ -99,7 +99,7 @@ func (r *round) wholeParams(ctx context.Context, t *taskDoc) (bson.D, error) {
 	}
 	params, err := t.params()
 	if err == nil {
-		params, err = plan.Deliver(params, inputs)
+		params, err = rules.Deliver(params, inputs)
 	}
 	if err != nil {
 		return nil, damage{err}

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -25,7 +26,7 @@ func (s *Store) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 
 func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err error) {
 	for i := range t.Ended {
-		if err := t.Ended[i].Check(); err != nil {
+		if err := rules.CheckEnding(&t.Ended[i]); err != nil {
 			return did, err
 		}
 	}

@@ -369,7 +369,7 @@ func (c *conn) countItems(r *taskRow) foreachRow {
 	f := foreachRow{n: r.n}
 	for q := c.query(`SELECT outcome, count(*), sum(CASE outcome WHEN 0 THEN 0 ELSE max(out_len, 4) END) FROM tasks INDEXED BY tasks_of
 		WHERE of = ? AND of <> 0 GROUP BY outcome`, r.n); q.next(); {
-		f.count(plan.Outcome(q.int(0)), q.int(1), q.int(2))
+		f.count(rules.Outcome(q.int(0)), q.int(1), q.int(2))
 	}
 	f.made = f.items
 	if !r.is(flagExpanding) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -26,7 +27,7 @@ func benchPlan(b *testing.B, s *Store, n, layer, parents int) (submission time.D
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range tasks {
 		t := &tasks[i]
-		t.ID, t.Queue, t.Name, t.Rank = plan.TaskID{ID: ids.Next()}, q.ID, plan.ItemName("task", i), int64(n/layer-i/layer)
+		t.ID, t.Queue, t.Name, t.Rank = plan.TaskID{ID: ids.Next()}, q.ID, rules.ItemName("task", i), int64(n/layer-i/layer)
 		t.Params = json.RawMessage(`{"x":1}`)
 		if i < layer || parents == 0 {
 			continue

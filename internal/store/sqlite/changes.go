@@ -187,7 +187,7 @@ func (c *conn) describe(things []changedThing) []store.Change {
 			At: instant(r.int(1)), Plan: plan.PlanID{ID: r.id(2)}, Task: plan.TaskID{ID: r.id(3)}, Name: r.text(4), Of: plan.TaskID{ID: r.id(5)},
 			Status: plan.Status(r.int(6)), Reason: plan.Reason(r.text(7)), Attempt: int(r.int(8)), Node: plan.NodeName(r.text(9)), Detail: r.text(10),
 			Output:  r.bytes(11),
-			Allowed: plan.Allowed(plan.Status(r.int(6)), plan.Reason(r.text(7)), r.bool(12)),
+			Allowed: plan.Status(r.int(6)).Allowed(r.bool(12)),
 		}
 	}
 	for r := c.query("SELECT p.n, p.modified, p.id, p.name, p.state FROM json_each(?) AS j CROSS JOIN plans AS p ON p.n = j.value WHERE p.leaving = 0",

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -359,7 +360,7 @@ func (t *tx) readClaims(q *queueRow, ns []int64, was, status plan.Status, token 
 			t.fail(fmt.Errorf("definition of task %s: %w", row.id, err))
 		}
 		if !r.null(14) {
-			if c.ByReference = !plan.Copied(int(r.int(14)), int(r.int(15))); !c.ByReference {
+			if c.ByReference = !rules.Copied(int(r.int(14)), int(r.int(15))); !c.ByReference {
 				parents[row.n] = r.parents(13)
 			}
 		}
@@ -373,7 +374,7 @@ func (t *tx) readClaims(q *queueRow, ns []int64, was, status plan.Status, token 
 	})
 	for n, in := range t.live(parents) {
 		c := &claimed[at[n]]
-		params, err := plan.Deliver(c.Params, in)
+		params, err := rules.Deliver(c.Params, in)
 		if err != nil { // letRun has looked at that
 			t.fail(fmt.Errorf("params of task %s: %w", c.Task, err))
 		}

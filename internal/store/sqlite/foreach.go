@@ -16,7 +16,7 @@ type foreachRow struct {
 	made   int64
 	undone int64
 	failed int64
-	seen   plan.Outcome
+	seen   rules.Outcome
 	bytes  int64
 	dirty  bool
 }
@@ -25,25 +25,25 @@ type foreachRow struct {
 func (f *foreachRow) size() int64 { return f.bytes + f.items + 2 }
 
 // count adds items that are there, of one outcome, with the length of their outputs in all.
-func (f *foreachRow) count(outcome plan.Outcome, items, bytes int64) {
+func (f *foreachRow) count(outcome rules.Outcome, items, bytes int64) {
 	f.items += items
 	f.bytes += bytes
 	f.seen |= outcome
 	switch outcome {
 	case 0:
 		f.undone += items
-	case plan.OutcomeFailed:
+	case rules.OutcomeFailed:
 		f.failed += items
 	}
 }
 
 // ended takes notice of an item that has finished.
-func (f *foreachRow) ended(outcome plan.Outcome, size int64) {
+func (f *foreachRow) ended(outcome rules.Outcome, size int64) {
 	f.dirty = true
 	f.undone--
 	f.seen |= outcome
 	f.bytes += max(size, int64(len("null")))
-	if outcome == plan.OutcomeFailed {
+	if outcome == rules.OutcomeFailed {
 		f.failed++
 	}
 }
@@ -62,7 +62,7 @@ func (c *conn) storedForeach(n int64) (f foreachRow, there bool) {
 	f.n = n
 	r := c.query("SELECT items, made, undone, failed, seen, bytes FROM foreachs WHERE n = ?", n)
 	if there = r.one(); there {
-		f.items, f.made, f.undone, f.failed, f.seen, f.bytes = r.int(0), r.int(1), r.int(2), r.int(3), plan.Outcome(r.int(4)), r.int(5)
+		f.items, f.made, f.undone, f.failed, f.seen, f.bytes = r.int(0), r.int(1), r.int(2), r.int(3), rules.Outcome(r.int(4)), r.int(5)
 	}
 	return f, there
 }
@@ -113,7 +113,7 @@ func (c *conn) gathered(n int64) json.RawMessage {
 		WHERE t.of = ? AND t.of <> 0 ORDER BY t.idx`, n); r.next(); {
 		outputs = append(outputs, plan.Input{Output: r.bytes(0)})
 	}
-	return plan.List(outputs)
+	return rules.List(outputs)
 }
 
 // List implements engine.Settler.
@@ -124,9 +124,9 @@ func (t *tx) List(_ context.Context, r *taskRow) (items []json.RawMessage, none 
 	}
 	list, why := t.listInputs(r.n, b.Foreach)
 	if why == nil {
-		items, why = b.Foreach.Expand(list)
+		items, why = rules.ExpandItems(b.Foreach, list)
 	}
-	return items, b.Foreach.NoItems(""), why, t.err
+	return items, rules.NoItemsDetail(b.Foreach, ""), why, t.err
 }
 
 // listBatch is how many items lie together until they are made, so that no turn reads more of the list than it makes.
@@ -147,7 +147,7 @@ func (t *tx) expand(r *taskRow, items []json.RawMessage) {
 		for _, item := range items[first:min(first+listBatch, len(items))] {
 			batch = append(batch, plan.Input{Output: item})
 		}
-		t.exec("INSERT INTO lists (of, first, items) VALUES (?, ?, ?)", r.n, first, []byte(plan.List(batch)))
+		t.exec("INSERT INTO lists (of, first, items) VALUES (?, ?, ?)", r.n, first, []byte(rules.List(batch)))
 	}
 	t.add(jobItems, r.n)
 }
@@ -187,7 +187,7 @@ func (t *tx) makeItems(n int64) (done bool) {
 			if t.budget == 0 {
 				break
 			}
-			task := plan.ItemTask(&of, int(f.made), item, params, t.at)
+			task := rules.ItemTask(&of, int(f.made), item, params, t.at)
 			x := newTask{n: number, plan: r.plan, queue: r.queue, gate: gateOpen, flags: flags, of: n, index: f.made}
 			if old, ok := awaited[f.made]; ok {
 				x.n = old
@@ -223,14 +223,14 @@ func (t *tx) itemParams(n int64, f *plan.Foreach, params json.RawMessage) (json.
 		return params, false, nil // it has no parents
 	}
 	h := t.heads(n)
-	if !f.MayCopy(h.all()) {
+	if !rules.MayCopyIntoItems(f, h.all()) {
 		return params, true, nil
 	}
 	in := t.itemInputs(h, f)
-	if !plan.CopiedIntoItems(in) {
+	if !rules.CopiedIntoItems(in) {
 		return params, true, nil
 	}
-	params, err := plan.Deliver(params, in)
+	params, err := rules.Deliver(params, in)
 	return params, false, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -90,39 +91,39 @@ func (c *conn) outputs(tasks []int64) map[int64]plan.Input {
 // heads is what is known of the outputs of a task's parents before they are read.
 type heads struct {
 	parents []int64 // in the order of its needs
-	sizes   map[int64]plan.InputSize
+	sizes   map[int64]rules.InputSize
 }
 
 func (c *conn) heads(n int64) heads {
 	h := heads{parents: c.parentsOf([]int64{n})[n]}
-	h.sizes = make(map[int64]plan.InputSize, len(h.parents))
+	h.sizes = make(map[int64]rules.InputSize, len(h.parents))
 	for r := c.query(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.out_len, t.flags
 		FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value`, list(h.parents)); r.next(); {
-		h.sizes[r.int(0)] = plan.InputSize{Name: r.text(1), Bytes: int(r.int(2)), Gathered: r.int(3)&flagGathered != 0}
+		h.sizes[r.int(0)] = rules.InputSize{Name: r.text(1), Bytes: int(r.int(2)), Gathered: r.int(3)&flagGathered != 0}
 	}
 	return h
 }
 
-func (h *heads) all() []plan.InputSize { return slices.Collect(maps.Values(h.sizes)) }
+func (h *heads) all() []rules.InputSize { return slices.Collect(maps.Values(h.sizes)) }
 
-// check is plan.CheckInputs.
+// check is rules.CheckInputs.
 func (h *heads) check() error {
 	sum := 0
 	for _, in := range h.sizes {
 		sum += in.Bytes
 	}
-	return plan.CheckInputs(sum)
+	return rules.CheckInputs(sum)
 }
 
 // listInputs returns the one input of a foreach task that its list comes from, if it comes from one.
 func (t *tx) listInputs(n int64, f *plan.Foreach) ([]plan.Input, error) {
-	if f.From() == "" {
+	if rules.ListFrom(f) == "" {
 		return nil, nil
 	}
 	h := t.heads(n)
 	for _, p := range h.parents {
-		if in, there := h.sizes[p]; there && in.Name == f.From() {
-			if err := plan.CheckInputs(in.Bytes); err != nil {
+		if in, there := h.sizes[p]; there && in.Name == rules.ListFrom(f) {
+			if err := rules.CheckInputs(in.Bytes); err != nil {
 				return nil, err
 			}
 			return []plan.Input{t.outputs([]int64{p})[p]}, nil
@@ -133,7 +134,7 @@ func (t *tx) listInputs(n int64, f *plan.Foreach) ([]plan.Input, error) {
 
 // itemInputs returns what the items of a foreach task have of its parents' outputs.
 func (c *conn) itemInputs(h heads, f *plan.Foreach) []plan.Input {
-	found := c.outputs(slices.DeleteFunc(slices.Clone(h.parents), func(p int64) bool { return f.Takes(h.sizes[p]) }))
+	found := c.outputs(slices.DeleteFunc(slices.Clone(h.parents), func(p int64) bool { return rules.TakesAll(f, h.sizes[p]) }))
 	in := make([]plan.Input, 0, len(h.parents))
 	for _, p := range h.parents {
 		if i, there := found[p]; there {
@@ -142,7 +143,7 @@ func (c *conn) itemInputs(h heads, f *plan.Foreach) []plan.Input {
 			in = append(in, plan.Input{Name: size.Name})
 		}
 	}
-	return f.ItemInputs(in)
+	return rules.ItemInputs(f, in)
 }
 
 // Inputs implements store.Node.
@@ -166,7 +167,7 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 			return fmt.Errorf("the foreach task of %s is damaged", id)
 		}
 		h := c.heads(of)
-		if err := d.Foreach.CheckItemInputs(h.all()); err != nil {
+		if err := rules.CheckItemInputs(d.Foreach, h.all()); err != nil {
 			return err
 		}
 		in = c.itemInputs(h, d.Foreach)

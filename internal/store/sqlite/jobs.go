@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -163,7 +164,7 @@ func (t *tx) releaseRoots(n int64) (done bool) {
 	done = len(roots) < t.budget
 	t.budget -= len(roots)
 	for i := range roots {
-		roots[i].seen, roots[i].all = plan.Outcome(waits[i]&15), true
+		roots[i].seen, roots[i].all = rules.Outcome(waits[i]&15), true
 	}
 	t.again = true // their parents may have finished before
 	t.settle(roots)

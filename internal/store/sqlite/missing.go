@@ -70,7 +70,7 @@ func (t *tx) tellAbsent(of int64) (done bool) {
 	t.budget -= len(absent)
 	for _, i := range absent {
 		t.exec("UPDATE missing SET absent = 1 WHERE of = ? AND idx = ?", of, i.index)
-		t.tellGone(i.n, plan.OutcomeSkipped, rules.MissingDetail(&f, int(i.index)))
+		t.tellGone(i.n, rules.OutcomeSkipped, rules.MissingDetail(&f, int(i.index)))
 	}
 	return done
 }
@@ -86,7 +86,7 @@ func (t *tx) absentOf(n int64) string {
 }
 
 // tellGone tells the children of an item that is gone what it counts as; those that are skipped for that have the detail.
-func (t *tx) tellGone(n int64, outcome plan.Outcome, detail string) {
+func (t *tx) tellGone(n int64, outcome rules.Outcome, detail string) {
 	budget := t.budget
 	t.budget, t.gone = 1<<30, detail
 	t.tell([]parent{{n: n, outcome: outcome}})
@@ -115,11 +115,11 @@ func (t *tx) dropMissing(tasks []taskRow) {
 		name := t.named(r).Name
 		for _, m := range waits {
 			if m.n > 0 {
-				t.tellGone(m.n, plan.OutcomeCancelled, "")
+				t.tellGone(m.n, rules.OutcomeCancelled, "")
 			}
 			id := plan.ItemID(r.id, int(m.index))
 			t.exec(`INSERT OR IGNORE INTO ghosts (n, id, name) SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM kids AS k CROSS JOIN tasks AS c ON c.n = k.child
-				WHERE k.parent = ?1 AND c.plan = 0)`, max(m.n, -m.n), id.ID[:], plan.ItemName(name, int(m.index)))
+				WHERE k.parent = ?1 AND c.plan = 0)`, max(m.n, -m.n), id.ID[:], rules.ItemName(name, int(m.index)))
 		}
 		t.exec("DELETE FROM missing WHERE of = ?", r.n)
 	}
@@ -131,7 +131,7 @@ func (c *conn) missed(ns []int64) map[int64]plan.Task {
 	for r := c.query(`SELECT m.n, m.idx, f.id, f.name FROM json_each(?) AS j CROSS JOIN missing AS m ON m.n = j.value CROSS JOIN tasks AS f ON f.n = m.of`,
 		list(ns)); r.next(); {
 		index := int(r.int(1))
-		found[r.int(0)] = plan.Task{ID: plan.ItemID(plan.TaskID{ID: r.id(2)}, index), Name: plan.ItemName(r.text(3), index)}
+		found[r.int(0)] = plan.Task{ID: plan.ItemID(plan.TaskID{ID: r.id(2)}, index), Name: rules.ItemName(r.text(3), index)}
 	}
 	return found
 }

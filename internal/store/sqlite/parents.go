@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -81,22 +82,22 @@ func newGate(child int64, waiting int, w plan.When) gate {
 	return gate{child: child, waits: int64(waiting)*oneWaits | never(w)}
 }
 
-func (g *gate) waiting() int64     { return g.waits / oneWaits }
-func (g *gate) seen() plan.Outcome { return plan.Outcome(g.waits & 15) }
+func (g *gate) waiting() int64      { return g.waits / oneWaits }
+func (g *gate) seen() rules.Outcome { return rules.Outcome(g.waits & 15) }
 
 // settled reports whether a decision may be due.
 func (g *gate) settled() bool { return g.waiting() == 0 || g.waits&(g.waits>>4)&15 != 0 }
 
 // close takes notice of finished parents.
-func (g *gate) close(parents int64, outcome plan.Outcome) {
+func (g *gate) close(parents int64, outcome rules.Outcome) {
 	g.waits = g.waits - parents*oneWaits | int64(outcome)
 }
 
 // never returns the set of outcomes of which one settles a rule while others are still to come, as a gate holds it.
 func never(w plan.When) int64 {
-	var set plan.Outcome
-	for _, o := range []plan.Outcome{plan.OutcomeSucceeded, plan.OutcomeFailed, plan.OutcomeSkipped, plan.OutcomeCancelled} {
-		if plan.Decide(w, o, false) == plan.Skip {
+	var set rules.Outcome
+	for _, o := range []rules.Outcome{rules.OutcomeSucceeded, rules.OutcomeFailed, rules.OutcomeSkipped, rules.OutcomeCancelled} {
+		if rules.Decide(w, o, false) == rules.ToSkip {
 			set |= o
 		}
 	}
@@ -108,7 +109,7 @@ const neverBits = 15 << 4
 
 // A fact is what a task knows of one of its parents.
 type fact struct {
-	outcome plan.Outcome
+	outcome rules.Outcome
 	size    int64 // of its output
 	told    int64 // children up to this n have been told that it finished
 }
@@ -121,7 +122,7 @@ func (c *conn) factsOf(parents map[int64][]int64) map[int64]fact {
 	facts := map[int64]fact{}
 	for r := c.query(`SELECT p.n, p.outcome, p.out_len, j.past FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value
 		LEFT JOIN jobs AS j ON j.kind = ? AND j.ref = p.n`, list(all(parents)), jobRelease); r.next(); {
-		f := fact{plan.Outcome(r.int(1)), r.int(2), r.int(3)}
+		f := fact{rules.Outcome(r.int(1)), r.int(2), r.int(3)}
 		if r.null(3) {
 			f.told = 1<<63 - 1
 		}
@@ -130,7 +131,7 @@ func (c *conn) factsOf(parents map[int64][]int64) map[int64]fact {
 	if parents := all(parents); len(facts) < len(parents) {
 		for r := c.query("SELECT m.n, m.absent FROM json_each(?) AS j CROSS JOIN missing AS m ON m.n = j.value", list(parents)); r.next(); {
 			if facts[r.int(0)] = (fact{}); r.bool(1) {
-				facts[r.int(0)] = fact{outcome: plan.OutcomeSkipped, told: 1<<63 - 1}
+				facts[r.int(0)] = fact{outcome: rules.OutcomeSkipped, told: 1<<63 - 1}
 			}
 		}
 	}
@@ -155,7 +156,7 @@ func countParents(child int64, rule plan.When, parents []int64, facts map[int64]
 	for _, p := range distinct(slices.Clone(parents)) {
 		switch f, there := facts[p]; {
 		case !there: // a parent that is gone counts as cancelled
-			g.close(0, plan.OutcomeCancelled)
+			g.close(0, rules.OutcomeCancelled)
 		case f.waits(child):
 			g.waits += oneWaits
 		default:

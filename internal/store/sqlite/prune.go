@@ -227,7 +227,7 @@ func (t *tx) letGo(tasks []taskRow) {
 	for r := t.query("SELECT n, waits, bytes, largest FROM gates WHERE n IN (SELECT value FROM json_each(?))",
 		list(slices.Collect(maps.Keys(wait)))); r.next(); {
 		g := gate{child: r.int(0), waits: r.int(1), bytes: r.int(2), largest: r.int(3)}
-		g.close(wait[g.child], plan.OutcomeCancelled)
+		g.close(wait[g.child], rules.OutcomeCancelled)
 		gates = append(gates, g)
 	}
 	t.writeGates(gates)

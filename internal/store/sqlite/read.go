@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -193,7 +194,7 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (t plan.Task, err erro
 		if !r.one() {
 			return nil // c's error says more
 		}
-		if err := plan.CheckOutput(int(r.int(0))); err != nil {
+		if err := rules.CheckOutput(int(r.int(0))); err != nil {
 			return fmt.Errorf("output of task %q: %w", t.Key(), err)
 		}
 		t.Output = c.gathered(found[0].n)
@@ -267,7 +268,7 @@ func taskQuery(q *store.TaskQuery) (w where, index string) {
 	if q.Retried {
 		w.add("t.attempt > 1")
 	}
-	if q.Troubled { // plan.Troubled
+	if q.Troubled { // rules.Troubled
 		w.add("(t.attempt > 1 OR t.attempt = 1 AND t.status IN (-4, -2) OR t.status > 1 OR t.status IN (-3, -6))")
 	}
 	if len(q.IDs) > 0 {
@@ -344,7 +345,7 @@ func (c *conn) readTasks(w where, index string, q store.TaskQuery) ([]foundTask,
 		}
 		flags := r.int(7)
 		t.Params, t.Output = r.bytes(readWidth), r.bytes(readWidth+3)
-		if q.Params && flags&flagDelivered != 0 && !r.null(readWidth+1) && plan.Copied(int(r.int(readWidth+1)), int(r.int(readWidth+2))) {
+		if q.Params && flags&flagDelivered != 0 && !r.null(readWidth+1) && rules.Copied(int(r.int(readWidth+1)), int(r.int(readWidth+2))) {
 			withInputs = append(withInputs, n)
 		}
 		f := foundTask{Task: t, n: n, flags: flags}
@@ -357,7 +358,7 @@ func (c *conn) readTasks(w where, index string, q store.TaskQuery) ([]foundTask,
 		inputs := c.inputs(withInputs)
 		for i := range found {
 			if in := inputs[found[i].n]; in != nil {
-				params, err := plan.Deliver(found[i].Params, in)
+				params, err := rules.Deliver(found[i].Params, in)
 				if err != nil {
 					return nil, fmt.Errorf("params of task %s: %w", found[i].ID, err)
 				}

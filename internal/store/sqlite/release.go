@@ -14,7 +14,7 @@ import (
 // parent is a finished task whose children are to be told.
 type parent struct {
 	n       int64
-	outcome plan.Outcome
+	outcome rules.Outcome
 	size    int64 // of its output
 	past    int64 // children up to this n have been told
 	job     int64 // seq of the job that keeps it, or 0
@@ -76,7 +76,7 @@ func (t *tx) ReleaseKept(context.Context) (more bool, err error) {
 	limit := min(t.budget, max(1, t.kept))
 	var kept []parent
 	for r := t.query(keptReleases, jobRelease, limit); r.next(); {
-		kept = append(kept, parent{job: r.int(0), n: r.int(1), past: r.int(2), outcome: plan.Outcome(r.int(3)), size: r.int(4)})
+		kept = append(kept, parent{job: r.int(0), n: r.int(1), past: r.int(2), outcome: rules.Outcome(r.int(3)), size: r.int(4)})
 	}
 	if len(kept) == 0 {
 		return false, t.err
@@ -288,7 +288,7 @@ func (t *tx) hold(r *taskRow, gate int64) {
 // Deliver implements engine.Settler. Readers and claims put the params of a task together.
 func (t *tx) Deliver(_ context.Context, r *taskRow) (why, err error) {
 	if r.is(flagBadParams) {
-		_, why = plan.Deliver(t.body(r).params, nil)
+		_, why = rules.Deliver(t.body(r).params, nil)
 	}
 	return why, t.err
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -170,7 +171,7 @@ func (r *retry) hold() (done bool) {
 		}
 		r.changed = append(r.changed, row.n)
 		if row.attempt > 0 {
-			r.log(row.n, 0, []plan.LogEntry{plan.RetriedEntry(r.at)})
+			r.log(row.n, 0, []plan.LogEntry{rules.RetriedEntry(r.at)})
 		}
 	}
 	all := list(ns)
@@ -207,7 +208,7 @@ func (r *retry) rewrite(ns []int64) {
 	}
 	for _, c := range changes {
 		withParents := r.exec("UPDATE gates SET waits = waits & ~ ? | ? WHERE n = ?", neverBits, never(c.rule), c.n) > 0
-		if _, err := plan.Deliver(c.params, nil); err != nil && withParents {
+		if _, err := rules.Deliver(c.params, nil); err != nil && withParents {
 			c.flags |= flagBadParams
 		}
 		r.exec("UPDATE tasks SET queue = ?, rank = ?, rule = ?, flags = flags & ~ ? | ? WHERE n = ?", c.queue, c.rank, orNull(c.rule),
@@ -315,7 +316,7 @@ func (r *retry) countItems(n int64) (done bool) {
 	for q := r.query(`SELECT t.outcome, CASE t.outcome WHEN 0 THEN 0 ELSE max(t.out_len, 4) END, t.idx FROM tasks AS t INDEXED BY tasks_of
 		WHERE t.of = ? AND t.of <> 0 AND t.idx >= ? ORDER BY t.idx LIMIT ? + 0`, n, r.past, most); q.next(); {
 		counted++
-		f.count(plan.Outcome(q.int(0)), 1, q.int(1))
+		f.count(rules.Outcome(q.int(0)), 1, q.int(1))
 		r.past = q.int(2) + 1
 	}
 	r.budget -= counted / lookAhead

@@ -50,7 +50,7 @@ func packPlan(p *plan.Plan) ([]byte, error) {
 
 // CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
-	if err := cmp.Or(plan.CheckPlanParams(len(p.Params)), rules.CheckFile(p.File)); err != nil {
+	if err := cmp.Or(rules.CheckPlanParams(len(p.Params)), rules.CheckFile(p.File)); err != nil {
 		return plan.Plan{}, err
 	}
 	def, err := packPlan(&p)
@@ -410,7 +410,7 @@ func (t *tx) addTasks(p *planRow, all []addition, from int) {
 		x.queue, x.gate, x.flags, x.parents = a.queue, gateNone, 0, nil
 		if len(a.parents) > 0 {
 			x.gate = gateParents
-			if _, err := plan.Deliver(a.Params, nil); err != nil {
+			if _, err := rules.Deliver(a.Params, nil); err != nil {
 				x.flags = flagBadParams
 			}
 			x.parents = addEdges(&in, &edges, all, a)

@@ -57,9 +57,9 @@ type taskRow struct {
 	rank      int64
 
 	// The transaction knows these besides the row.
-	seen    plan.Outcome // of the task's parents that have finished
-	all     bool         // all of them have
-	dropped bool         // the task is an item of a foreach task that a person cancelled
+	seen    rules.Outcome // of the task's parents that have finished
+	all     bool          // all of them have
+	dropped bool          // the task is an item of a foreach task that a person cancelled
 }
 
 // Small columns come as one: what the driver does for a column costs more than SQLite's arithmetic.
@@ -214,7 +214,7 @@ func (t *tx) finish(r *taskRow, s rules.Step) {
 	if r.is(flagForeach | flagReplaced) {
 		t.checkAbsent(r.n)
 	}
-	outcome, size := plan.OutcomeOf(s.Status, s.Reason, r.is(flagContinue)), int64(len(s.Output))
+	outcome, size := rules.OutcomeOf(s.Status, s.Reason, r.is(flagContinue)), int64(len(s.Output))
 	if r.is(flagGathered) {
 		size = t.foreach(r.n).size()
 	}
@@ -235,7 +235,7 @@ func (t *tx) finish(r *taskRow, s rules.Step) {
 	}
 }
 
-func (t *tx) writeEnd(r *taskRow, s *rules.Step, outcome plan.Outcome, size int64) {
+func (t *tx) writeEnd(r *taskRow, s *rules.Step, outcome rules.Outcome, size int64) {
 	exit := t.exit(s.Exit)
 	inline := s.Output
 	if len(inline) > inlineOutput {
@@ -292,7 +292,7 @@ func (t *tx) flushUnstarted() {
 	for how, ns := range t.unstarted {
 		t.execEach(`UPDATE tasks SET status = -5, gate = 0, reason = ?, detail = ?, outcome = ?, out_len = 0, output = NULL, cancel = 0,
 			not_before = 0, ended = ?, modified = ? WHERE n`, ns, orNull(how.reason), orNull(how.detail),
-			int64(plan.OutcomeOf(plan.Cancelled, how.reason, false)), t.now, t.now)
+			int64(rules.OutcomeOf(plan.Cancelled, how.reason, false)), t.now, t.now)
 		delete(t.unstarted, how)
 	}
 }
@@ -300,7 +300,7 @@ func (t *tx) flushUnstarted() {
 func (t *tx) flushDone() {
 	if len(t.done) > 0 {
 		t.execEach(`UPDATE tasks SET status = 1, gate = 0, reason = NULL, detail = NULL, exit = NULL, outcome = ?, out_len = 0, output = NULL, cancel = 0,
-			not_before = 0, ended = ?, modified = ? WHERE n`, t.done, int64(plan.OutcomeSucceeded), t.now, t.now)
+			not_before = 0, ended = ?, modified = ? WHERE n`, t.done, int64(rules.OutcomeSucceeded), t.now, t.now)
 		t.done = t.done[:0]
 	}
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -153,7 +154,7 @@ func (c *checker) foreach(t *plan.Task, settled bool) string {
 	for _, i := range items {
 		switch {
 		case dropping && (i.Status == plan.Held || i.Status.Finished()):
-		case i.ID != plan.ItemID(t.ID, i.Index) || i.Name != plan.ItemName(t.Name, i.Index) || i.Plan != t.Plan:
+		case i.ID != plan.ItemID(t.ID, i.Index) || i.Name != rules.ItemName(t.Name, i.Index) || i.Plan != t.Plan:
 			return fmt.Sprintf("its item %q, number %d, is not what it says", i.Name, i.Index)
 		case i.Index < 0 || i.Index >= t.Items:
 			return fmt.Sprintf("it has an item number %d of %d", i.Index, t.Items)
@@ -179,18 +180,18 @@ func (c *checker) waits(t *plan.Task) bool {
 			return true
 		}
 	}
-	var seen plan.Outcome
+	var seen rules.Outcome
 	all := true
 	for _, id := range t.Needs {
 		parent, ok := c.tasks[id]
 		switch {
 		case !ok:
-			seen |= plan.OutcomeCancelled
+			seen |= rules.OutcomeCancelled
 		case parent.Status.Finished():
-			seen |= parent.Outcome()
+			seen |= rules.OutcomeOfTask(parent)
 		default:
 			all = false
 		}
 	}
-	return plan.Decide(t.When, seen, all) == plan.Wait
+	return rules.Decide(t.When, seen, all) == rules.ToWait
 }

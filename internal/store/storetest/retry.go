@@ -141,7 +141,7 @@ var retryCases = []testCase{
 			for i := range page {
 				e := &page[i]
 				got = append(got, fmt.Sprint(e.Attempt, " ", strings.TrimSpace(e.Text)))
-				if e.Retried() {
+				if rules.IsRetried(e) {
 					got[len(got)-1] = "retried"
 				}
 				if e.At.IsZero() {
@@ -558,7 +558,7 @@ var retryCases = []testCase{
 		n.run(failing("copy[0]", "copy[1]"))
 		better := w.named(p, "copy")
 		better.Params, better.Timeout = json.RawMessage(`{"how":"well"}`), time.Hour
-		first := plan.ItemTask(&better, 0, json.RawMessage("0"), better.Params, w.clock.Now())
+		first := rules.ItemTask(&better, 0, json.RawMessage("0"), better.Params, w.clock.Now())
 		first.Queue = w.queue("narrow", 1).ID
 		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{better, first}, nil))
 		var got []string
@@ -662,7 +662,7 @@ var retryCases = []testCase{
 		}
 		w.endAll(n, "", "")
 		q := plan.Queue{ID: w.named(p, "slow").Queue}
-		item := func(k int) plan.TaskID { return w.named(p, plan.ItemName("copy", k)).ID }
+		item := func(k int) plan.TaskID { return w.named(p, rules.ItemName("copy", k)).ID }
 		first, third, after := w.newTask(q, "first", item(0), slow.Task), w.newTask(q, "third", item(2), slow.Task), w.newTask(q, "after", item(2), slow.Task)
 		after.When = plan.AllDone
 		plain := w.newTask(q, "plain", item(1), slow.Task)
@@ -695,7 +695,7 @@ var retryCases = []testCase{
 			ids = append(ids, others[i].ID)
 		}
 		many := func(name string, k int, when plan.When) plan.Task {
-			t := w.newTask(q, name, append(slices.Clone(ids), w.named(p, plan.ItemName("copy", k)).ID)...)
+			t := w.newTask(q, name, append(slices.Clone(ids), w.named(p, rules.ItemName("copy", k)).ID)...)
 			t.When = when
 			return t
 		}
@@ -716,7 +716,7 @@ var retryCases = []testCase{
 		n.end(succeed(n.holdOne("list"), `[1,2,3]`))
 		n.endBut("slow")
 		q := plan.Queue{ID: slow.Queue}
-		after := w.newTask(q, "after", w.named(p, plan.ItemName("copy", 2)).ID)
+		after := w.newTask(q, "after", w.named(p, rules.ItemName("copy", 2)).ID)
 		waits := w.newTask(q, "waits", after.Needs[0], slow.Task)
 		after.When, waits.When = plan.AllDone, plan.AllDone
 		w.add(p.ID, after, waits)

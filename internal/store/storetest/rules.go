@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -13,7 +14,7 @@ var ruleCases = []testCase{
 	{"every rule decides for every pair of parents as its name says", testRules},
 	{"a rule that is settled skips its task before the other parents have finished", func(w *world) {
 		tasks := []plan.TaskSpec{task("good"), task("bad"), task("slow")}
-		for _, when := range plan.Whens() {
+		for _, when := range rules.Whens() {
 			tasks = append(tasks,
 				plan.TaskSpec{Name: "good-" + string(when), When: when, Needs: []string{"good", "slow"}},
 				plan.TaskSpec{Name: "bad-" + string(when), When: when, Needs: []string{"bad", "slow"}})
@@ -120,7 +121,7 @@ var ruleCases = []testCase{
 		p := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w)
 		q := w.queue("exec", 0)
 		var tasks []plan.Task
-		for _, when := range plan.Whens() {
+		for _, when := range rules.Whens() {
 			t := w.newTask(q, string(when))
 			t.When = when
 			tasks = append(tasks, t)
@@ -199,7 +200,7 @@ func testRules(w *world) {
 	allowed.ContinueOnError = true
 	parents := []string{"succeeded", "failed", "skipped", "cancelled", "allowed"}
 	tasks := []plan.TaskSpec{task("succeeded"), task("failed"), task("skipped", "failed"), task("cancelled"), allowed}
-	for _, when := range plan.Whens() {
+	for _, when := range rules.Whens() {
 		for i, a := range parents {
 			for _, b := range parents[i:] {
 				t := plan.TaskSpec{Name: strings.Join([]string{string(when), a, b}, "-"), When: when, Needs: []string{a, b}}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -257,8 +258,8 @@ var turnCases = []testCase{
 		q.Statuses = []plan.Status{plan.Running, plan.Succeeded}
 		w.equal("of two states", taskNames(must(w.s.Tasks(w.ctx, q))(w)), "[again over]")
 		for _, t := range w.all(store.TaskQuery{Plan: p.ID}) {
-			if is := plan.Troubled(t.Status, t.Attempt); is != slices.Contains([]string{"bad", "worse", "stopped", "lost", "waits", "ready", "again", "over"}, t.Name) {
-				w.Errorf("plan.Troubled says %v of %s, which is %s after attempt %d", is, t.Name, t.Status, t.Attempt)
+			if is := rules.Troubled(t.Status, t.Attempt); is != slices.Contains([]string{"bad", "worse", "stopped", "lost", "waits", "ready", "again", "over"}, t.Name) {
+				w.Errorf("rules.Troubled says %v of %s, which is %s after attempt %d", is, t.Name, t.Status, t.Attempt)
 			}
 		}
 	}},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/compiler"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -85,7 +86,7 @@ func (w *walker) taskSpec(spec *plan.Spec, k int) plan.TaskSpec {
 			t.Needs = append(t.Needs, other.Name)
 		}
 	}
-	if whens := plan.Whens(); len(t.Needs) > 0 && w.chance(3) {
+	if whens := rules.Whens(); len(t.Needs) > 0 && w.chance(3) {
 		t.When = whens[w.r.IntN(len(whens))]
 	}
 	t.ContinueOnError = w.chance(8)
@@ -190,7 +191,7 @@ func (w *walker) plainEnding(c plan.ClaimedTask) (plan.Ending, string) {
 		}
 		e := expand(c, items...)
 		if len(items) == 0 {
-			e.Detail = c.Foreach.NoItems("/srv")
+			e.Detail = rules.NoItemsDetail(c.Foreach, "/srv")
 		}
 		return e, fmt.Sprintf("makes %d items", len(items))
 	case w.chance(5):

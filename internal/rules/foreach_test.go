@@ -1,4 +1,4 @@
-package plan_test
+package rules_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -44,7 +45,7 @@ func TestAForeachIsMadeIntoItems(t *testing.T) {
 		{"a broken list", plan.Foreach{List: json.RawMessage(`[1,`)}, "foreach over"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			items, err := c.foreach.Expand(inputs)
+			items, err := rules.ExpandItems(&c.foreach, inputs)
 			got, _ := json.Marshal(items) // raw values
 			if err != nil {
 				got = []byte(err.Error())
@@ -54,7 +55,7 @@ func TestAForeachIsMadeIntoItems(t *testing.T) {
 			}
 		})
 	}
-	if all, err := plan.Items(json.RawMessage(" [" + strings.Repeat("1,", plan.MaxItems-1) + "1] ")); err != nil || len(all) != plan.MaxItems {
+	if all, err := rules.ParseItems(json.RawMessage(" [" + strings.Repeat("1,", plan.MaxItems-1) + "1] ")); err != nil || len(all) != plan.MaxItems {
 		t.Errorf("%d items, %v; want as many as there may be", len(all), err)
 	}
 	for _, f := range []plan.Foreach{{Lines: "x"}, {Glob: "*"}} {
@@ -79,7 +80,7 @@ func TestAnItemInheritsHowToRun(t *testing.T) {
 		},
 		Needs: []plan.TaskID{{ID: plan.NewID(now)}}, Status: plan.Held, Attempt: 2, Items: 9, Expanding: true,
 	}
-	got := plan.ItemTask(&of, 3, json.RawMessage(`"x"`), json.RawMessage(`{"run":"c"}`), now)
+	got := rules.ItemTask(&of, 3, json.RawMessage(`"x"`), json.RawMessage(`{"run":"c"}`), now)
 	want := plan.Task{
 		ID: plan.ItemID(of.ID, 3), Plan: of.Plan, Name: "copy[3]", Queue: of.Queue, Of: of.ID, Index: 3, Status: plan.Held,
 		Definition: plan.Definition{Retry: of.Retry, Timeout: of.Timeout, OnLost: of.OnLost, MaxRescues: 2, ContinueOnError: true, Estimate: of.Estimate, Rank: 7},
@@ -100,17 +101,17 @@ func TestAnItemIsAmongItsTasksParams(t *testing.T) {
 		{"in place of what was called so", `{"item":0,"a":"item"}`, `1`, `{"a":"item","item":1}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := plan.WithItem(json.RawMessage(c.params), json.RawMessage(c.item))
+			got := rules.WithItem(json.RawMessage(c.params), json.RawMessage(c.item))
 			if compact(t, got) != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
-			if item := string(plan.ItemOf(got)); item != c.item && (item != "null" || c.item != "") {
+			if item := string(rules.ItemOf(got)); item != c.item && (item != "null" || c.item != "") {
 				t.Errorf("the item in %s is read as %s, want %s", got, item, c.item)
 			}
 		})
 	}
 	for _, params := range []string{``, `{}`, `{"Item":1}`, `[{"item":1}]`, `{"item":`} {
-		if got := plan.ItemOf(json.RawMessage(params)); got != nil {
+		if got := rules.ItemOf(json.RawMessage(params)); got != nil {
 			t.Errorf("the item in %s is read as %s, want none", params, got)
 		}
 	}
@@ -126,8 +127,8 @@ func TestAnItemGetsItsForeachsInputsButTheList(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := plan.Foreach{Value: c.value}
-			got := f.ItemInputs(in)
-			if out := string(plan.List(got[:1])); out != "["+c.want+"]" || string(got[1].Output) != "7" {
+			got := rules.ItemInputs(&f, in)
+			if out := string(rules.List(got[:1])); out != "["+c.want+"]" || string(got[1].Output) != "7" {
 				t.Errorf("got %s and %s, want %s and 7", out, got[1].Output, c.want)
 			}
 		})
@@ -144,7 +145,7 @@ func TestItemsAreFoundAfterTheirForeachTask(t *testing.T) {
 	first, copied, last := plan.Task{ID: id(1)}, plan.Task{ID: id(2)}, plan.Task{ID: id(3)}
 	want := []plan.Task{first, copied}
 	for i := range 300 {
-		want = append(want, plan.ItemTask(&copied, i, nil, nil, time.Time{}))
+		want = append(want, rules.ItemTask(&copied, i, nil, nil, time.Time{}))
 	}
 	want = append(want, last)
 	got := slices.Clone(want)

@@ -1,11 +1,15 @@
-package plan
+package rules
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
 
 // fewest is how many tasks must have run before their pace says anything about the others.
 const fewest = 5
 
-// Left estimates how much longer the tasks of a plan take. The tasks went from one count to another
+// TimeLeft estimates how much longer the tasks of a plan take. The tasks went from one count to another
 // in the time that passed. ok is false if an estimate is impossible: fewer than five tasks have run
 // meanwhile, nothing runs, or all remaining tasks run already.
 //
@@ -16,8 +20,8 @@ const fewest = 5
 // ran leaves out tasks that were skipped or cancelled, which took no time. A running task counts as half
 // done: seen at any instant, a task is in the middle of its run on average. Items that are not made yet
 // are in no count, so that the estimate grows as a foreach task makes its items.
-func Left(from, to Counts, passed time.Duration) (left time.Duration, ok bool) {
-	ran := to.ran() - from.ran()
+func TimeLeft(from, to plan.Counts, passed time.Duration) (left time.Duration, ok bool) {
+	ran := ran(to) - ran(from)
 	running, unfinished := to.Running+to.Claimed, to.Unfinished()
 	if ran < fewest || running == 0 || unfinished <= running || passed <= 0 {
 		return 0, false
@@ -27,14 +31,14 @@ func Left(from, to Counts, passed time.Duration) (left time.Duration, ok bool) {
 }
 
 // ran returns how many tasks have ended that were not skipped or cancelled.
-func (c Counts) ran() int { return c.Total() - c.Unfinished() - c.Skipped - c.Cancelled }
+func ran(c plan.Counts) int { return c.Total() - c.Unfinished() - c.Skipped - c.Cancelled }
 
-// Left estimates how much longer the plan takes, as the function Left does from its start. There is no
+// PlanLeft estimates how much longer the plan takes, as TimeLeft does from its start. There is no
 // estimate for a plan that does not run or is closed. After a retry, or an addition, the counts hold
 // tasks of a time when the plan stood still, so there is none either.
-func (p *Plan) Left(now time.Time) (left time.Duration, ok bool) {
-	if p.State != PlanRunning || p.Closing != Open || p.Edits > 0 {
+func PlanLeft(p *plan.Plan, now time.Time) (left time.Duration, ok bool) {
+	if p.State != plan.PlanRunning || p.Closing != plan.Open || p.Edits > 0 {
 		return 0, false
 	}
-	return Left(Counts{}, p.Counts, now.Sub(p.Created))
+	return TimeLeft(plan.Counts{}, p.Counts, now.Sub(p.Created))
 }

@@ -1,4 +1,4 @@
-package plan_test
+package rules_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -33,14 +34,14 @@ func TestATaskIsGivenItsParentsOutputs(t *testing.T) {
 			`{"needs":{"a":{"x":1},"b":null},"args":[{"x":1},null` + strings.Repeat(`,{"x":1},null`, 5) + `]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := plan.Deliver(json.RawMessage(c.params), c.inputs)
+			got, err := rules.Deliver(json.RawMessage(c.params), c.inputs)
 			if err != nil || compact(t, got) != c.want {
 				t.Errorf("got %s, %v; want %s", got, err, c.want)
 			}
 		})
 	}
 	for _, wrong := range []string{`[1]`, `"x"`, `7`, `{"args":`, `{"needs":1`} {
-		if got, err := plan.Deliver(json.RawMessage(wrong), nil); err == nil {
+		if got, err := rules.Deliver(json.RawMessage(wrong), nil); err == nil {
 			t.Errorf("params %s were taken for an object: %s", wrong, got)
 		}
 	}
@@ -56,20 +57,20 @@ func TestDeliverResults(t *testing.T) {
 		`{"run":"x","needs":{}}`:          `{"run":"x","needs":{},` + results,
 		`{"results":1,"n":{"results":2}}`: `{"n":{"results":2},` + results,
 	} {
-		got, err := plan.DeliverResults(json.RawMessage(params), parents)
+		got, err := rules.DeliverResults(json.RawMessage(params), parents)
 		if err != nil || !json.Valid(got) || string(got) != want {
 			t.Errorf("of %s: got %s, %v; want %s", params, got, err, want)
 		}
 	}
-	if got, err := plan.DeliverResults(json.RawMessage("[]"), parents); err == nil {
+	if got, err := rules.DeliverResults(json.RawMessage("[]"), parents); err == nil {
 		t.Errorf("a list was taken: %s", got)
 	}
-	for _, w := range plan.Whens() {
-		if w.TellsResults() == (w == plan.AllSucceeded) {
-			t.Errorf("%s tells results: %v", w, w.TellsResults())
+	for _, w := range rules.Whens() {
+		if rules.TellsResults(w) == (w == plan.AllSucceeded) {
+			t.Errorf("%s tells results: %v", w, rules.TellsResults(w))
 		}
 	}
-	if plan.When("").TellsResults() {
+	if rules.TellsResults(plan.When("")) {
 		t.Error("a task without a rule is told results")
 	}
 }
@@ -85,12 +86,12 @@ func FuzzDeliver(f *testing.F) {
 			return
 		}
 		inputs := []plan.Input{{Name: name1, Output: json.RawMessage(output1)}, {Name: name2, Output: json.RawMessage(output2)}}
-		got, err := plan.Deliver(json.RawMessage(params), inputs)
+		got, err := rules.Deliver(json.RawMessage(params), inputs)
 		if err != nil {
 			t.Fatalf("%s: %v", params, err)
 		}
 		check(t, got, own, inputs)
-		again, err := plan.Deliver(got, inputs)
+		again, err := rules.Deliver(got, inputs)
 		if err != nil {
 			t.Fatalf("%s: %v", got, err)
 		}
@@ -150,7 +151,7 @@ func TestOutputsAreCopiedUpToALimit(t *testing.T) {
 		{"more than that together", plan.MaxCopied + 1, 10, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := plan.Copied(c.sum, c.largest); got != c.want {
+			if got := rules.Copied(c.sum, c.largest); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -158,26 +159,26 @@ func TestOutputsAreCopiedUpToALimit(t *testing.T) {
 }
 
 func TestParamsThatAnotherProgramReadsHaveALimit(t *testing.T) {
-	if err := plan.CheckWhole(plan.MaxWhole); err != nil {
+	if err := rules.CheckWhole(plan.MaxWhole); err != nil {
 		t.Error(err)
 	}
-	if err := plan.CheckWhole(plan.MaxWhole + 1); !errors.Is(err, plan.ErrTooMuchInput) || !strings.Contains(err.Error(), "have 12582913 bytes") {
+	if err := rules.CheckWhole(plan.MaxWhole + 1); !errors.Is(err, plan.ErrTooMuchInput) || !strings.Contains(err.Error(), "have 12582913 bytes") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestOutputsAreListedInOrder(t *testing.T) {
-	got := plan.List([]plan.Input{{Output: json.RawMessage(`1`)}, {}, {Output: json.RawMessage(`"x"`)}})
+	got := rules.List([]plan.Input{{Output: json.RawMessage(`1`)}, {}, {Output: json.RawMessage(`"x"`)}})
 	if string(got) != `[1,null,"x"]` {
 		t.Errorf("got %s", got)
 	}
-	if got := plan.List(nil); string(got) != `[]` {
+	if got := rules.List(nil); string(got) != `[]` {
 		t.Errorf("a list of none is %s", got)
 	}
 }
 
 func ExampleDeliver() {
-	params, err := plan.Deliver(json.RawMessage(`{"run":"./report"}`), []plan.Input{
+	params, err := rules.Deliver(json.RawMessage(`{"run":"./report"}`), []plan.Input{
 		{Name: "list", Output: json.RawMessage(`["a","b"]`)},
 		{Name: "check"},
 	})

@@ -1,4 +1,4 @@
-package plan_test
+package rules_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -42,7 +43,7 @@ func TestWhatFollowsAnAttempt(t *testing.T) {
 			task := plan.ClaimedTask{Claim: plan.Claim{Attempt: c.attempt, Token: plan.Token{1}}}
 			task.Retry.Attempts = c.attempts
 			c.result.Exit = &plan.Exit{Code: 3}
-			e := plan.Conclude(&task, c.result, func(_ plan.Retry, attempt int) time.Duration { return time.Duration(attempt) * time.Second })
+			e := rules.Conclude(&task, c.result, func(_ plan.Retry, attempt int) time.Duration { return time.Duration(attempt) * time.Second })
 			if e.Claim != task.Claim {
 				t.Errorf("the ending is of another claim: %+v", e.Claim)
 			}
@@ -60,10 +61,10 @@ func ExampleConclude() {
 	task := plan.ClaimedTask{Claim: plan.Claim{Attempt: 1}}
 	task.Retry = plan.Retry{Attempts: 2}
 	wait := func(r plan.Retry, attempt int) time.Duration { return 5 * time.Second }
-	e := plan.Conclude(&task, plan.Result{Status: plan.Failed}, wait)
+	e := rules.Conclude(&task, plan.Result{Status: plan.Failed}, wait)
 	fmt.Println(e.Status, e.Delay)
 	task.Attempt = 2
-	e = plan.Conclude(&task, plan.Result{Status: plan.Failed}, wait)
+	e = rules.Conclude(&task, plan.Result{Status: plan.Failed}, wait)
 	fmt.Println(e.Status, e.Delay)
 	// Output:
 	// held 5s
@@ -75,7 +76,7 @@ func TestAClaimEndsAsAllowed(t *testing.T) {
 		plan.Queued: true, plan.Held: true, plan.Succeeded: true, plan.Failed: true, plan.Terminated: true, plan.Cancelled: true,
 		plan.Orphaned: true, plan.Claimed: false, plan.Running: false, -7: false,
 	} {
-		if err := (&plan.Ending{Status: s}).Check(); (err == nil) != ok {
+		if err := rules.CheckEnding(&plan.Ending{Status: s}); (err == nil) != ok {
 			t.Errorf("an ending with %v: %v, want it allowed: %v", s, err, ok)
 		}
 	}

@@ -1,24 +1,25 @@
-package plan
+package rules
 
 import (
 	"encoding/json"
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Copied reports whether outputs of these sizes are copied into a child's params, or passed by reference: sum of bytes and the
 // largest one.
-func Copied(sum, largest int) bool { return sum <= MaxCopied && largest <= MaxCopiedOne }
+func Copied(sum, largest int) bool { return sum <= plan.MaxCopied && largest <= plan.MaxCopiedOne }
 
 // CheckInputs returns an error that is ErrTooMuchInput if a task is not given outputs of so many bytes together, so that stores need
 // not read them.
 func CheckInputs(bytes int) error {
-	if bytes <= MaxInputs {
+	if bytes <= plan.MaxInputs {
 		return nil
 	}
 	return fmt.Errorf("%w: its parents' outputs have %d bytes in all, and a task is given at most %d: let them write files and return the paths",
-		ErrTooMuchInput, bytes, MaxInputs)
+		plan.ErrTooMuchInput, bytes, plan.MaxInputs)
 }
 
 // CheckWhole returns an ErrTooMuchInput if params of so many bytes, with the outputs of all parents
@@ -26,22 +27,22 @@ func CheckInputs(bytes int) error {
 // nothing by reference. Each output is in them twice, in needs and in args. The limit leaves room
 // for the output of the task.
 func CheckWhole(bytes int) error {
-	if bytes <= MaxWhole {
+	if bytes <= plan.MaxWhole {
 		return nil
 	}
 	return fmt.Errorf("%w: with its parents' outputs, each of them in needs and in args, its params have %d bytes; a task that another program may run "+
 		"is given at most %d: let them write files and return the paths, or give it a queue that only Sluice serves, as one without a limit is",
-		ErrTooMuchInput, bytes, MaxWhole)
+		plan.ErrTooMuchInput, bytes, plan.MaxWhole)
 }
 
 // CheckOutput returns an ErrTooMuchOutput if the outputs of items, of so many bytes together, are
 // too large for a list. Stores then need not read them.
 func CheckOutput(bytes int) error {
-	if bytes <= MaxInputs {
+	if bytes <= plan.MaxInputs {
 		return nil
 	}
 	return fmt.Errorf("%w: its items returned %d bytes in all, and at most %d are put together: read theirs one by one",
-		ErrTooMuchOutput, bytes, MaxInputs)
+		plan.ErrTooMuchOutput, bytes, plan.MaxInputs)
 }
 
 // An InputSize is what is known of an Input before its output is read.
@@ -59,7 +60,7 @@ type InputSize struct {
 // args are the arguments that zk-plan passes to its functions. Deliver replaces both keys in
 // params. Inputs must be valid JSON or nil. Only a task of no plan can have parents with the same
 // name; needs then holds the last.
-func Deliver(params json.RawMessage, inputs []Input) (json.RawMessage, error) {
+func Deliver(params json.RawMessage, inputs []plan.Input) (json.RawMessage, error) {
 	size := 24
 	for _, in := range inputs {
 		size += 2*len(in.Output) + len(in.Name) + 16
@@ -87,18 +88,12 @@ func Deliver(params json.RawMessage, inputs []Input) (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-// A Parent is how a parent of a task ended.
-type Parent struct {
-	Name  string // its Key
-	State string // as of Task.State; of one that is gone that of a cancelled task
-}
-
 // DeliverResults returns params, a JSON object or nil, with
 //
 //	results: {parent's name: its state, …}
 //
 // DeliverResults replaces that key in params. If parents have the same name, it holds the last.
-func DeliverResults(params json.RawMessage, parents []Parent) (json.RawMessage, error) {
+func DeliverResults(params json.RawMessage, parents []plan.Parent) (json.RawMessage, error) {
 	states := make(map[string]string, len(parents))
 	for _, p := range parents {
 		states[p.Name] = p.State
@@ -116,7 +111,7 @@ func DeliverResults(params json.RawMessage, parents []Parent) (json.RawMessage, 
 }
 
 // sameNames returns which inputs have a later one of the same name; nil, which is nearly always so, if none has.
-func sameNames(inputs []Input) map[int]bool {
+func sameNames(inputs []plan.Input) map[int]bool {
 	var hidden map[int]bool
 	hide := func(i int) {
 		if hidden == nil {
@@ -158,9 +153,9 @@ func appendName(out []byte, name string) []byte {
 }
 
 // List returns the outputs as one JSON array, in their order: the output of a foreach task from those of its items.
-func List(inputs []Input) json.RawMessage { return appendList(nil, inputs) }
+func List(inputs []plan.Input) json.RawMessage { return appendList(nil, inputs) }
 
-func appendList(out []byte, inputs []Input) []byte {
+func appendList(out []byte, inputs []plan.Input) []byte {
 	out = append(out, '[')
 	for i, in := range inputs {
 		if i > 0 {

@@ -1,0 +1,54 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Conclude returns the ending of an attempt: the end of the task, or another attempt. wait gives
+// the delay after the failed attempt. A task that a person cancelled is not tried again; the store
+// ensures that when it applies the ending. An output that is too large or not JSON fails the task
+// for good. So does every result with ReasonInput or ReasonOutput, because the next attempt would
+// end the same.
+func Conclude(t *plan.ClaimedTask, r plan.Result, wait func(r plan.Retry, attempt int) time.Duration) plan.Ending {
+	e := plan.Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}
+	switch {
+	case r.Status == plan.Succeeded && len(r.Output) > plan.MaxOutput:
+		e.Status, e.Reason, e.Output = plan.Failed, plan.ReasonOutput, nil
+		e.Detail = fmt.Sprintf("its output has more than the %d MiB that are kept: write a file and return its path", plan.MaxOutput>>20)
+	case r.Status == plan.Succeeded && len(r.Output) > 0 && !jsontext.Valid(r.Output):
+		e.Status, e.Reason, e.Output = plan.Failed, plan.ReasonOutput, nil
+		e.Detail = fmt.Sprintf("its output is not JSON: %s; write one JSON value, a text in quotes", jsontext.Excerpt(r.Output))
+	case r.Status == plan.Succeeded && jsontext.Depth(r.Output, plan.MaxOutputDepth) > plan.MaxOutputDepth:
+		e.Status, e.Reason, e.Output = plan.Failed, plan.ReasonOutput, nil
+		e.Detail = fmt.Sprintf("its output has arrays or objects within each other, more than %d deep: what reads it could not", plan.MaxOutputDepth)
+	case r.Reason == plan.ReasonInput, r.Reason == plan.ReasonOutput:
+	case r.Status > plan.Succeeded && t.Attempt < t.Retry.Attempts:
+		return plan.Ending{Claim: t.Claim, Status: plan.Held, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Delay: wait(t.Retry, t.Attempt)}
+	}
+	if e.Status != plan.Succeeded {
+		e.Output = nil
+	}
+	return e
+}
+
+// CheckEnding refuses an ending whose status is none that a claim can end with.
+func CheckEnding(e *plan.Ending) error {
+	s := e.Status
+	if e.Printed != nil && !s.Finished() {
+		return fmt.Errorf("task %s goes on, and has no results yet", e.Task)
+	}
+	if s == plan.Queued || s == plan.Held || s.Valid() && s.Finished() {
+		return nil
+	}
+	return fmt.Errorf("task %s cannot end as %v", e.Task, e.Status)
+}
+
+// FailedByItems reports whether a task with that status and reason is a foreach task that failed because some of its items did. These are
+// what there is to tell, list and count of it: who tells failures leaves it out.
+func FailedByItems(s plan.Status, r plan.Reason) bool {
+	return s >= plan.Failed && r == plan.ReasonItems
+}
