@@ -20,12 +20,10 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -76,52 +74,6 @@ type API struct {
 	ender    *ender
 	outdated outdated
 	scopes   map[string]auth.Scope // by pattern of mux
-}
-
-// New makes the API. Nothing is asked of the store before a request is, or Run.
-func New(c Config) *API {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	c.Store = hiding.New(c.Store)
-	a := &API{mux: http.NewServeMux(), c: c, st: c.Store, log: c.Log, events: newHub(c.Store, c.Log), tallies: &tallies{st: c.Store, all: map[plan.PlanID]*tally{}}, ender: newEnder(c.Store, c.End, c.Log), scopes: map[string]auth.Scope{}}
-	conf := huma.Config{
-		OpenAPI: &huma.OpenAPI{
-			OpenAPI: "3.1.0",
-			Info: &huma.Info{
-				Title:   "Sluice",
-				Version: "1",
-				Description: "Plans, tasks, queues and nodes of one store. A path names a plan or a task " +
-					"by its id. It may also name a plan by its name (its latest run) or as " +
-					"NAME#RUN, with the # written %23. Times are of the store's clock. Errors are " +
-					"application/problem+json (RFC 9457).",
-			},
-			Components: &huma.Components{
-				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
-				SecuritySchemes: map[string]*huma.SecurityScheme{
-					"token": {Type: "http", Scheme: "bearer", Description: "A token of `sluice access token add`."},
-					"basic": {Type: "http", Scheme: "basic", Description: "A user of `sluice access user add`."},
-				},
-			},
-		},
-		OpenAPIPath:                  api.Root + "/openapi",
-		Formats:                      map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
-		DefaultFormat:                "application/json",
-		RejectUnknownQueryParameters: true,
-	}
-	a.api = humago.New(a.mux, conf)
-	a.api.UseMiddleware(asked)
-	a.plans()
-	a.submissions()
-	a.tasks()
-	a.queues()
-	a.nodes()
-	a.feed()
-	a.graph()
-	a.searches()
-	a.groups()
-	a.mux.HandleFunc("/", a.unknown)
-	return a
 }
 
 // unknown answers what no route does.
