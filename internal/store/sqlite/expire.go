@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -26,17 +25,7 @@ func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err 
 	if err != nil || gone.More {
 		return gone, err
 	}
-	if err := s.lock(ctx); err != nil {
-		return gone, err
-	}
-	free, pages := s.number("PRAGMA freelist_count"), s.number("PRAGMA page_count")
-	err = s.w.clear()
-	s.unlock()
-	if err != nil || free <= pages/2 {
-		return gone, s.translate(err)
-	}
-	_, err = s.vacuum(ctx, min(cmp.Or(max(budget, 0), plan.DefaultBudget), int(2*free-pages)))
-	gone.More = true
+	gone.More, err = s.vacuum(ctx, budget, true)
 	return gone, err
 }
 

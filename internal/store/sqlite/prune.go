@@ -40,7 +40,7 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 	if err != nil {
 		return 0, false, err
 	}
-	left, err := s.vacuum(ctx, cmp.Or(max(budget, 0), plan.DefaultBudget))
+	left, err := s.vacuum(ctx, budget, false)
 	return plans, more || left, err
 }
 
@@ -276,20 +276,25 @@ func (t *tx) deleteRows(tasks []taskRow) {
 	t.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref IN (SELECT value FROM json_each(?))", jobRelease, jobItems, jobOpen, jobDrop, ns)
 }
 
-// vacuum gives up to some pages that are free back to the system, and reports whether more are left.
-func (s *Store) vacuum(ctx context.Context, pages int) (more bool, err error) {
+// vacuum gives free pages back to the system, at most budget, and reports whether more are left. With
+// half, it leaves as many as there are pages in use.
+func (s *Store) vacuum(ctx context.Context, budget int, half bool) (more bool, err error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err
 	}
 	defer s.unlock()
+	most := int64(cmp.Or(max(budget, 0), plan.DefaultBudget))
 	free := s.number("PRAGMA freelist_count")
+	if half {
+		free = 2*free - s.number("PRAGMA page_count")
+	}
 	if free > 0 && s.w.err == nil {
 		if s.hook != nil {
 			if err := s.hook(false); err != nil {
 				return false, err
 			}
 		}
-		s.w.script(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", pages))
+		s.w.script(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(free, most)))
 		s.w.script("PRAGMA wal_checkpoint(PASSIVE)") // the file itself shrinks with a checkpoint
 		if s.hook != nil && s.w.err == nil {
 			if err := s.hook(true); err != nil {
@@ -300,5 +305,5 @@ func (s *Store) vacuum(ctx context.Context, pages int) (more bool, err error) {
 	if err := s.w.clear(); err != nil {
 		return false, s.translate(err)
 	}
-	return free > int64(pages), nil
+	return free > most, nil
 }

@@ -30,7 +30,7 @@ func TestTheFileShrinksWhenPlansArePruned(t *testing.T) {
 	defer s.Close()
 	size := func() int64 {
 		t.Helper()
-		if _, err := s.vacuum(t.Context(), 1<<20); err != nil {
+		if _, err := s.vacuum(t.Context(), 1<<20, false); err != nil {
 			t.Fatal(err)
 		}
 		s.w.script("PRAGMA wal_checkpoint(TRUNCATE)")
