@@ -28,15 +28,7 @@ func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
 	if !closed {
 		return fmt.Errorf("plan %s is %v: %w", p.title(), p.State, plan.ErrPlanEnded)
 	}
-	r, err := s.newRound(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	if err := r.job(ctx, workClose, p.ID); err != nil {
-		return err
-	}
-	return r.finishUp(ctx)
+	return s.inRound(ctx, 0, func(r *round) error { return r.job(ctx, workClose, p.ID) })
 }
 
 // CancelTask implements store.Admin.

@@ -169,15 +169,7 @@ func (s *Store) in(ctx context.Context, p *planDoc) (int, error) {
 
 // start releases what a fresh plan has to release.
 func (s *Store) start(ctx context.Context, id bson.ObjectID) error {
-	r, err := s.newRound(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	if err := r.job(ctx, workLook, id); err != nil {
-		return err
-	}
-	return r.finishUp(ctx)
+	return s.inRound(ctx, 0, func(r *round) error { return r.job(ctx, workLook, id) })
 }
 
 // Adopt implements store.Admin. Claims limited to one plan are O(log n) here for all plans.

@@ -16,14 +16,10 @@ import (
 
 // Expire implements store.Node. Many may share the database: plans, and tasks of queues, that do not say how long stay for ever.
 func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err error) {
-	r, err := s.newRound(ctx, budget)
-	if err != nil {
-		return gone, err
-	}
-	defer r.end()
-	if gone, err = engine.Expire(ctx, r, 0, budget); err == nil && (gone.Plans > 0 || gone.More) {
-		err = r.finishUp(ctx)
-	}
+	err = s.inRound(ctx, budget, func(r *round) error {
+		gone, err = engine.Expire(ctx, r, 0, budget)
+		return err
+	})
 	return gone, err
 }
 

@@ -15,27 +15,19 @@ import (
 
 // DeletePlan implements store.Admin.
 func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
-	r, err := s.newRound(ctx, budget)
-	if err != nil {
-		return false, err
-	}
-	defer r.end()
-	if more, err = engine.DeletePlan(ctx, r, id, budget); err == nil {
-		err = r.finishUp(ctx)
-	}
+	err = s.inRound(ctx, budget, func(r *round) error {
+		more, err = engine.DeletePlan(ctx, r, id, budget)
+		return err
+	})
 	return more, err
 }
 
 // Prune implements store.Admin. The server gives freed room back by itself.
 func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
-	r, err := s.newRound(ctx, budget)
-	if err != nil {
-		return 0, false, err
-	}
-	defer r.end()
-	if plans, more, err = engine.Prune(ctx, r, keep, budget); err == nil && (plans > 0 || more) {
-		err = r.finishUp(ctx)
-	}
+	err = s.inRound(ctx, budget, func(r *round) error {
+		plans, more, err = engine.Prune(ctx, r, keep, budget)
+		return err
+	})
 	return plans, more, err
 }
 

@@ -206,6 +206,19 @@ func (r *round) wrapUp(ctx context.Context) error {
 	return err
 }
 
+// inRound is a call of Admin in a round of its own, which then does what the call left to do.
+func (s *Store) inRound(ctx context.Context, budget int, call func(*round) error) error {
+	r, err := s.newRound(ctx, budget)
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	if err := call(r); err != nil {
+		return err
+	}
+	return r.finishUp(ctx)
+}
+
 // finishUp runs and leaves, for calls that do not say what is left.
 func (r *round) finishUp(ctx context.Context) error {
 	if err := r.run(ctx); err != nil {
