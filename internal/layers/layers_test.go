@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"internal/rules":           {"plan", "internal/refusal", "internal/expr", "internal/jsontext"},
 	"internal/store":           {"plan"},
 	"internal/store/docs":      {"plan", "internal/store", "internal/jsontext"},
-	"internal/store/engine":    {"plan", "internal/rules"},
+	"internal/store/engine":    {"plan", "internal/refusal", "internal/rules"},
 	"internal/store/hiding":    {"plan", "internal/planfile", "internal/store", "internal/store/docs", "internal/secret"},
 	"internal/store/memory":    {"plan", "internal/rules", "internal/store", "internal/store/docs", "internal/store/engine", "internal/balance", "internal/secret"},
 	"internal/store/sqlite":    {"plan", "internal/rules", "internal/store", "internal/store/docs", "internal/store/engine", "internal/jsontext", "internal/refusal", "internal/balance", "internal/secret", "zombiezen.com/go/sqlite", "golang.org/x/sys/"},

@@ -156,7 +156,3 @@ func Claimed(start bool) Step {
 
 // Started begins the attempt of a claimed task.
 func Started() Step { return to(plan.Claimed, Step{Status: plan.Running, Keep: true}) }
-
-// Reset takes a finished or queued task back to held, as if no attempt had been made. The store also
-// forgets the attempts, the rescues and the times of the task.
-func Reset(was plan.Status) Step { return to(was, Step{Status: plan.Held, Attempted: true}) }

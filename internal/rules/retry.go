@@ -8,44 +8,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// CheckRetried refuses to take back a task that is claimed or running (ErrPlanActive), or not in the state that the caller saw (ErrConflict).
-func CheckRetried(r *plan.Retried, t *plan.Task) error {
-	switch {
-	case t.Status.Active():
-		return fmt.Errorf("task %q is %s: %w", t.Key(), t.Status.Word(), plan.ErrPlanActive)
-	case t.Status != r.Status:
-		return refusal.New(plan.ErrConflict, "task %q is %v (%d), and was taken for %v (%d)", t.Key(), t.Status, t.Status, r.Status, r.Status)
-	}
-	return nil
-}
-
-// CheckBelow refuses to take back a parent of a task, or the foreach task of an item, while the task
-// or the item is on its way and is not taken back itself. It returns ErrPlanActive if that task is
-// claimed or running, and ErrConflict if it is too late to hold it. That is so for a queued task,
-// and for a held task whose parents have already decided. decided says that a held task waits for an
-// instant, or for its items.
-func CheckBelow(t *plan.Task, decided bool) error {
-	switch {
-	case t.Status.Active():
-		return fmt.Errorf("task %q below is %s: %w", t.Key(), t.Status.Word(), plan.ErrPlanActive)
-	case t.Status == plan.Queued:
-		return refusal.New(plan.ErrConflict, "task %q below is queued, and not among what is to run again", t.Key())
-	case t.Status == plan.Held && decided:
-		return refusal.New(plan.ErrConflict, "task %q below waits to run, and is not among what is to run again", t.Key())
-	}
-	return nil
-}
-
-// NeedsDeleted refuses to take back a task of no plan that needs some of a plan whose deletion has begun.
-func NeedsDeleted(t *plan.Task) error {
-	return refusal.New(plan.ErrConflict, "task %q needs some of a plan that is being deleted, and cannot run again", t.Key())
-}
-
-// QueueDeleted refuses to take back a task whose queue is not there any more and that gets no other one: nothing would ever claim it.
-func QueueDeleted(t *plan.Task) error {
-	return refusal.New(plan.ErrConflict, "task %q cannot run again, since its queue was deleted; submit its plan again, or retry it with a plan file in which it has another queue", t.Key())
-}
-
 // SelectRetry chooses the tasks that a retry takes back to held. tasks are all tasks of the plan,
 // with ID, Name, Status, Reason, Needs, Of, Foreach and ContinueOnError. chosen are the tasks that
 // a person named. If chosen is empty, SelectRetry chooses every task that did not succeed, except

@@ -269,15 +269,14 @@ type Admin interface {
 	// with the same index. If there is none, the item counts as rules.MissingItem says, also if the
 	// task that had it is no foreach task any more.
 	//
-	// Retry refuses the following, and changes nothing then. A task that is no longer in the state
-	// that the caller saw is plan.ErrConflict, and a claimed or running one plan.ErrPlanActive.
-	// Either may be the answer for a task below that was not given and is queued, claimed or
-	// running, or waits only for an instant or its items, as rules.CheckBelow says. A deleted item
-	// counts as given; so does one that an earlier retry deleted and that the foreach task may make
-	// now. rules.CheckRetry has the error for a plan of which no task ever ran. A plan whose
-	// deletion has begun is plan.ErrNotFound. A task of no plan that needs a task of a plan whose
-	// deletion has begun and not ended is plan.ErrConflict. So is a task whose queue does not exist
-	// any more, unless replace gives it another one.
+	// Retry refuses the following, and changes nothing then. rules.CheckRetry has the error for a plan
+	// of which no task ever ran. A plan whose deletion has begun is plan.ErrNotFound. The tasks are
+	// checked in their order, each as rules.CheckRetried says: in its state, which must be the one
+	// that the caller saw, in its parents, and in its queue. An item without its foreach task is
+	// plan.ErrConflict. Then rules.CheckBelow is asked of the tasks below that were not given and are
+	// queued, claimed or running, or wait only for an instant or their items. A deleted item counts
+	// as given; so does one that an earlier retry deleted and that the foreach task may make now.
+	// Without tasks Retry does nothing.
 	//
 	// A driver may make a retry in several writes, and returns after the last one. Nothing of the
 	// plan is released or claimed meanwhile, and the plan does not end. If the process dies

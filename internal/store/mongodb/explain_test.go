@@ -18,6 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -235,12 +236,12 @@ func live(t *testing.T, s *Store) {
 		for range n {
 			taken[bson.NewObjectID()] = true
 		}
-		no(s.checkBelow(ctx, oid(p.ID.ID), taken, nil))
+		no(s.checkBelow(ctx, oid(p.ID.ID), taken, nil, engine.CheckBelow(taken)))
 	}
 	missing := itemID(oid(tasks[0].ID.ID), 0)
 	_, err = s.missed(ctx, []bson.ObjectID{missing}, nil)
 	no(err)
-	no(s.checkBelow(ctx, oid(p.ID.ID), nil, []bson.ObjectID{missing}))
+	no(s.checkBelow(ctx, oid(p.ID.ID), nil, []bson.D{itemsFrom(missing, 0)}, engine.CheckBelow[bson.ObjectID](nil)))
 	r, err := s.newRound(ctx, 0)
 	no(err)
 	no(r.tellMissing(ctx, missing, 1))

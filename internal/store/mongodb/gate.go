@@ -9,7 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
-	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -25,18 +25,18 @@ import (
 //  4. Finished tasks are held. Now no child with one of them as a parent is queued.
 func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 	taken := map[bson.ObjectID]bool{}
-	var missing []bson.ObjectID
+	var missing []bson.D // match the missing items that come back
 	for i := range docs {
 		for _, t := range docs[i].Tasks {
 			taken[t.ID] = true
 		}
-		firsts, err := s.remade(ctx, docs[i].Tasks)
+		some, err := s.remade(ctx, docs[i].Tasks)
 		if err != nil {
 			return err
 		}
-		missing = append(missing, firsts...)
+		missing = append(missing, some...)
 	}
-	first, said := &docs[0], time.Now()
+	first, said, check := &docs[0], time.Now(), engine.CheckBelow(taken)
 	all := func(step func(context.Context, *retryDoc) error) error {
 		for i := range docs {
 			if time.Since(said) > deadRetry/6 {
@@ -51,15 +51,35 @@ func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 		}
 		return nil
 	}
-	for _, step := range []func(context.Context, *retryDoc) error{s.holdWaiting, s.mark, s.fence} {
-		if err := all(step); err != nil {
+	err := all(s.holdWaiting)
+	if err == nil {
+		err = all(s.mark)
+	}
+	if err != nil {
+		return err
+	}
+	for _, some := range missing {
+		if _, err := s.UpdateMany(ctx, s.joins, d("needs", wire.Present(some)), uncounted()); err != nil {
+			return err
+		}
+		if err := s.fence(ctx, some, check); err != nil {
 			return err
 		}
 	}
-	if err := s.checkBelow(ctx, first.Plan, taken, missing); err != nil {
-		return err
+	err = all(func(ctx context.Context, r *retryDoc) error {
+		var marked bson.A
+		for _, g := range r.groups(true) {
+			marked = append(marked, g.ids...)
+		}
+		return s.fence(ctx, d("$in", marked), check)
+	})
+	if err == nil {
+		err = s.checkBelow(ctx, first.Plan, taken, missing, check)
 	}
-	if err := all(s.holdFinished); err != nil || !first.Plan.IsZero() {
+	if err == nil {
+		err = all(s.holdFinished)
+	}
+	if err != nil || !first.Plan.IsZero() {
 		return err
 	}
 	kept, err := s.shareAgain(ctx, docs)
@@ -130,7 +150,7 @@ func (s *Store) holdWaiting(ctx context.Context, r *retryDoc) error {
 }
 
 // mark marks what has finished, and opens the joins that it is in: who looks at these waits as well, and who read one before that, and
-// writes it after, finds it of another generation. It does the same with joins of missing items that come back.
+// writes it after, finds it of another generation. The gate opens those of missing items that come back.
 func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 	for _, g := range r.groups(true) {
 		as := d("_id", d("$in", g.ids), "status", g.status, "gate", nil)
@@ -152,15 +172,6 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 			joins = append(joins, itemJoin(t.Of, itemIndex(t.ID)/joinSize))
 		}
 	}
-	missing, err := s.remade(ctx, r.Tasks)
-	if err != nil {
-		return err
-	}
-	for _, first := range missing {
-		if _, err := s.UpdateMany(ctx, s.joins, d("needs", wire.Present(itemsFrom(first, 0))), uncounted()); err != nil {
-			return err
-		}
-	}
 	if _, err := s.UpdateMany(ctx, s.joins, d("needs", wire.AnyOf(ids)), uncounted()); err != nil || len(joins) == 0 {
 		return err
 	}
@@ -168,34 +179,9 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 	return err
 }
 
-// fence has the held children of what was marked, and of missing items that come back, as far as the retry does not take them, count
+// fence has the held children of what was marked, or of missing items that come back, as far as the retry does not take them, count
 // their generation up.
-func (s *Store) fence(ctx context.Context, r *retryDoc) error {
-	var marked bson.A
-	for _, g := range r.groups(true) {
-		marked = append(marked, g.ids...)
-	}
-	missing, err := s.remade(ctx, r.Tasks)
-	if err != nil {
-		return err
-	}
-	var needs []bson.D
-	if len(marked) > 0 {
-		needs = append(needs, d("$in", marked))
-	}
-	for _, first := range missing {
-		needs = append(needs, itemsFrom(first, 0))
-	}
-	for _, some := range needs {
-		if err := s.fenceBelow(ctx, some); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fenceBelow is fence for the children that need some of the parents.
-func (s *Store) fenceBelow(ctx context.Context, parents bson.D) error {
+func (s *Store) fence(ctx context.Context, parents bson.D, check belowCheck) error {
 	joined, err := s.joined(ctx, parents)
 	if err != nil {
 		return err
@@ -220,7 +206,7 @@ func (s *Store) fenceBelow(ctx context.Context, parents bson.D) error {
 	for i := range held {
 		t := &held[i]
 		ids[i] = t.ID
-		if err := rules.CheckBelow(t.named(), t.Hold != holdNeeds && t.Hold != holdAdding); err != nil {
+		if err := check(t.ID, t.named(), t.Hold != holdNeeds && t.Hold != holdAdding); err != nil {
 			return err
 		}
 	}
@@ -288,17 +274,20 @@ func (s *Store) joined(ctx context.Context, parents bson.D) (children bson.A, er
 	return children, err
 }
 
-// checkBelow refuses a retry while something below what it takes, and not taken itself, is queued, claimed or running. missing are the first
-// items of tasks whose missing items come back.
-func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool, missing []bson.ObjectID) error {
+// belowCheck asks whether a task is in the way of a retry that takes one above it.
+type belowCheck = func(id bson.ObjectID, t *plan.Task, decided bool) error
+
+// checkBelow asks check of the tasks below what a retry takes that are queued, claimed or running. missing match the missing items that
+// come back.
+func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool, missing []bson.D, check belowCheck) error {
 	below := func(filter bson.D, hint string, is func(*taskDoc) bool) error {
 		filter = append(filter, bson.E{Key: "status", Value: d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})})
 		q := wire.Query{Fields: d("status", 1, "plan", 1, "name", 1, "needs", 1, "of", 1), Hint: hint}
 		return wire.Each(ctx, s.tasks, filter, q, func(t *taskDoc) error {
-			if taken[t.ID] || !is(t) {
+			if !is(t) {
 				return nil
 			}
-			return rules.CheckBelow(t.named(), false)
+			return check(t.ID, t.named(), false)
 		})
 	}
 	yes := func(*taskDoc) bool { return true }
@@ -320,8 +309,8 @@ func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson
 		}
 		return err
 	}
-	for _, first := range missing {
-		if err := late(itemsFrom(first, 0)); err != nil {
+	for _, some := range missing {
+		if err := late(some); err != nil {
 			return err
 		}
 	}

@@ -2,63 +2,12 @@ package mongodb
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
-	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
-	"github.com/seed-1177d267/sluice/plan"
 )
-
-// drops decides which foreach tasks of a retry drop their items, and notes that in chosen. The items
-// that go and have finished are taken too: a gate keeps tasks that need them from being queued until
-// the retry is over. It returns those that were not chosen.
-func (s *Store) drops(ctx context.Context, chosen []retriedDoc, taken map[bson.ObjectID]bool) (dropped []retriedDoc, err error) {
-	for part := range slices.Chunk(chosen, addAtOnce) {
-		byID := make(map[bson.ObjectID]*retriedDoc, len(part))
-		ids := make(bson.A, len(part))
-		for i := range part {
-			byID[part[i].ID], ids[i] = &part[i], part[i].ID
-		}
-		tasks, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "items", d("$gt", 0)),
-			wire.Query{Fields: d("needs", 1, "joins", 1, "expanded", 1, "items", 1)})
-		if err != nil {
-			return nil, err
-		}
-		for i := range tasks {
-			t := byID[tasks[i].ID]
-			if t.Anew, err = s.remakes(ctx, &tasks[i], t, taken); err != nil || !t.Anew {
-				if err != nil {
-					return nil, err
-				}
-				continue
-			}
-			items, err := s.finishedItems(ctx, &tasks[i])
-			if err != nil {
-				return nil, err
-			}
-			for _, item := range items {
-				if !taken[item.ID] {
-					dropped = append(dropped, retriedDoc{ID: item.ID, Status: item.Status})
-				}
-			}
-		}
-	}
-	for i := range dropped {
-		taken[dropped[i].ID] = true
-	}
-	return dropped, nil
-}
-
-// finishedItems returns the id and the status of each item of a task that has finished.
-func (s *Store) finishedItems(ctx context.Context, of *taskDoc) ([]taskDoc, error) {
-	return wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$gte", itemID(of.ID, 0), "$lt", itemID(of.ID, of.Items)), "of", of.ID, "status", d("$gt", 0)),
-		wire.Query{Fields: d("status", 1)})
-}
 
 // dropItems deletes the items of those foreach tasks of a decided retry that make them anew. It says in
 // the tasks that nothing is made before the first item goes.
@@ -101,45 +50,6 @@ func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
 		}
 	}
 	return nil
-}
-
-// remakes is plan.Retried.Remakes. It reads the parents only where nothing else decides.
-func (s *Store) remakes(ctx context.Context, t *taskDoc, chosen *retriedDoc, taken map[bson.ObjectID]bool) (bool, error) {
-	known, foreach, r := plan.Task{Expanded: t.Expanded, Items: t.Items}, true, plan.Retried{Anew: chosen.Anew}
-	if len(chosen.Replace) > 0 {
-		var with plan.Task
-		if err := json.Unmarshal(chosen.Replace, &with); err != nil {
-			return false, fmt.Errorf("task %s: %w", t.ID.Hex(), err)
-		}
-		foreach = with.Foreach != nil
-	}
-	if rules.Remakes(&r, &known, foreach, false) {
-		return true, nil
-	}
-	parents, err := s.parentIDs(ctx, t)
-	if err != nil {
-		return false, err
-	}
-	waits := slices.ContainsFunc(parents, func(id bson.ObjectID) bool { return taken[id] })
-	if !waits {
-		waits, err = s.unfinished(ctx, parents)
-	}
-	return rules.Remakes(&r, &known, foreach, waits), err
-}
-
-// unfinished reports whether some of the parents of a task have not finished, or are missing items that come back.
-func (s *Store) unfinished(ctx context.Context, parents []bson.ObjectID) (bool, error) {
-	there, err := s.tasksByID(ctx, parents, d("status", 1))
-	if err != nil {
-		return false, err
-	}
-	missed, err := s.missed(ctx, parents, there)
-	return slices.ContainsFunc(parents, func(id bson.ObjectID) bool {
-		if t := there[id]; t != nil {
-			return !t.Status.Finished()
-		}
-		return missed[firstItem(id)].missed(id) == 0
-	}), err
 }
 
 // deleteItems deletes the items that a foreach task had before it was gated, with their logs and joins, but none that it has made since:

@@ -46,9 +46,8 @@ func (s *Store) noteMissing(ctx context.Context, retry bson.ObjectID, tasks []ta
 	return err
 }
 
-// remade returns the first items of those tasks of a retry that make their items again, and of which some are missing since an earlier
-// retry.
-func (s *Store) remade(ctx context.Context, tasks []retriedDoc) (firsts []bson.ObjectID, err error) {
+// remade matches the items that are missing since an earlier retry, and that tasks of a retry make again.
+func (s *Store) remade(ctx context.Context, tasks []retriedDoc) (missing []bson.D, err error) {
 	var all bson.A
 	for i := range tasks {
 		if tasks[i].Anew {
@@ -61,8 +60,8 @@ func (s *Store) remade(ctx context.Context, tasks []retriedDoc) (firsts []bson.O
 			return nil, err
 		}
 		for i := range docs {
-			firsts = append(firsts, docs[i].Missing)
+			missing = append(missing, itemsFrom(docs[i].Missing, 0))
 		}
 	}
-	return firsts, nil
+	return missing, nil
 }

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -21,58 +23,176 @@ import (
 // the plan notes the retry it does not end, and what is released in it finds gates; so both is made up for when the retry is over.
 
 // Retry implements store.Admin.
-func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error {
-	if len(tasks) == 0 {
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
+	return engine.Retry(ctx, chosen, replace, func(do func(engine.Retrier[bson.ObjectID]) error) error {
+		return do(&retrier{Store: s, id: id, params: params, holds: map[bson.ObjectID]string{}})
+	})
+}
+
+// retrier makes a retry, as package engine says. Nothing is noted before Take.
+type retrier struct {
+	*Store
+	id     plan.PlanID
+	plan   *planDoc // nil: of tasks of no plan
+	params json.RawMessage
+	holds  map[bson.ObjectID]string // of the tasks that are held
+	docs   []retriedDoc             // the selection, and the finished items that it deletes
+}
+
+func (r *retrier) Begin(ctx context.Context, check func(*plan.Plan, int) error) (err error) {
+	if r.id.IsZero() {
 		return nil
 	}
-	var p *planDoc
-	var err error
-	if !id.IsZero() {
-		if p, err = s.kept(ctx, id); err != nil {
-			return err
-		}
-		if !p.Retry.IsZero() { // one that was left half-way goes first
-			if err := s.goOn(ctx, p.Retry); err != nil {
-				return err
-			}
-			if p, err = s.kept(ctx, id); err != nil {
-				return err
-			}
-		}
+	r.plan, err = r.Store.plan(ctx, r.id)
+	if err == nil && r.plan.Deleting {
+		err = fmt.Errorf("plan %s is being deleted: %w", r.plan.title(), plan.ErrNotFound)
 	}
-	if p != nil {
-		n, err := s.in(ctx, p)
-		if err != nil {
-			return err
-		}
-		known := p.domain()
-		if err := rules.CheckRetry(&known, n); err != nil {
-			return err
-		}
-	}
-	chosen, err := s.checkRetry(ctx, id, tasks, replace)
 	if err != nil {
 		return err
 	}
-	now, err := s.Now(ctx)
+	if !r.plan.Retry.IsZero() {
+		return &engine.Halfway{Finish: func(ctx context.Context) error { return r.goOn(ctx, r.plan.Retry) }}
+	}
+	n, err := r.in(ctx, r.plan)
+	if err != nil {
+		return err
+	}
+	known := r.plan.domain()
+	return check(&known, n)
+}
+
+func (r *retrier) Queues(ctx context.Context) (map[plan.QueueID]bool, error) {
+	docs, err := wire.Find[queueDoc](ctx, r.queues, d(), wire.Query{Fields: d("_id", 1)})
+	there := make(map[plan.QueueID]bool, len(docs))
+	for i := range docs {
+		there[plan.QueueID{ID: plan.ID(docs[i].ID)}] = true
+	}
+	return there, err
+}
+
+func (r *retrier) Tasks(ctx context.Context, ids []plan.TaskID) (found []engine.Retaken[bson.ObjectID], err error) {
+	fields := d("status", 1, "hold", 1, "gate", 1, "plan", 1, "plans", 1, "name", 1, "queue", 1, "of", 1, "items", 1, "expanded", 1, "missing", 1)
+	for chunk := range slices.Chunk(ids, addAtOnce) {
+		some := make(bson.A, len(chunk))
+		for i := range chunk {
+			some[i] = oid(chunk[i].ID)
+		}
+		docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", some)), wire.Query{Fields: fields})
+		if err != nil {
+			return nil, err
+		}
+		plans := map[bson.ObjectID]bool{}
+		for i := range docs {
+			docs[i].addPlans(plans)
+		}
+		gone, err := r.deleting(ctx, plans)
+		if err != nil {
+			return nil, err
+		}
+		for i := range docs {
+			t := &docs[i]
+			if t.Plan != oid(r.id.ID) {
+				continue
+			}
+			if t.Hold != "" {
+				r.holds[t.ID] = t.Hold
+			}
+			found = append(found, engine.Retaken[bson.ObjectID]{Key: t.ID, Of: t.Of, Retaken: rules.Retaken{
+				ID: taskID(t.ID), Name: t.Name, Status: t.Status, Queue: plan.QueueID{ID: plan.ID(t.Queue)},
+				Foreach: t.Items > 0 || !t.Missing.IsZero(), Expanded: t.Expanded, Items: t.Items,
+				Leaving: slices.ContainsFunc(t.Plans, func(id bson.ObjectID) bool { return gone[id] }),
+				Busy:    t.Hold == holdAdding || !t.Gate.IsZero(),
+			}})
+		}
+	}
+	return found, nil
+}
+
+func (r *retrier) Parents(ctx context.Context, tasks []bson.ObjectID) (parents map[bson.ObjectID][]bson.ObjectID, waits map[bson.ObjectID]bool, err error) {
+	docs, err := r.tasksByID(ctx, tasks, d("needs", 1, "joins", 1))
+	if err != nil {
+		return nil, nil, err
+	}
+	var ids []bson.ObjectID
+	parents, waits = make(map[bson.ObjectID][]bson.ObjectID, len(docs)), map[bson.ObjectID]bool{}
+	for id, t := range docs {
+		if parents[id], err = r.parentIDs(ctx, t); err != nil {
+			return nil, nil, err
+		}
+		ids = append(ids, parents[id]...)
+	}
+	there, err := r.tasksByID(ctx, ids, d("status", 1))
+	if err != nil {
+		return nil, nil, err
+	}
+	missed, err := r.missed(ctx, ids, there)
+	for _, id := range ids {
+		t := there[id]
+		waits[id] = t == nil && missed[firstItem(id)].missed(id) == 0 || t != nil && !t.Status.Finished()
+	}
+	return parents, waits, err
+}
+
+// Below leaves held tasks to the gate. The items that go and have finished are taken too: a gate
+// keeps tasks that need them from being queued until the retry is over.
+func (r *retrier) Below(ctx context.Context, s *engine.Selection[bson.ObjectID], check belowCheck) error {
+	above := maps.Clone(s.Taken)
+	var dropped []retriedDoc
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		doc := retriedDoc{ID: t.Key, Status: t.Status, Hold: r.holds[t.Key], Anew: t.Remakes}
+		if t.With != nil {
+			raw, err := json.Marshal(t.With)
+			if err != nil {
+				return fmt.Errorf("task %q: %w", t.With.Key(), err)
+			}
+			doc.Replace = raw
+		}
+		r.docs = append(r.docs, doc)
+		if !t.Remakes || t.Items == 0 {
+			continue
+		}
+		items, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.Key, 0), "$lt", itemID(t.Key, t.Items)), "of", t.Key), wire.Query{Fields: d("status", 1)})
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			if item.Status.Finished() && !above[item.ID] {
+				above[item.ID] = true
+				dropped = append(dropped, retriedDoc{ID: item.ID, Status: item.Status})
+			}
+		}
+	}
+	missing, err := r.remade(ctx, r.docs)
+	if err != nil {
+		return err
+	}
+	r.docs = append(r.docs, dropped...)
+	return r.checkBelow(ctx, oid(r.id.ID), above, missing, check)
+}
+
+// Take notes the retry in its plan, and makes it.
+func (r *retrier) Take(ctx context.Context, _ *engine.Selection[bson.ObjectID]) error {
+	p := r.plan
+	now, err := r.Now(ctx)
 	if err != nil {
 		return err
 	}
 	retry := bson.NewObjectID()
 	// The first document comes last: a retry without it was never begun.
-	for n, part := range slices.Backward(retryParts(chosen)) {
-		doc := retryDoc{ID: retry, Retry: retry, Plan: oid(id.ID), N: n, At: now, Tasks: part}
+	for n, part := range slices.Backward(retryParts(r.docs)) {
+		doc := retryDoc{ID: retry, Retry: retry, Plan: oid(r.id.ID), N: n, At: now, Tasks: part}
 		if n > 0 {
 			doc.ID = itemID(retry, n)
 		} else if p != nil {
-			doc.State, doc.Closing, doc.Ended, doc.Edits, doc.Params = p.State, p.Closing, p.Ended, p.Edits+1, text(params)
+			doc.State, doc.Closing, doc.Ended, doc.Edits, doc.Params = p.State, p.Closing, p.Ended, p.Edits+1, text(r.params)
 		}
-		if _, err := s.Insert(ctx, s.retries, doc); err != nil {
+		if _, err := r.Insert(ctx, r.retries, doc); err != nil {
 			return err
 		}
 	}
 	if p != nil {
-		noted, err := s.UpdateOne(ctx, s.plans, d("_id", p.ID, "edits", p.Edits, "state", p.State, "retry", nil, "deleting", nil), d(
+		noted, err := r.UpdateOne(ctx, r.plans, d("_id", p.ID, "edits", p.Edits, "state", p.State, "retry", nil, "deleting", nil), d(
 			"$set", d("retry", retry, "state", plan.PlanRunning), "$unset", d("closing", 1, "ended", 1), "$inc", d("edits", 1),
 			"$currentDate", d("mtime", true)))
 		if err == nil && !noted {
@@ -82,101 +202,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 			return err // a sweep deletes the documents of a retry that no plan notes
 		}
 	}
-	return s.goOn(ctx, retry)
-}
-
-// kept returns a plan whose deletion has not begun.
-func (s *Store) kept(ctx context.Context, id plan.PlanID) (*planDoc, error) {
-	p, err := s.plan(ctx, id)
-	if err == nil && p.Deleting {
-		err = fmt.Errorf("plan %s is being deleted: %w", p.title(), plan.ErrNotFound)
-	}
-	return p, err
-}
-
-// checkRetry refuses what cannot be taken back, and changes nothing.
-func (s *Store) checkRetry(ctx context.Context, id plan.PlanID, tasks []plan.Retried, replace []plan.Task) ([]retriedDoc, error) {
-	queues := map[plan.QueueID]bool{}
-	news := map[plan.TaskID]*plan.Task{}
-	for i := range replace {
-		queues[replace[i].Queue], news[replace[i].ID] = true, &replace[i]
-	}
-	if err := s.checkQueues(ctx, replace, queues); err != nil {
-		return nil, err
-	}
-	there, err := s.queueIDs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	taken := make(map[bson.ObjectID]bool, len(tasks))
-	for _, t := range tasks {
-		taken[oid(t.ID.ID)] = true
-	}
-	chosen := make([]retriedDoc, 0, len(tasks))
-	for chunk := range slices.Chunk(tasks, addAtOnce) {
-		ids := make(bson.A, len(chunk))
-		for i := range chunk {
-			ids[i] = oid(chunk[i].ID.ID)
-		}
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)),
-			wire.Query{Fields: d("status", 1, "hold", 1, "gate", 1, "plan", 1, "plans", 1, "name", 1, "queue", 1)})
-		if err != nil {
-			return nil, err
-		}
-		byID := make(map[bson.ObjectID]*taskDoc, len(docs))
-		plans := map[bson.ObjectID]bool{}
-		for i := range docs {
-			byID[docs[i].ID] = &docs[i]
-			docs[i].addPlans(plans)
-		}
-		gone, err := s.deleting(ctx, plans)
-		if err != nil {
-			return nil, err
-		}
-		for _, want := range chunk {
-			t := byID[oid(want.ID.ID)]
-			switch {
-			case t == nil, t.Plan != oid(id.ID):
-				return nil, fmt.Errorf("task %s: %w", want.ID, plan.ErrNotFound)
-			case t.Status != want.Status, t.Status.Active():
-				return nil, rules.CheckRetried(&want, t.named())
-			case t.Hold == holdAdding, !t.Gate.IsZero(): // somebody else is at it
-				return nil, fmt.Errorf("task %q is %v now: %w", t.key(), t.Status, plan.ErrConflict)
-			case slices.ContainsFunc(t.Plans, func(id bson.ObjectID) bool { return gone[id] }):
-				return nil, rules.NeedsDeleted(t.named())
-			case !there[t.Queue] && news[want.ID] == nil:
-				return nil, rules.QueueDeleted(t.named())
-			}
-			doc := retriedDoc{ID: t.ID, Status: t.Status, Hold: t.Hold, Anew: want.Anew}
-			if r := news[want.ID]; r != nil {
-				raw, err := json.Marshal(r)
-				if err != nil {
-					return nil, fmt.Errorf("task %q: %w", t.key(), err)
-				}
-				doc.Replace = raw
-			}
-			chosen = append(chosen, doc)
-		}
-	}
-	dropped, err := s.drops(ctx, chosen, taken)
-	if err != nil {
-		return nil, err
-	}
-	missing, err := s.remade(ctx, chosen)
-	if err != nil {
-		return nil, err
-	}
-	return append(chosen, dropped...), s.checkBelow(ctx, oid(id.ID), taken, missing)
-}
-
-// queueIDs returns which queues there are.
-func (s *Store) queueIDs(ctx context.Context) (map[bson.ObjectID]bool, error) {
-	docs, err := wire.Find[queueDoc](ctx, s.queues, d(), wire.Query{Fields: d("_id", 1)})
-	there := make(map[bson.ObjectID]bool, len(docs))
-	for i := range docs {
-		there[docs[i].ID] = true
-	}
-	return there, err
+	return r.goOn(ctx, retry)
 }
 
 // goOn takes a retry to its end, or, if it is not decided yet and something changed meanwhile, takes it back.

@@ -74,7 +74,7 @@ func (t *tx) NeededBy(_ context.Context, p *planRow) (*plan.Task, error) {
 // BeginDeletion implements engine.Deleter.
 func (t *tx) BeginDeletion(_ context.Context, p *planRow) (bool, error) {
 	if p.retry != 0 {
-		t.undoRetry(p)
+		t.forgetRetry(p, p.retry)
 	}
 	p.leaving, p.dirty = true, true
 	return true, nil

@@ -1,12 +1,16 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -41,19 +45,27 @@ type retry struct {
 }
 
 // Retry implements store.Admin.
-//
-// The items of a foreach task stay, and run with what replace says of them, each by its own id; but when its parents run again, when it
-// was cancelled before all were in, or when the caller wants it, they are deleted and made anew.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
-	for {
-		err := s.retryOnce(ctx, id, chosen, replace, params)
-		if !errors.Is(err, errRetrying) {
-			return err
+	return engine.Retry(ctx, chosen, replace, func(do func(engine.Retrier[int64]) error) error {
+		r := &retrier{s: s, id: id, params: params}
+		err := errLarge
+		if len(chosen) <= s.retrySize {
+			err = s.write(ctx, func(t *tx) error {
+				r.tx = t
+				return do(r)
+			})
 		}
-		if err := s.settle(ctx, id, 0); err != nil {
-			return err
+		if r.tx = nil; errors.Is(err, errLarge) {
+			r.n, r.more = 0, true
+			if err = do(r); err != nil {
+				return errors.Join(err, r.undo(ctx))
+			}
 		}
-	}
+		if err == nil && r.more {
+			err = s.settle(ctx, id, r.n)
+		}
+		return err
+	})
 }
 
 // errRetrying says that another retry is made of the plan, or of tasks of no plan.
@@ -62,106 +74,93 @@ var errRetrying = errors.New("another retry is being made")
 // errLarge says that a retry is too large to be checked in a transaction that writes.
 var errLarge = errors.New("the retry takes tasks with many items")
 
-// itemsAmong returns how many items tasks have, all together.
-func (t *tx) itemsAmong(chosen []plan.Retried) int {
-	ids := make([]plan.TaskID, len(chosen))
-	for i := range chosen {
-		ids[i] = chosen[i].ID
-	}
-	q := t.query("SELECT total(f.items) FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.id = unhex(j.value) CROSS JOIN foreachs AS f ON f.n = t.n", listIDs(ids))
-	if !q.one() {
-		return 0
-	}
-	return int(q.int(0))
+// retrier makes a retry, as package engine says.
+type retrier struct {
+	s      *Store
+	tx     *tx // which makes all of the retry; nil: each write is a transaction
+	id     plan.PlanID
+	params json.RawMessage
+	n, of  int64 // once the retry is noted; of is its plan's n, or 0
+	more   bool  // the retry is decided, and not over
 }
 
-func (s *Store) retryOnce(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
-	begin := func(t *tx) (*retry, error) { return t.beginRetry(id, params) }
-	var n int64
-	if len(chosen) <= s.retrySize {
-		more := false
-		err := s.write(ctx, func(t *tx) error {
-			p, err := t.retryable(id)
-			if err != nil {
-				return err
-			}
-			if t.itemsAmong(chosen) > s.retrySize {
-				return errLarge
-			}
-			sel, err := t.selectRetried(numberOf(p), chosen, replace)
-			if err != nil || len(sel) == 0 {
-				return err
-			}
-			r, err := begin(t)
-			if err != nil {
-				return err
-			}
-			r.fill(sel)
-			n = r.n
-			more, err = r.decide()
-			return err
-		})
-		if err == nil && more {
-			return s.settle(ctx, id, n)
-		}
-		if !errors.Is(err, errLarge) {
-			return err
-		}
+// write runs do in the transaction of the retry, or in one of its own.
+func (r *retrier) write(ctx context.Context, do func(*tx) error) error {
+	if r.tx != nil {
+		return do(r.tx)
 	}
-	var of int64
-	if _, err := s.commit(ctx, func(t *tx) error {
-		r, err := begin(t)
-		if err == nil {
-			n, of = r.n, r.of
-		}
-		return err
-	}); err != nil {
-		return err
-	}
-	if err := s.decideRetry(ctx, id, n, of, chosen, replace); err != nil {
-		undone := s.write(context.WithoutCancel(ctx), func(t *tx) error {
-			if r := t.retryOf(n); r != nil && r.step == stepNoted {
-				r.undo()
-			}
-			return nil
-		})
-		if undone != nil { // a sweep undoes it
-			return errors.Join(err, undone)
-		}
-		return err
-	}
-	return s.settle(ctx, id, n)
+	_, err := r.s.commit(ctx, do)
+	return err
 }
 
-// decideRetry checks what a noted retry takes, writes it down and decides the retry.
-func (s *Store) decideRetry(ctx context.Context, id plan.PlanID, n, of int64, chosen []plan.Retried, replace []plan.Task) error {
-	var sel []selected
-	err := s.read(ctx, func(c *conn) (err error) {
-		sel, err = c.selectRetried(of, chosen, replace)
-		return err
+// read is write for who only looks. Between two looks nothing of a noted retry is queued or claimed.
+func (r *retrier) read(ctx context.Context, do func(*conn)) error {
+	if r.tx != nil {
+		do(r.tx.conn)
+		return r.tx.err
+	}
+	return r.s.read(ctx, func(c *conn) error {
+		do(c)
+		return nil
 	})
-	at := func(do func(r *retry) error) error {
-		_, err := s.commit(ctx, func(t *tx) error {
-			r := t.retryOf(n)
-			if r == nil {
+}
+
+// Begin notes the retry.
+func (r *retrier) Begin(ctx context.Context, check func(*plan.Plan, int) error) error {
+	return r.write(ctx, func(t *tx) error {
+		var p *planRow
+		var err error
+		if !r.id.IsZero() {
+			p, err = t.planByID(r.id)
+		}
+		if err == nil && t.noted(p) != 0 {
+			err = &engine.Halfway{Finish: func(ctx context.Context) error { return r.s.settle(ctx, r.id, 0) }}
+		}
+		if err == nil && p != nil {
+			err = check(&p.Plan, p.Counts.Stored())
+		}
+		if err != nil {
+			return err
+		}
+		r.n, r.of = t.beginRetry(p, r.params), numberOf(p)
+		return nil
+	})
+}
+
+// Take writes down what the retry takes, and decides the retry.
+func (r *retrier) Take(ctx context.Context, sel *engine.Selection[int64]) error {
+	at := func(do func(*retry) error) error {
+		return r.write(ctx, func(t *tx) error {
+			noted := t.retryOf(r.n)
+			if noted == nil {
 				return refusal.New(plan.ErrConflict, "another retry took the place of this one")
 			}
-			return do(r)
-		})
-		return err
-	}
-	for from := 0; err == nil && from < len(sel); from += 2 * s.retrySize {
-		err = at(func(r *retry) error {
-			r.fill(sel[from:min(from+2*s.retrySize, len(sel))])
-			return nil
+			return do(noted)
 		})
 	}
-	if err != nil {
-		return err
+	slices.SortFunc(sel.Tasks, func(a, b engine.Retaken[int64]) int { return cmp.Compare(a.Key, b.Key) })
+	for part := range slices.Chunk(sel.Tasks, 2*r.s.retrySize) {
+		if err := at(func(x *retry) error { return x.fill(part) }); err != nil {
+			return err
+		}
 	}
-	return at(func(r *retry) error {
-		_, err := r.decide()
+	return at(func(x *retry) error {
+		more, err := x.decide()
+		r.more = r.more || more
 		return err
+	})
+}
+
+// undo forgets the retry if it was noted and is not decided. A sweep does so if undo fails.
+func (r *retrier) undo(ctx context.Context) error {
+	if r.n == 0 {
+		return nil
+	}
+	return r.s.write(context.WithoutCancel(ctx), func(t *tx) error {
+		if x := t.retryOf(r.n); x != nil && x.step == stepNoted {
+			t.forgetRetry(x.plan, x.n)
+		}
+		return nil
 	})
 }
 
@@ -213,7 +212,7 @@ func (s *Store) settle(ctx context.Context, id plan.PlanID, n int64) error {
 			}
 			r := t.retryOf(t.noted(p))
 			if r == nil || r.step == stepNoted {
-				t.undoRetry(p)
+				t.forgetRetry(p, t.noted(p))
 			} else {
 				t.within(s.retrySize, func() { r.goOn() })
 			}
@@ -229,24 +228,6 @@ func (s *Store) settle(ctx context.Context, id plan.PlanID, n int64) error {
 	return s.wal.sync()
 }
 
-// retryable returns the plan if it may be retried; nil for none.
-func (t *tx) retryable(id plan.PlanID) (*planRow, error) {
-	if id.IsZero() {
-		if t.noted(nil) != 0 {
-			return nil, errRetrying
-		}
-		return nil, nil
-	}
-	p, err := t.planByID(id)
-	switch {
-	case err != nil:
-		return nil, err
-	case p.retry != 0:
-		return nil, errRetrying
-	}
-	return p, rules.CheckRetry(&p.Plan, p.Counts.Stored())
-}
-
 func numberOf(p *planRow) int64 {
 	if p == nil {
 		return 0
@@ -254,26 +235,21 @@ func numberOf(p *planRow) int64 {
 	return p.n
 }
 
-// beginRetry has the plan note a new retry, if it is one of a plan.
-func (t *tx) beginRetry(id plan.PlanID, params json.RawMessage) (*retry, error) {
-	p, err := t.retryable(id)
-	if err != nil {
-		return nil, err
-	}
+// beginRetry has the plan note a new retry, if it is one of a plan, and returns its number.
+func (t *tx) beginRetry(p *planRow, params json.RawMessage) (n int64) {
 	closing := plan.Open
 	if p != nil {
 		closing = p.Closing
 	}
 	t.exec("INSERT INTO retries (plan, at, closing, params) VALUES (?, ?, ?, ?)", numberOf(p), t.now, string(closing), []byte(params))
-	r := &retry{tx: t, of: numberOf(p), plan: p, params: params}
 	if q := t.query("SELECT max(n) FROM retries"); q.one() {
-		r.n = q.int(0)
+		n = q.int(0)
 	}
 	if t.apart = nil; p != nil {
-		p.retry, p.dirty, t.retrying = r.n, true, nil
+		p.retry, p.dirty, t.retrying = n, true, nil
 		t.flushClosings() // holdsUp tells by the row
 	}
-	return r, nil
+	return n
 }
 
 // retryOf returns a retry with how far it came; nil if it is not there.
@@ -288,18 +264,32 @@ func (t *tx) retryOf(n int64) *retry {
 }
 
 // fill writes down tasks that a retry takes.
-func (r *retry) fill(sel []selected) {
-	rows := make([]any, 0, 9*len(sel))
-	for i := range sel {
-		t := &sel[i]
-		if t.with == nil {
-			rows = append(rows, r.n, t.n, t.how, nil, nil, nil, nil, nil, nil)
+func (r *retry) fill(taken []engine.Retaken[int64]) error {
+	rows := make([]any, 0, 9*len(taken))
+	for i := range taken {
+		t, how := &taken[i], int64(0)
+		if t.Remakes {
+			how = howRemakes
+		} else if t.Goes {
+			how = howGoes
+		}
+		if t.With == nil {
+			rows = append(rows, r.n, t.Key, how, nil, nil, nil, nil, nil, nil)
 			continue
 		}
-		rows = append(rows, r.n, t.n, t.how, t.queue, t.with.Rank, orNull(t.with.When), definitionFlags(&t.with.Definition), t.def, orNone(t.with.Params))
+		queue, err := r.queueNumber(t.With.Queue)
+		if err != nil {
+			return fmt.Errorf("task %q: %w", t.With.Key(), err)
+		}
+		def, err := packDefinition(t.With.Definition)
+		if err != nil {
+			return fmt.Errorf("task %q: %w", t.With.Key(), err)
+		}
+		rows = append(rows, r.n, t.Key, how, queue, t.With.Rank, orNull(t.With.When), definitionFlags(&t.With.Definition), def, orNone(t.With.Params))
 	}
 	r.insertRows("INSERT INTO retried (retry, task, how, queue, rank, rule, flags, def, params) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 	r.exec("UPDATE retries SET at = ? WHERE n = ?", r.now, r.n)
+	return nil
 }
 
 // decide makes a retry that was checked be made: by this transaction as far as its budget reaches, and by others. It reports whether more is
@@ -311,8 +301,7 @@ func (r *retry) decide() (more bool, err error) {
 		if !q.one() || p.leaving || p.retry != r.n || string(p.Closing) != q.text(0) {
 			return false, refusal.New(plan.ErrConflict, "plan %s changed while the retry was checked", p.Title())
 		}
-		p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, instant(0)
-		p.Edits++
+		rules.Reopen(&p.Plan, r.params)
 		r.touch(p)
 		r.drop(jobClose, p.n)
 		if r.params != nil {
@@ -332,27 +321,18 @@ func (r *retry) end() {
 	if r.plan != nil {
 		r.touch(r.plan)
 	}
-	r.forgetRetry()
+	r.forgetRetry(r.plan, r.n)
 }
 
-// undo forgets a retry that is not decided.
-func (r *retry) undo() { r.forgetRetry() }
-
-// undoRetry forgets the retry that a plan notes, or (nil) that is made of tasks of no plan.
-func (t *tx) undoRetry(p *planRow) {
-	(&retry{tx: t, n: t.noted(p), of: numberOf(p), plan: p}).forgetRetry()
-}
-
-// forgetRetry lets what was held up by a retry go on, and has the retry deleted.
-func (r *retry) forgetRetry() {
-	r.exec("DELETE FROM retries WHERE n = ?", r.n)
-	r.add(jobForgetRetry, r.n)
-	r.add(jobRoots, 0) // tasks of no plan that were held up
-	if r.apart = nil; r.plan != nil {
-		p := r.plan
-		p.retry, p.dirty, r.retrying = 0, true, nil
-		r.flushClosings() // holdsUp tells by the row
-		r.add(jobRoots, p.n)
+// forgetRetry lets what was held up by a retry of a plan, or (nil) of tasks of no plan, go on, and has the retry deleted.
+func (t *tx) forgetRetry(p *planRow, n int64) {
+	t.exec("DELETE FROM retries WHERE n = ?", n)
+	t.add(jobForgetRetry, n)
+	t.add(jobRoots, 0) // tasks of no plan that were held up
+	if t.apart = nil; p != nil {
+		p.retry, p.dirty, t.retrying = 0, true, nil
+		t.flushClosings() // holdsUp tells by the row
+		t.add(jobRoots, p.n)
 	}
 }
 
@@ -371,10 +351,11 @@ func (t *tx) undoDeadRetries() {
 		dead = append(dead, q.int(0))
 	}
 	for _, n := range dead {
-		t.undoRetry(t.plan(n))
+		p := t.plan(n)
+		t.forgetRetry(p, p.retry)
 	}
 	if t.query(deadOfNone, stepNoted, t.now-deadRetry, t.now).one() {
-		t.undoRetry(nil)
+		t.forgetRetry(nil, t.noted(nil))
 	}
 }
 

@@ -743,6 +743,67 @@ var retryCases = []testCase{
 		w.wantPlan(p, plan.PlanSucceeded)
 		w.equalJSON("params", w.named(p, "waits").Params, `{"needs":{"copy[2]":4,"slow":null},"args":[4,null]}`)
 	}},
+	{"so is one that makes a missing item of a task that made none since, or was no foreach task", func(w *world) {
+		for _, plain := range []bool{false, true} {
+			p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("slow"))
+			n := w.node(plan.NodeName(fmt.Sprint("n-", plain)))
+			slow := n.holdOne("slow")
+			n.end(succeed(n.holdOne("list"), `[1,2,3]`))
+			n.endBut("slow")
+			after := w.newTask(plan.Queue{ID: slow.Queue}, "after", w.named(p, rules.ItemName("copy", 2)).ID, slow.Task)
+			after.When = plan.AllDone
+			w.add(p.ID, after)
+			copied := w.named(p, "copy")
+			foreach := copied
+			copied.Foreach = nil
+			var replace, back []plan.Task
+			if plain {
+				replace, back = []plan.Task{copied}, []plan.Task{foreach}
+				back[0].Params = json.RawMessage("{}")
+			}
+			w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, true, "list"), replace, nil))
+			n.end(succeed(n.holdOne("list"), `[]`))
+			n.endBut("after")
+			w.want(p, "copy succeeded", "after running")
+			n.end(giveBack(n.holding[after.ID]))
+			w.refused(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, true, "copy"), back, nil), `task "after" below is queued`)
+			w.want(p, "copy succeeded", "after queued")
+			n.endBut()
+			w.wantPlan(p, plan.PlanSucceeded)
+		}
+	}},
+	{"an item does not run again without its foreach task", func(w *world) {
+		p := w.submit(each("copy", list(0, 1)), task("a"))
+		n := w.node("n1")
+		n.run(failing("copy[1]"))
+		item := w.named(p, "copy[1]")
+		w.refused(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: item.ID, Status: item.Status}}, nil, nil), "without its foreach task")
+		w.want(p, "copy failed", "copy[1] failed")
+	}},
+	{"of several reasons to refuse a retry each store gives the same one", func(w *world) {
+		p := w.submit(task("a"), task("b"), task("c", "a"))
+		n := w.node("n1")
+		held := n.take("a", "b")
+		n.end(fail(held[0]))
+		a, b := w.named(p, "a"), w.named(p, "b")
+		other := a
+		other.Queue = plan.QueueID{ID: plan.NewID(time.Now())}
+		as := func(t plan.Task, status plan.Status) plan.Retried { return plan.Retried{ID: t.ID, Status: status} }
+		refused := func(kind error, why string, replace []plan.Task, chosen ...plan.Retried) {
+			w.Helper()
+			if err := w.s.Retry(w.ctx, p.ID, chosen, replace, nil); !errors.Is(err, kind) || !strings.Contains(err.Error(), why) {
+				w.Errorf("got error %v, want %v that says %q", err, kind, why)
+			}
+		}
+		nobody := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}}
+		refused(plan.ErrConflict, "was taken for", []plan.Task{other}, as(a, plan.Succeeded), as(b, plan.Running))
+		refused(plan.ErrPlanActive, "is running", []plan.Task{other}, as(b, plan.Running), as(a, plan.Failed))
+		refused(plan.ErrNotFound, other.Queue.String(), []plan.Task{other}, as(a, plan.Failed), as(b, plan.Running))
+		refused(plan.ErrNotFound, nobody.ID.String(), nil, as(nobody, plan.Failed), as(b, plan.Running))
+		refused(plan.ErrPlanActive, "is running", nil, as(b, plan.Failed), as(nobody, plan.Failed))
+		w.no(w.s.Retry(w.ctx, p.ID, nil, nil, nil))
+		w.want(p, "a failed", "b running", "c skipped")
+	}},
 	{"items that succeeded are made anew too, when the parent of a foreach task that failed runs again", func(w *world) {
 		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("after", "copy"))
 		n := w.node("n1")

@@ -1,0 +1,112 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A Retaken is what a rule asks of a task that a retry is to take back.
+type Retaken struct {
+	ID       plan.TaskID
+	Name     string
+	Status   plan.Status
+	Queue    plan.QueueID
+	Foreach  bool // it is a foreach task, or was one before an earlier retry
+	Expanded bool
+	Items    int
+	Leaving  bool // it needs a task of a plan whose deletion has begun
+	Busy     bool // another call is about to change it
+}
+
+// CheckRetried refuses to take a task back. The first rule that applies decides:
+//
+//  1. The task is not there, or of another plan (t is nil): ErrNotFound.
+//  2. A node has the task: ErrPlanActive.
+//  3. The task is not in the state that the caller saw, or another call changes it: ErrConflict.
+//  4. The task needs a task of a plan whose deletion has begun: ErrConflict.
+//  5. The queue of the task was deleted, and the retry gives it no other one: ErrConflict. Nothing
+//     would ever claim the task. If the other one is not there either: ErrNotFound.
+//
+// with replaces the task, and is mostly nil. queues are all queues that there are.
+func CheckRetried(r *plan.Retried, t *Retaken, with *plan.Task, queues map[plan.QueueID]bool) error {
+	if t == nil {
+		return fmt.Errorf("task %s: %w", r.ID, plan.ErrNotFound)
+	}
+	key := (&plan.Task{ID: t.ID, Name: t.Name}).Key()
+	switch {
+	case t.Status.Active():
+		return fmt.Errorf("task %q is %s: %w", key, t.Status.Word(), plan.ErrPlanActive)
+	case t.Status != r.Status:
+		return refusal.New(plan.ErrConflict, "task %q is %v (%d), and was taken for %v (%d)", key, t.Status, t.Status, r.Status, r.Status)
+	case t.Busy:
+		return refusal.New(plan.ErrConflict, "task %q is %v, and another call is about to change it", key, t.Status)
+	case t.Leaving:
+		return refusal.New(plan.ErrConflict, "task %q needs some of a plan that is being deleted, and cannot run again", key)
+	case with != nil && !queues[with.Queue]:
+		return fmt.Errorf("task %q: queue %s: %w", with.Key(), with.Queue, plan.ErrNotFound)
+	case with == nil && !queues[t.Queue]:
+		return refusal.New(plan.ErrConflict, "task %q cannot run again, since its queue was deleted; submit its plan again, or retry it with a plan file in which it has another queue", key)
+	}
+	return nil
+}
+
+// CheckBelow refuses to take back a parent of a task, or the foreach task of an item, while the task
+// or the item is on its way and is not taken back itself. It returns ErrPlanActive if that task is
+// claimed or running, and ErrConflict if it is too late to hold it. That is so for a queued task,
+// and for a held task whose parents have already decided. decided says that a held task waits for an
+// instant, or for its items.
+func CheckBelow(t *plan.Task, decided bool) error {
+	switch {
+	case t.Status.Active():
+		return fmt.Errorf("task %q below is %s: %w", t.Key(), t.Status.Word(), plan.ErrPlanActive)
+	case t.Status == plan.Queued:
+		return refusal.New(plan.ErrConflict, "task %q below is queued, and not among what is to run again", t.Key())
+	case t.Status == plan.Held && decided:
+		return refusal.New(plan.ErrConflict, "task %q below waits to run, and is not among what is to run again", t.Key())
+	}
+	return nil
+}
+
+// Remakes reports whether a retry that takes a foreach task back deletes its items. The task makes
+// new items once its parents have finished. t is the task before the retry, of which Remakes reads
+// Expanded and Items. foreach says that it is a foreach task after the retry too. waits says that
+// one of its parents runs again or has not finished.
+//
+// A task that needs one of these items loses its input with the item. CheckBelow therefore counts for such tasks too.
+func Remakes(r *plan.Retried, t *plan.Task, foreach, waits bool) bool {
+	return r.Anew || !foreach || waits || !t.Expanded || t.Items == 0
+}
+
+// Reset takes a task back to held. The store forgets all that earlier attempts left, as Retake says.
+func Reset(was plan.Status) Step {
+	s := Step{Status: plan.Held, Attempted: true}
+	if was != plan.Held {
+		s = to(was, s)
+	}
+	return s
+}
+
+// Retake makes a task as if no attempt had been made: only what its submitter said of it stays, and
+// what is known of its items. with, unless it is nil, replaces the definition, the params and the
+// queue; else own are the params without the outputs of parents. The status is the caller's to change.
+func Retake(t *plan.Task, own json.RawMessage, with *plan.Task) {
+	if t.Params = own; with != nil {
+		t.Definition, t.Params, t.Queue = with.Definition, with.Params, with.Queue
+	}
+	t.Reason, t.Detail, t.Exit, t.Output, t.Progress = plan.ReasonNone, "", nil, nil, nil
+	t.Attempt, t.Rescues, t.Cancel, t.Node, t.Instance = 0, 0, false, "", plan.InstanceID{}
+	t.NotBefore, t.Started, t.Ended = time.Time{}, time.Time{}, time.Time{}
+}
+
+// Reopen lets a plan run again for a retry, with these params unless they are nil.
+func Reopen(p *plan.Plan, params json.RawMessage) {
+	p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, time.Time{}
+	p.Edits++
+	if params != nil {
+		p.Params = params
+	}
+}

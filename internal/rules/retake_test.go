@@ -1,0 +1,156 @@
+package rules_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestARetryRemakesItems(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		retried        plan.Retried
+		task           plan.Task
+		foreach, waits bool
+		want           bool
+	}{
+		{"items that are all in stay", plan.Retried{}, plan.Task{Expanded: true, Items: 2}, true, false, false},
+		{"a parent that runs again makes them anew", plan.Retried{}, plan.Task{Expanded: true, Items: 2}, true, true, true},
+		{"so does the person who asks for it", plan.Retried{Anew: true}, plan.Task{Expanded: true, Items: 2}, true, false, true},
+		{"items that were not all in are made anew", plan.Retried{}, plan.Task{Expanding: true, Items: 2}, true, false, true},
+		{"a task that had none asks again", plan.Retried{}, plan.Task{Expanded: true}, true, false, true},
+		{"a task that is no foreach task any more has none", plan.Retried{}, plan.Task{Expanded: true, Items: 2}, false, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := rules.Remakes(&c.retried, &c.task, c.foreach, c.waits); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatARetryMayTake(t *testing.T) {
+	id, there, gone := plan.TaskID{ID: plan.ID{1}}, plan.QueueID{ID: plan.ID{2}}, plan.QueueID{ID: plan.ID{3}}
+	failed := rules.Retaken{ID: id, Name: "a", Status: plan.Failed, Queue: there}
+	like := func(change func(*rules.Retaken)) *rules.Retaken {
+		t := failed
+		change(&t)
+		return &t
+	}
+	for _, c := range []struct {
+		name string
+		task *rules.Retaken
+		with *plan.Task
+		kind error
+		want string
+	}{
+		{"a task as the caller saw it", &failed, nil, nil, ""},
+		{"a task that is not there", nil, nil, plan.ErrNotFound, id.String()},
+		{"a task that a node has", like(func(t *rules.Retaken) { t.Status = plan.Running }), nil, plan.ErrPlanActive, `task "a" is running`},
+		{"a task that has run again", like(func(t *rules.Retaken) { t.Status = plan.Succeeded }), nil, plan.ErrConflict, `is succeeded (1), and was taken for failed (2)`},
+		{"a task that another call changes", like(func(t *rules.Retaken) { t.Busy = true }), nil, plan.ErrConflict, `another call is about to change it`},
+		{"a task that needs a plan that is being deleted", like(func(t *rules.Retaken) { t.Leaving = true }), nil, plan.ErrConflict, `a plan that is being deleted`},
+		{"a task without a queue", like(func(t *rules.Retaken) { t.Queue = gone }), nil, plan.ErrConflict, `its queue was deleted`},
+		{"a task without a queue that gets one", like(func(t *rules.Retaken) { t.Queue = gone }), &plan.Task{Queue: there}, nil, ""},
+		{"a task that gets a queue that is not there", &failed, &plan.Task{Name: "a", Queue: gone}, plan.ErrNotFound, `queue ` + gone.String()},
+		{"the node that has a task comes before its state", like(func(t *rules.Retaken) { t.Status, t.Queue = plan.Claimed, gone }), nil, plan.ErrPlanActive, ""},
+		{"the state of a task comes before its queue", like(func(t *rules.Retaken) { t.Status, t.Queue, t.Leaving = plan.Held, gone, true }), nil, plan.ErrConflict, `was taken for`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := rules.CheckRetried(&plan.Retried{ID: id, Status: plan.Failed}, c.task, c.with, map[plan.QueueID]bool{there: true})
+			if !errors.Is(err, c.kind) || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got error %v, want %v with %q", err, c.kind, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatStaysOfARetakenTask(t *testing.T) {
+	was := filled[plan.Task]()
+	own := json.RawMessage(`{"own":1}`)
+	again := was
+	rules.Retake(&again, own, nil)
+	want := plan.Task{
+		ID: was.ID, Plan: was.Plan, Name: was.Name, Queue: was.Queue, Definition: was.Definition, Params: own, Needs: was.Needs, Of: was.Of, Index: was.Index,
+		Status: was.Status, Expanding: was.Expanding, Expanded: was.Expanded, Items: was.Items, Created: was.Created, Modified: was.Modified,
+	}
+	if !reflect.DeepEqual(again, want) {
+		t.Errorf("got  %+v\nwant %+v", again, want)
+	}
+	with := plan.Task{Definition: plan.Definition{Description: "new"}, Params: json.RawMessage(`{"own":2}`), Queue: plan.QueueID{ID: plan.ID{9}}}
+	again = was
+	rules.Retake(&again, own, &with)
+	if want.Definition, want.Params, want.Queue = with.Definition, with.Params, with.Queue; !reflect.DeepEqual(again, want) {
+		t.Errorf("replaced: got  %+v\nwant %+v", again, want)
+	}
+}
+
+func TestAPlanIsReopened(t *testing.T) {
+	was := filled[plan.Plan]()
+	for _, params := range []json.RawMessage{nil, json.RawMessage(`{"new":1}`)} {
+		got, want := was, was
+		rules.Reopen(&got, params)
+		want.State, want.Closing, want.Ended, want.Edits = plan.PlanRunning, plan.Open, time.Time{}, was.Edits+1
+		if params != nil {
+			want.Params = params
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("with params %s: got %+v\nwant %+v", params, got, want)
+		}
+	}
+}
+
+// filled returns a value of which no field is zero.
+func filled[T any]() (v T) {
+	fill(reflect.ValueOf(&v).Elem())
+	return v
+}
+
+func fill(v reflect.Value) {
+	switch at := v.Addr().Interface().(type) {
+	case *time.Time:
+		*at = time.Unix(1, 0)
+		return
+	case *json.RawMessage:
+		*at = json.RawMessage(`1`)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Array:
+		fill(v.Index(0))
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Uint8:
+		v.SetUint(1)
+	case reflect.Float64:
+		v.SetFloat(1)
+	default:
+		v.SetInt(1)
+	}
+}
+
+func TestResetLeadsToHeld(t *testing.T) {
+	for _, was := range []plan.Status{plan.Held, plan.Queued, plan.Succeeded, plan.Failed, 7, plan.Terminated, plan.Cancelled, plan.Orphaned} {
+		if s := rules.Reset(was); s.Status != plan.Held || !s.Attempted || s.Exit != nil {
+			t.Errorf("from %v: %+v", was, s)
+		}
+	}
+}

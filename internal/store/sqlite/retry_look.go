@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func (r *retrier) Queues(ctx context.Context) (map[plan.QueueID]bool, error) {
+	there := map[plan.QueueID]bool{}
+	return there, r.read(ctx, func(c *conn) {
+		for q := c.query("SELECT id FROM queues WHERE " + isQueue); q.next(); {
+			there[plan.QueueID{ID: q.id(0)}] = true
+		}
+	})
+}
+
+const retriedTasks = `SELECT t.n, t.id, t.name, t.status, t.flags, t.of, coalesce(f.items, 0), q.id
+	FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.id = unhex(j.value) LEFT JOIN foreachs AS f ON f.n = t.n
+	LEFT JOIN queues AS q ON q.n = t.queue AND q.` + isQueue + " WHERE t.plan = ?"
+
+// Tasks refuses to go on in one transaction if the tasks have many items.
+func (r *retrier) Tasks(ctx context.Context, ids []plan.TaskID) (found []engine.Retaken[int64], err error) {
+	items := 0
+	err = r.read(ctx, func(c *conn) {
+		for q := c.query(retriedTasks, listIDs(ids), r.of); q.next(); {
+			flags := q.int(4)
+			found = append(found, engine.Retaken[int64]{Key: q.int(0), Of: q.int(5), Retaken: rules.Retaken{
+				ID: plan.TaskID{ID: q.id(1)}, Name: q.text(2), Status: plan.Status(q.int(3)), Queue: plan.QueueID{ID: q.id(7)},
+				Foreach: flags&(flagForeach|flagReplaced) != 0, Expanded: flags&flagExpanded != 0, Items: int(q.int(6)),
+			}})
+			items += int(q.int(6))
+		}
+		if r.of == 0 {
+			c.findLeaving(found)
+		}
+	})
+	if r.tx != nil && items > r.s.retrySize {
+		err = errLarge
+	}
+	return found, err
+}
+
+// findLeaving notes which tasks of no plan need some of a plan whose deletion has begun.
+func (c *conn) findLeaving(tasks []engine.Retaken[int64]) {
+	ns := make([]int64, len(tasks))
+	for i := range tasks {
+		ns[i] = tasks[i].Key
+	}
+	parents := c.parentsOf(ns)
+	leaving := map[int64]bool{}
+	for q := c.query("SELECT t.n FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN plans AS p ON p.n = t.plan WHERE p.leaving = 1",
+		list(all(parents))); q.next(); {
+		leaving[q.int(0)] = true
+	}
+	for i := range tasks {
+		for _, p := range parents[tasks[i].Key] {
+			tasks[i].Leaving = tasks[i].Leaving || leaving[p]
+		}
+	}
+}
+
+func (r *retrier) Parents(ctx context.Context, tasks []int64) (parents map[int64][]int64, waits map[int64]bool, err error) {
+	waits = map[int64]bool{}
+	err = r.read(ctx, func(c *conn) {
+		parents = c.parentsOf(tasks)
+		for p, f := range c.factsOf(parents) {
+			waits[p] = f.outcome == 0
+		}
+	})
+	return parents, waits, err
+}
+
+// belowRetried finds what is below tasks (1) that a retry takes, and has not finished: their items, and the children of the tasks, of the items
+// of those that make them again (2), and of missing items that come back. The last column tells children from items.
+const belowRetried = `WITH above (n) AS (
+		SELECT value FROM json_each(?1)
+		UNION ALL SELECT i.n FROM json_each(?2) AS j CROSS JOIN tasks AS i INDEXED BY tasks_of ON i.of = j.value AND i.of <> 0
+		UNION ALL SELECT m.n FROM json_each(?2) AS j CROSS JOIN missing AS m ON m.of = j.value)
+	SELECT t.n, t.status, t.name, t.id, t.gate, 1 FROM above CROSS JOIN kids AS k ON k.parent = above.n CROSS JOIN tasks AS t ON t.n = k.child WHERE t.outcome = 0
+	UNION ALL SELECT t.n, t.status, t.name, t.id, t.gate, 0 FROM json_each(?1) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0
+		WHERE t.outcome = 0`
+
+// Below counts a task whose parents have decided, and that a retry holds up, as waiting to run.
+func (r *retrier) Below(ctx context.Context, s *engine.Selection[int64], check func(int64, *plan.Task, bool) error) (err error) {
+	var taken, remade []int64
+	for i := range s.Tasks {
+		taken = append(taken, s.Tasks[i].Key)
+		if s.Tasks[i].Remakes {
+			remade = append(remade, s.Tasks[i].Key)
+		}
+	}
+	broken := r.read(ctx, func(c *conn) {
+		q := c.query(belowRetried, list(taken), list(remade))
+		for err == nil && q.next() {
+			t := plan.Task{ID: plan.TaskID{ID: q.id(3)}, Status: plan.Status(q.int(1)), Name: q.text(2)}
+			gate := q.int(4)
+			err = check(q.int(0), &t, gate == gateDelay || gate == gateItems || gate == gateNone && q.bool(5))
+		}
+		q.close()
+	})
+	return cmpErr(err, broken)
+}
