@@ -196,7 +196,6 @@ func (tx *tx) count(t *task, n int) {
 // finished tells the children and the foreach task of a task that it has ended, and its plan, if that was the last.
 func (tx *tx) finished(t *task) error {
 	outcome := rules.OutcomeOfTask(&t.Task)
-	tx.tellMissing(t)
 	for _, c := range t.children {
 		c.waiting--
 		c.seen |= outcome
@@ -204,6 +203,7 @@ func (tx *tx) finished(t *task) error {
 			tx.due.push(c)
 		}
 	}
+	tx.tellMissing(t) // it counts the parents anew, this task among them
 	if t.of != nil {
 		t.of.gather(t)
 		if t.of.complete() {

@@ -772,6 +772,24 @@ var retryCases = []testCase{
 			w.wantPlan(p, plan.PlanSucceeded)
 		}
 	}},
+	{"a task that needs an item and its foreach task runs once the task has ended as no foreach task", func(w *world) {
+		p := w.submit(each("copy", list(0, 1)), task("slow"))
+		n := w.node("n1")
+		slow := n.holdOne("slow")
+		after := w.newTask(plan.Queue{ID: slow.Queue}, "after", w.named(p, "copy").ID, w.named(p, "copy[1]").ID)
+		after.When = plan.AllDone
+		w.add(p.ID, after)
+		copied := w.named(p, "copy")
+		n.endBut("slow", "after")
+		n.end(ok(n.holdOne("after")))
+		copied.Foreach = nil
+		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, true, "copy"), []plan.Task{copied}, nil))
+		w.want(p, "copy queued", "after held")
+		n.endBut("slow")
+		w.want(p, "copy succeeded", "after succeeded")
+		n.end(ok(slow))
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"an item does not run again without its foreach task", func(w *world) {
 		p := w.submit(each("copy", list(0, 1)), task("a"))
 		n := w.node("n1")
