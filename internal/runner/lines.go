@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/seed-1177d267/sluice/internal/secret"
 )
 
 // longestLine is how many bytes of a line go into one entry, unless the limit of the Output is small. Made storable they can be
@@ -15,7 +17,7 @@ const longestLine = 16 << 10
 type lines struct {
 	out    *Output
 	stream Stream
-	mask   masker
+	mask   secret.Masker
 	most   int       // bytes of text in one entry, before they are made valid
 	part   []byte    // a line whose end was not read yet
 	partAt time.Time // when its first byte was read
@@ -23,15 +25,15 @@ type lines struct {
 }
 
 func newLines(out *Output, stream Stream) *lines {
-	return &lines{out: out, stream: stream, mask: masker{secrets: out.secrets}, most: min(longestLine, out.half/8)}
+	return &lines{out: out, stream: stream, mask: secret.NewMasker(out.secrets), most: min(longestLine, out.half/8)}
 }
 
 // write takes what was read at an instant; it does not keep data.
-func (l *lines) write(data []byte, at time.Time) { l.split(l.mask.next(data), at) }
+func (l *lines) write(data []byte, at time.Time) { l.split(l.mask.Next(data), at) }
 
 // close takes the rest when the stream has ended.
 func (l *lines) close(at time.Time) {
-	l.split(l.mask.rest(), at)
+	l.split(l.mask.Rest(), at)
 	if len(l.part) > 0 {
 		l.out.add([]Entry{l.entry(string(l.part), l.partAt)})
 		l.part = nil

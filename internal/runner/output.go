@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -48,7 +49,7 @@ type Entry struct {
 // the two streams it is the order of reading. That can differ from the order of writing within
 // about a millisecond.
 type Output struct {
-	secrets *secrets
+	secrets *secret.Values
 	half    int // the limit of head and of tail
 	tee     func(Stream, string)
 
@@ -73,7 +74,7 @@ func NewOutput(limit int, secretValues ...string) *Output {
 	if limit == 0 {
 		limit = DefaultLimit
 	}
-	return &Output{half: max(limit, minLimit) / 2, secrets: newSecrets(secretValues)}
+	return &Output{half: max(limit, minLimit) / 2, secrets: secret.NewValues(secretValues)}
 }
 
 // Tee has all that the command prints handed over too, before anything is dropped, as the entries have it: the lines of a stream in their

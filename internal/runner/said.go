@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -92,7 +93,7 @@ func (s *lastWords) text() string {
 	var b strings.Builder
 	count := 0
 	for at := 0; at < len(line); {
-		if n, _ := sequence([]byte(line[at:])); n > 0 {
+		if n, _ := secret.Sequence([]byte(line[at:])); n > 0 {
 			at += n
 			continue
 		}

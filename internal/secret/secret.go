@@ -1,4 +1,5 @@
-// Package secret owns the names of params that are never shown, and hides their values.
+// Package secret owns the names of params that are never shown, and hides their values: in JSON, in
+// logs, and in the stream that a command prints.
 package secret
 
 import (
@@ -239,9 +240,9 @@ func (s Names) collect(v any, secret bool, found *[]string) {
 	if !ok || !secret {
 		return
 	}
-	add := func(text string, shortest int) {
-		if text = strings.TrimSpace(text); len(text) < shortest || text == Hidden {
-			return
+	for text := range parts([]string{text}, shortestLine) {
+		if len(text) < Shortest || text == Hidden {
+			continue
 		}
 		*found = append(append(*found, text), InJSON(text)...)
 		for _, html := range []bool{false, true} { // Go writes U+2028 with an escape and other bytes than UTF-8 as U+FFFD
@@ -251,12 +252,6 @@ func (s Names) collect(v any, secret bool, found *[]string) {
 			if enc.Encode(text) == nil && b.Len() > 3 {
 				*found = append(*found, b.String()[1:b.Len()-2])
 			}
-		}
-	}
-	add(text, Shortest)
-	if strings.Contains(text, "\n") {
-		for line := range strings.Lines(text) {
-			add(line, shortestLine)
 		}
 	}
 }

@@ -7,9 +7,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// shortestBeginning is how many bytes of a secret are hidden at the end of a log whose rest may still come: in fewer, much else ends.
-const shortestBeginning = 4
-
 // A printer is what prints one stream of text.
 type printer struct {
 	attempt int
@@ -46,9 +43,10 @@ func HideLog(before, entries, after []plan.LogEntry, values []string) {
 	join(before)
 	from := join(entries)
 	join(after)
-	hidden := map[printer][]part{}
+	exact := exactly(values)
+	hidden := map[printer][]span{}
 	for p, text := range texts {
-		hidden[p] = hiddenIn(text.String(), values)
+		hidden[p] = hiddenIn(text.String(), exact)
 	}
 	for i := range entries {
 		entries[i].Text = hideParts(entries[i].Text, from[i], hidden[printerOf(&entries[i])])
@@ -69,8 +67,10 @@ func LogReach(entries []plan.LogEntry, values []string) (before int, after bool)
 			ends[printerOf(e)] = e.Text[max(0, len(e.Text)-longest):] + end
 		}
 	}
+	exact := exactly(values)
 	for _, end := range ends {
-		after = after || beginning(end, values) < len(end)
+		at, _ := exact.begins([]byte(end), true)
+		after = after || at < len(end)
 	}
 	return longest - 1, after
 }
@@ -84,53 +84,27 @@ func LogReaches(before, entries []plan.LogEntry, bytes int) bool {
 	return !slices.ContainsFunc(entries, func(e plan.LogEntry) bool { return have[printerOf(&e)] < bytes })
 }
 
-// A part of a text: from a byte up to another.
-type part struct{ from, to int }
-
-// hiddenIn returns which parts of a stream are not shown, in order; those that overlap are one.
-func hiddenIn(text string, values []string) []part {
-	var found []part
-	for _, v := range values {
-		for at := 0; ; at++ { // a value may overlap itself
-			i := strings.Index(text[at:], v)
-			if i < 0 {
-				break
-			}
-			at += i
-			found = append(found, part{at, at + len(v)})
-		}
+// exactly returns values as Names.Values finds them, each of which counts as it is.
+func exactly(values []string) *Values {
+	v := &Values{values: make([][]byte, len(values))}
+	for i := range values {
+		v.values[i] = []byte(values[i])
 	}
-	if at := beginning(text, values); len(text)-at >= shortestBeginning {
-		found = append(found, part{at, len(text)})
-	}
-	slices.SortFunc(found, func(a, b part) int { return a.from - b.from })
-	joined := found[:0]
-	for _, f := range found {
-		if last := len(joined) - 1; last >= 0 && f.from < joined[last].to {
-			joined[last].to = max(joined[last].to, f.to)
-		} else {
-			joined = append(joined, f)
-		}
-	}
-	return joined
+	return v
 }
 
-// beginning returns where at the end of a text a value may begin whose rest is not there yet; the length of the text if none does.
-func beginning(text string, values []string) int {
-	least := len(text)
-	for _, v := range values {
-		for at := max(0, len(text)-len(v)+1); at < least; at++ {
-			if strings.HasPrefix(v, text[at:]) {
-				least = at
-			}
-		}
+// hiddenIn returns which parts of a stream are not shown, in order; those that overlap are one.
+func hiddenIn(text string, values *Values) []span {
+	found := values.find([]byte(text), true)
+	if at, _ := values.begins([]byte(text), true); len(text)-at >= shortestPart {
+		found = joined(append(found, span{at, len(text)}))
 	}
-	return least
+	return found
 }
 
 // hideParts returns an entry's text, which begins at a byte of its stream, without these parts of that.
-func hideParts(text string, from int, hidden []part) string {
-	first, _ := slices.BinarySearchFunc(hidden, from, func(p part, from int) int { return p.to - from - 1 })
+func hideParts(text string, from int, hidden []span) string {
+	first, _ := slices.BinarySearchFunc(hidden, from, func(p span, from int) int { return p.to - from - 1 })
 	var b strings.Builder
 	done := 0
 	for _, p := range hidden[first:] {

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -153,7 +154,7 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 // outputs. It puts no mask in place of the secret: a reader of the output would take the mask for
 // the value.
 func hide(r plan.Result, secrets []string) plan.Result {
-	if !runner.Holds(r.Output, secrets) {
+	if !secret.Holds(r.Output, secrets) {
 		return r
 	}
 	return plan.Result{

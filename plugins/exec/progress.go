@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -95,11 +94,11 @@ func (f *follower) tell(line string) {
 // shown returns a text without the secrets of the env. A text that spells a secret in another way
 // is hidden whole.
 func (f *follower) shown(text string) string {
-	if !runner.Holds([]byte(text), f.secrets) {
+	if !secret.Holds([]byte(text), f.secrets) {
 		return text
 	}
 	values := slices.DeleteFunc(slices.Clone(f.secrets), func(s string) bool { return s == "" })
-	if text = secret.HideText(text, secret.LongestFirst(values)); runner.Holds([]byte(text), f.secrets) {
+	if text = secret.HideText(text, secret.LongestFirst(values)); secret.Holds([]byte(text), f.secrets) {
 		return secret.Hidden
 	}
 	return text

@@ -1,4 +1,4 @@
-package runner
+package secret
 
 import (
 	"encoding/json"
@@ -76,7 +76,7 @@ func FuzzASecretInJSON(f *testing.F) {
 			return
 		}
 		var decoded map[string]string
-		if err := json.Unmarshal([]byte(masked(newSecrets([]string{secret}), string(once))), &decoded); err != nil {
+		if err := json.Unmarshal([]byte(masked(NewValues([]string{secret}), string(once))), &decoded); err != nil {
 			return // the mask may begin in an escape of what stands before
 		}
 		for k := range decoded {

@@ -1,4 +1,4 @@
-package runner
+package secret
 
 import "bytes"
 
@@ -31,10 +31,10 @@ func anyUnseen(text []byte) bool {
 	return false
 }
 
-// sequence returns the length of the escape sequence or the control character at the beginning of
+// Sequence returns the length of the escape sequence or the control character at the beginning of
 // text, or 0. open is true if the end of the sequence is not in text. An invalid sequence ends
 // where a newline comes, or a byte that cannot be part of it.
-func sequence(text []byte) (length int, open bool) {
+func Sequence(text []byte) (length int, open bool) {
 	if len(text) == 0 || !unseen[text[0]] {
 		return 0, false
 	}
@@ -121,7 +121,7 @@ func match(text, value []byte) (length, alike int, more bool) {
 			alike++
 			continue
 		}
-		n, open := sequence(text[length:])
+		n, open := Sequence(text[length:])
 		if n == 0 || open {
 			return length, alike, open
 		}
@@ -130,8 +130,8 @@ func match(text, value []byte) (length, alike int, more bool) {
 	return length, alike, false
 }
 
-// beginning returns so much of a sequence that has not ended that what follows is read as the rest of it.
-func beginning(text []byte) []byte {
+// unended returns so much of a sequence that has not ended that what follows is read as the rest of it.
+func unended(text []byte) []byte {
 	if len(text) == 0 {
 		return nil
 	}
@@ -142,15 +142,15 @@ func beginning(text []byte) []byte {
 	return append([]byte{text[0]}, text[at:min(at+1, len(text))]...)
 }
 
-// colours appends the sequences of text that change how what follows looks, without which what stands after it would look otherwise.
-func colours(to, text []byte) []byte {
+// coloursOf appends the sequences of text that change how what follows looks, without which what stands after it would look otherwise.
+func coloursOf(to, text []byte) []byte {
 	for {
 		at := bytes.IndexByte(text, esc)
 		if at < 0 {
 			return to
 		}
 		text = text[at:]
-		n, open := sequence(text)
+		n, open := Sequence(text)
 		if !open && n > 2 && text[1] == '[' && text[n-1] == 'm' && len(bytes.Trim(text[2:n-1], "0123456789;:")) == 0 {
 			to = append(to, text[:n]...)
 		}

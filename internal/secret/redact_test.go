@@ -1,23 +1,21 @@
-package runner
+package secret
 
 import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 )
 
 // masked runs the pieces of a text through a masker.
-func masked(s *secrets, pieces ...string) string {
-	m := masker{secrets: s}
+func masked(s *Values, pieces ...string) string {
+	m := Masker{secrets: s}
 	var out strings.Builder
 	for _, p := range pieces {
-		out.Write(m.next([]byte(p)))
+		out.Write(m.Next([]byte(p)))
 	}
-	out.Write(m.rest())
+	out.Write(m.Rest())
 	return out.String()
 }
 
@@ -70,7 +68,7 @@ func TestSecretsAreMaskedHoweverTheTextIsCut(t *testing.T) {
 		{"bytes that are not UTF-8", []string{"\xff\xfe"}, "a\xff\xfeb\xff", "a***b\xff"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newSecrets(c.secrets)
+			s := NewValues(c.secrets)
 			for n := 1; n <= len(c.text); n++ {
 				var pieces []string
 				for piece := range slices.Chunk([]byte(c.text), n) {
@@ -85,9 +83,9 @@ func TestSecretsAreMaskedHoweverTheTextIsCut(t *testing.T) {
 }
 
 func TestALineIsNotHeldBack(t *testing.T) {
-	m := masker{secrets: newSecrets([]string{"password", "line one\nline two"})}
+	m := Masker{secrets: NewValues([]string{"password", "line one\nline two"})}
 	for _, line := range []string{"a\n", "pass\n", "line\n"} {
-		if got := string(m.next([]byte(line))); got != line {
+		if got := string(m.Next([]byte(line))); got != line {
 			t.Errorf("after %q came out %q: a line that has ended should come out at once", line, got)
 		}
 	}
@@ -102,7 +100,7 @@ func FuzzMasker(f *testing.F) {
 		if strings.ContainsAny(one+two, "*") || at < 0 || at > len(text) {
 			return // a secret of asterisks looks like its mask
 		}
-		s := newSecrets([]string{one, two})
+		s := NewValues([]string{one, two})
 		got, want := masked(s, text[:at], text[at:]), masked(s, text)
 		if got != want {
 			t.Errorf("cut at %d: %q, whole: %q", at, got, want)
@@ -125,15 +123,15 @@ func TestWhatIsHeldBackIsBounded(t *testing.T) {
 		"hunt" + image + "er3.\n":                 "", // as it is, but for some of the image
 		"hunt" + strings.Repeat("\x1b[1m", 30000): "***",
 	} {
-		m := masker{secrets: newSecrets([]string{"hunter2"})}
+		m := Masker{secrets: NewValues([]string{"hunter2"})}
 		var out strings.Builder
 		for piece := range slices.Chunk([]byte(text), 1000) {
-			out.Write(m.next(piece))
+			out.Write(m.Next(piece))
 			if len(m.held) > mostUnseen+2000 {
 				t.Fatalf("%.20q…: %d bytes are held back", text, len(m.held))
 			}
 		}
-		out.Write(m.rest())
+		out.Write(m.Rest())
 		got := out.String()
 		if want == "" {
 			got, want = cells.Clean(got), cells.Clean(text)
@@ -144,57 +142,6 @@ func TestWhatIsHeldBackIsBounded(t *testing.T) {
 	}
 }
 
-// Invisible sequences may be anywhere between the bytes of a secret. Neither the kept nor the shown
-// text then holds the secret, and the text around it stays.
-func FuzzASecretAmongEscapes(f *testing.F) {
-	f.Add("tok-secret-9876", []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, 7)
-	f.Add("pässwörd", []byte{15, 16, 17, 18, 19, 20, 2, 2, 2, 0x13}, 3)
-	f.Add("m1m1", []byte{2, 6, 2}, 1)
-	between := []string{
-		"", "\x1b[m", "\x1b[01;31m\x1b[K", "\x1b[38;5;196m", "\x1b[38:2::1:2:3m", "\x1b[?25l", "\x1b[2J\x1b[1;1H", "\x1b]0;title\x07", "\x1b]8;;http://a/\x1b\\", "\x1b]0;open\x1b[m",
-		"\x1b(B\x1b[m", "\x1bP1$r0m\x1b\\", "\x1b_apc\x1b\\", "\x1b7\x1b8\x1bc", "\x07", "\x08", "\x00", "\x7f", "\u009b31m", "\u009d0;t\u009c", "\u0085", "\x0e\x0f", "\x1b\x1b[m",
-		"\x1b[3\x071m", "\x1b[\x18", "\r", "\x1b]1337;File=" + strings.Repeat("AAAA", 1000) + "\x07",
-	}
-	strip := func(s string) string { // as the simplest display: without control characters
-		return strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) {
-				return -1
-			}
-			return r
-		}, s)
-	}
-	f.Fuzz(func(t *testing.T, secret string, put []byte, size int) {
-		secret = strings.TrimSpace(secret)
-		if len(secret) < shortestPart || strip(secret) != secret || !utf8.ValidString(secret) || strings.ContainsAny(secret, "* ") || size < 1 {
-			return
-		}
-		var text strings.Builder
-		for i, r := range []rune(secret) {
-			text.WriteRune(r)
-			if i < len(put) && i < utf8.RuneCountInString(secret)-1 {
-				text.WriteString(between[int(put[i])%len(between)])
-			}
-		}
-		out := NewOutput(8<<20, secret)
-		l := newLines(out, Stdout)
-		for piece := range slices.Chunk([]byte("< "+text.String()+" >\n"), size) {
-			l.write(piece, instant(0))
-		}
-		l.close(instant(0))
-		got := strings.Join(texts(out.Drain()), "")
-		for how, shown := range map[string]string{
-			"kept": got, "cleaned": cells.Clean(got), "tamed": cells.Tame(got), "tamed, without colours": cells.Clean(cells.Tame(got)), "stripped": strip(got),
-		} {
-			if strings.Contains(shown, secret) {
-				t.Errorf("%s: %q, of %q", how, shown, text.String())
-			}
-		}
-		if want := "< *** >"; cells.Clean(got) != want {
-			t.Errorf("shown: %q, want %q, of %q", cells.Clean(got), want, text.String())
-		}
-	})
-}
-
 // BenchmarkMasker measures the cost of masking by kinds of output.
 func BenchmarkMasker(b *testing.B) {
 	for name, line := range map[string]string{
@@ -202,11 +149,11 @@ func BenchmarkMasker(b *testing.B) {
 		"colours": "a line \x1b[1;31mas a program\x1b[0m may print it, with its newline\n",
 	} {
 		b.Run(name, func(b *testing.B) {
-			text := []byte(strings.Repeat(line, readSize/len(line)))
+			text := []byte(strings.Repeat(line, (16<<10)/len(line)))
 			b.SetBytes(int64(len(text)))
-			m := masker{secrets: newSecrets([]string{"tok-secret-9876", "another/password"})}
+			m := Masker{secrets: NewValues([]string{"tok-secret-9876", "another/password"})}
 			for b.Loop() {
-				m.next(text)
+				m.Next(text)
 			}
 		})
 	}

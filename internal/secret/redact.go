@@ -1,32 +1,27 @@
-package runner
+package secret
 
 import (
 	"bytes"
 	"iter"
 	"slices"
 	"strings"
-
-	"github.com/seed-1177d267/sluice/internal/secret"
 )
-
-// mask replaces a secret.
-const mask = "***"
 
 // shortestPart is how long a line of a secret of several lines must be to count as a secret. It is
 // also how long the beginning of a secret at the end of a stream must be.
 const shortestPart = 4
 
-// secrets are the values that must not be seen. They do not change, so any number of goroutines may use them.
-type secrets struct {
+// Values are the values that must not be seen. They do not change, so any number of goroutines may use them.
+type Values struct {
 	values  [][]byte
 	longest int // bytes of the longest of them
 }
 
-// newSecrets returns nil if there is nothing to hide.
-func newSecrets(values []string) *secrets {
-	s := &secrets{}
+// NewValues returns nil if there is nothing to hide.
+func NewValues(values []string) *Values {
+	s := &Values{}
 	for part := range parts(values, shortestPart) {
-		for _, v := range append(secret.InJSON(part), part) {
+		for _, v := range append(InJSON(part), part) {
 			if !slices.ContainsFunc(s.values, func(have []byte) bool { return string(have) == v }) {
 				s.values = append(s.values, []byte(v))
 				s.longest = max(s.longest, len(v))
@@ -66,27 +61,32 @@ type span struct{ from, to int }
 // find returns the places of secrets in text, in order, and joins those that overlap. Invisible
 // sequences between the bytes of a secret, as a colour, are part of it. If seen is true, text has
 // no invisible sequences, and find is faster.
-func (s *secrets) find(text []byte, seen bool) []span {
+func (s *Values) find(text []byte, seen bool) []span {
 	var found []span
 	for at, v := range s.all(text, seen) {
 		if length, alike, _ := match(text[at:], v); alike == len(v) {
 			found = append(found, span{at, at + length})
 		}
 	}
+	return joined(found)
+}
+
+// joined returns the spans in order, and makes one of spans that overlap.
+func joined(found []span) []span {
 	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
-	joined := found[:0]
+	out := found[:0]
 	for _, f := range found {
-		if last := len(joined) - 1; last >= 0 && f.from < joined[last].to {
-			joined[last].to = max(joined[last].to, f.to)
+		if last := len(out) - 1; last >= 0 && f.from < out[last].to {
+			out[last].to = max(out[last].to, f.to)
 		} else {
-			joined = append(joined, f)
+			out = append(out, f)
 		}
 	}
-	return joined
+	return out
 }
 
 // in reports whether any of them is in text.
-func (s *secrets) in(text []byte) bool {
+func (s *Values) in(text []byte) bool {
 	for at, v := range s.all(text, !anyUnseen(text)) {
 		if _, alike, _ := match(text[at:], v); alike == len(v) {
 			return true
@@ -96,7 +96,7 @@ func (s *secrets) in(text []byte) bool {
 }
 
 // all returns where secrets may be in text, and which; where all of it is seen, only where they are.
-func (s *secrets) all(text []byte, seen bool) iter.Seq2[int, []byte] {
+func (s *Values) all(text []byte, seen bool) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		for _, v := range s.values {
 			first := v[:1]
@@ -118,7 +118,7 @@ func (s *secrets) all(text []byte, seen bool) iter.Seq2[int, []byte] {
 }
 
 // begins returns where at the end of text a secret may begin whose rest is not there yet, and what of it is; len(text) if none does.
-func (s *secrets) begins(text []byte, seen bool) (begin int, part []byte) {
+func (s *Values) begins(text []byte, seen bool) (begin int, part []byte) {
 	begin = len(text)
 	for _, v := range s.values {
 		at := 0
@@ -139,22 +139,25 @@ func (s *secrets) begins(text []byte, seen bool) (begin int, part []byte) {
 	return begin, part
 }
 
-// A masker replaces secrets in one stream, at whatever bytes it is cut. One goroutine uses it.
-type masker struct {
-	secrets *secrets // nil: nothing to hide
-	held    []byte   // the end of what was read: a secret may begin in it
-	covered int      // so many bytes of held belong to a secret whose mask is out already
+// A Masker replaces secrets in one stream, at whatever bytes it is cut. One goroutine uses it.
+type Masker struct {
+	secrets *Values // nil: nothing to hide
+	held    []byte  // the end of what was read: a secret may begin in it
+	covered int     // so many bytes of held belong to a secret whose mask is out already
 	out     []byte
 }
+
+// NewMasker returns a masker of a stream; values is nil if there is nothing to hide.
+func NewMasker(values *Values) Masker { return Masker{secrets: values} }
 
 // mostUnseen is how many bytes of invisible sequences the masker holds back, because they may be
 // inside a secret. An image in an escape sequence can be larger. It is then lost if it follows text
 // that may begin a secret.
 const mostUnseen = 64 << 10
 
-// next takes a piece and returns what can be shown by now. It holds back what may be the beginning of a secret; nothing that ends
+// Next takes a piece and returns what can be shown by now. It holds back what may be the beginning of a secret; nothing that ends
 // in a newline is, unless it is of a secret of several lines. The result is valid until the next call.
-func (m *masker) next(data []byte) []byte {
+func (m *Masker) Next(data []byte) []byte {
 	if m.secrets == nil {
 		return data
 	}
@@ -169,11 +172,11 @@ func (m *masker) next(data []byte) []byte {
 }
 
 // shorten drops what displays drop of what is held, which else is part of a secret.
-func (m *masker) shorten(part []byte) {
+func (m *Masker) shorten(part []byte) {
 	covered, at := 0, 0
 	for alike := 0; alike < len(part); {
 		if m.held[at] != part[alike] {
-			n, _ := sequence(m.held[at:])
+			n, _ := Sequence(m.held[at:])
 			at += n
 			continue
 		}
@@ -184,20 +187,20 @@ func (m *masker) shorten(part []byte) {
 		at++
 	}
 	for at < len(m.held) {
-		n, open := sequence(m.held[at:])
+		n, open := Sequence(m.held[at:])
 		if open {
 			break
 		}
 		at += n
 	}
-	m.held = append(append(m.held[:0], part...), beginning(m.held[at:])...)
+	m.held = append(append(m.held[:0], part...), unended(m.held[at:])...)
 	m.covered = covered
 }
 
-// rest returns the held bytes at the end of the stream. A beginning of a secret there counts as the
+// Rest returns the held bytes at the end of the stream. A beginning of a secret there counts as the
 // secret, because the command may have been killed while it printed the secret. Up to three bytes
 // do not count: too many other texts end in these.
-func (m *masker) rest() []byte {
+func (m *Masker) Rest() []byte {
 	if m.secrets == nil {
 		return nil
 	}
@@ -208,13 +211,13 @@ func (m *masker) rest() []byte {
 	}
 	out := m.show(at, seen)
 	if m.covered == 0 { // else the mask of an overlapping secret replaces it
-		out = append(out, mask...)
+		out = append(out, Hidden...)
 	}
 	return m.colours(out, m.held[m.covered:])
 }
 
 // show returns the held text up to the byte until, masked, and keeps the rest.
-func (m *masker) show(until int, seen bool) []byte {
+func (m *Masker) show(until int, seen bool) []byte {
 	m.out = m.out[:0]
 	done := min(m.covered, until)
 	covered := m.covered
@@ -224,7 +227,7 @@ func (m *masker) show(until int, seen bool) []byte {
 		}
 		if f.from >= covered { // else the mask of the overlapping secret replaces it too
 			m.out = append(m.out, m.held[done:f.from]...)
-			m.out = append(m.out, mask...)
+			m.out = append(m.out, Hidden...)
 		}
 		m.out = m.colours(m.out, m.held[min(max(covered, f.from), f.to):f.to])
 		covered = max(covered, f.to)
@@ -237,8 +240,8 @@ func (m *masker) show(until int, seen bool) []byte {
 }
 
 // colours appends the colours that begin or end within a secret, unless they hold one themselves.
-func (m *masker) colours(to, text []byte) []byte {
-	kept := colours(nil, text)
+func (m *Masker) colours(to, text []byte) []byte {
+	kept := coloursOf(nil, text)
 	if kept == nil || m.secrets.in(kept) {
 		return to
 	}

@@ -1,4 +1,4 @@
-package runner
+package secret
 
 import (
 	"bytes"
@@ -8,17 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// shortestLine is how long a line of a secret of several lines must be to count by itself in an
-// output. There a match fails the task, and does more harm than a mask does.
-const shortestLine = 8
-
 // Holds reports whether a text shows one of the secrets. It finds a secret as it is, in any
 // spelling of JSON, as JSON within a text of JSON, and with colours or other invisible sequences
 // inside it. A secret counts from four bytes on. So does each line of eight bytes or more of a
 // secret of several lines.
 func Holds(text []byte, secretValues []string) bool {
 	const deepest = 4 // JSON in JSON in JSON, and as it is
-	s := &secrets{}
+	s := &Values{}
 	for part := range parts(secretValues, shortestLine) {
 		if len(part) >= shortestPart {
 			s.values = append(s.values, []byte(part))
@@ -51,8 +47,8 @@ func unescape(text []byte) []byte {
 			at++
 			continue
 		}
-		if i := strings.IndexByte(letters, text[at+1]); i >= 0 {
-			out = append(out, meanings[i])
+		if i := strings.IndexByte(escapeLetters, text[at+1]); i >= 0 {
+			out = append(out, escapeMeanings[i])
 			at += 2
 			continue
 		}
@@ -70,12 +66,6 @@ func unescape(text []byte) []byte {
 	}
 	return out
 }
-
-// The letters that JSON has after a backslash, with the character of each.
-const (
-	letters  = `"\/bfnrt`
-	meanings = "\"\\/\b\f\n\r\t"
-)
 
 // numbered reads an escape as in \u00e4 at the beginning of a text, and returns its length, 0 if there is none.
 func numbered(text []byte) (r rune, n int) {
