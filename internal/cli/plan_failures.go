@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -47,8 +48,8 @@ func planFailures(a *app) *cobra.Command {
 }
 
 // failuresOf counts the tasks of a plan by how they failed, and keeps so many of each way.
-func failuresOf(ctx context.Context, r store.Reader, p plan.PlanID, keep int) (*plan.Failures, error) {
-	f := &plan.Failures{Tasks: keep}
+func failuresOf(ctx context.Context, r store.Reader, p plan.PlanID, keep int) (*failures.Ways, error) {
+	f := &failures.Ways{Tasks: keep}
 	err := store.EachTask(ctx, r, store.TaskQuery{Plan: p, Statuses: brokenStatuses}, func(t *plan.Task) error {
 		f.Add(t)
 		return nil
@@ -74,7 +75,7 @@ type failureWay struct {
 	Tasks   []string    `json:"tasks"`             // the first of them
 }
 
-func entryOfFailures(f *plan.Failures) failuresEntry {
+func entryOfFailures(f *failures.Ways) failuresEntry {
 	e := failuresEntry{Failed: f.Failed, Allowed: f.Allowed, Ways: make([]failureWay, len(f.Kinds))}
 	for i, k := range f.Kinds {
 		e.Ways[i] = failureWay{Count: k.Count, State: k.State, Reason: k.Reason, Allowed: k.Allowed, How: k.Text, Detail: k.First[0].Detail, Tasks: make([]string, len(k.First))}
@@ -85,7 +86,7 @@ func entryOfFailures(f *plan.Failures) failuresEntry {
 	return e
 }
 
-func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f *plan.Failures) error {
+func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f *failures.Ways) error {
 	if len(f.Kinds) == 0 {
 		a.note("nothing failed in %s", p.Title())
 		return nil
@@ -114,7 +115,7 @@ func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f
 
 // noteFailures sums up how those of the tasks of a list failed that did.
 func (a *app) noteFailures(tasks []plan.Task) {
-	var f plan.Failures
+	var f failures.Ways
 	for i := range tasks {
 		f.Add(&tasks[i])
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
-	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/internal/failures"
 )
 
 // mostWays is how many ways of failing one line names, and as many of those that the plan allows.
@@ -21,7 +21,7 @@ const fewFailed = 10
 //	1,000 failed in 1 way: connect to db-#.example.com:# refused
 //	4 failed in 2 ways: disk full on volume data (3), permission denied for role loader (1)
 //	2 failed, 1 allowed in 2 ways: exit status 3 (2); allowed: no such host (1)
-func Failed(f *plan.Failures) string {
+func Failed(f *failures.Ways) string {
 	all, how := f.Failed+f.Allowed, sum(f)
 	if all <= fewFailed && len(f.Kinds) == all {
 		return ""
@@ -29,7 +29,7 @@ func Failed(f *plan.Failures) string {
 	if len(f.Kinds) == 1 {
 		return fmt.Sprintf("%s in 1 way: %s", how, cells.Clean(f.Kinds[0].Text))
 	}
-	var failed, allowed []*plan.Alike
+	var failed, allowed []*failures.Alike
 	for _, k := range f.Kinds {
 		if k.Allowed {
 			allowed = append(allowed, k)
@@ -45,7 +45,7 @@ func Failed(f *plan.Failures) string {
 }
 
 // ways names ways of failing with how many tasks failed in each, the first of many.
-func ways(kinds []*plan.Alike) string {
+func ways(kinds []*failures.Alike) string {
 	parts := make([]string, 0, mostWays+1)
 	for i, k := range kinds {
 		if i == mostWays && len(kinds) > mostWays+1 {
@@ -58,7 +58,7 @@ func ways(kinds []*plan.Alike) string {
 }
 
 // sum says how many tasks failed: "4 failed", "2 failed, 1 allowed" or "1 allowed".
-func sum(f *plan.Failures) string {
+func sum(f *failures.Ways) string {
 	switch {
 	case f.Allowed == 0:
 		return Thousands(f.Failed) + " failed"

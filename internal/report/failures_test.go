@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -22,7 +23,7 @@ func TestHowTasksFailedIsOneLine(t *testing.T) {
 		{map[string]int{"a": 5, "b": 4, "c": 3, "d": 2}, "14 failed in 4 ways: a (5), b (4), c (3), d (2)"},
 		{map[string]int{"a": 5, "b": 4, "c": 3, "d": 2, "e": 1}, "15 failed in 5 ways: a (5), b (4), c (3), and 2 others"},
 	} {
-		var f plan.Failures
+		var f failures.Ways
 		for detail, n := range c.details {
 			for i := range n {
 				d := detail
@@ -43,7 +44,7 @@ func TestHowTasksFailedIsOneLine(t *testing.T) {
 		{"", "aab", "3 allowed in 2 ways: a (2), b (1)"},
 		{"aabcde", "aabcde", "6 failed, 6 allowed in 10 ways: a (2), b (1), c (1), and 2 others; allowed: a (2), b (1), c (1), and 2 others"},
 	} {
-		var f plan.Failures
+		var f failures.Ways
 		for _, detail := range c.failed {
 			f.Add(&plan.Task{Status: plan.Failed, Detail: string(detail)})
 		}

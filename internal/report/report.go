@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/items"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
@@ -24,7 +25,7 @@ type Run struct {
 	More  int       // how many others than Tasks failed too
 	Table *Table    // what Markdown lists below what failed; nil lists Tasks
 	// Failures are all that failed, by how they did.
-	Failures plan.Failures
+	Failures failures.Ways
 	Outputs  []Output // of the plan's last tasks, those that no other needs
 	Unasked  bool     // there are last tasks beyond those, which nobody asked for an output
 	Left     string   // why a plan that has not ended was left, as "interrupted"

@@ -25,6 +25,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
@@ -205,7 +206,7 @@ func failure(r runner.Result, said string, line bool) string {
 	if said == "" || slices.Contains([]string{"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"}, r.Signal) {
 		return how + advice(r, line)
 	}
-	return plan.FailureDetail(said, how)
+	return failures.Detail(said, how)
 }
 
 // hint says what an ending that a command seldom chooses itself usually means.

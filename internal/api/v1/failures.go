@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/items"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -86,7 +87,7 @@ func (a *API) failures(ctx context.Context, p *plan.Plan, _ *InPlan) (*failuresA
 	if err != nil {
 		return nil, err
 	}
-	all := plan.Failures{Tasks: tasksNamed}
+	all := failures.Ways{Tasks: tasksNamed}
 	err = store.EachTask(ctx, a.st, store.TaskQuery{Plan: p.ID, Statuses: codes}, func(t *plan.Task) error {
 		all.Add(t)
 		return nil
@@ -166,7 +167,7 @@ func (a *API) waiting(ctx context.Context, p *plan.Plan, _ *InPlan) (_ *waitingA
 			end := &chain[len(chain)-1]
 			key := end.Task.ID.String()
 			if end.Task.Status == plan.Queued { // tasks that wait for the same queue or node wait for one thing
-				key = plan.Unnumbered(end.Why)
+				key = failures.Unnumbered(end.Why)
 			}
 			g := by[key]
 			if g == nil {

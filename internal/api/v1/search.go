@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -141,7 +142,7 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 		}
 		for i := range found {
 			t := &found[i]
-			if keep != nil && !keep(t) || !contains(t.Name, text) || in.Failure != "" && plan.FailureOf(t).Key() != in.Failure {
+			if keep != nil && !keep(t) || !contains(t.Name, text) || in.Failure != "" && failures.Of(t).Key() != in.Failure {
 				continue
 			}
 			if len(listed) == most {

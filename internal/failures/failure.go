@@ -1,4 +1,5 @@
-package plan
+// Package failures sorts failed tasks by how they failed.
+package failures
 
 import (
 	"cmp"
@@ -8,25 +9,27 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
-// FailureDetail is the detail of a failed command: its last words, and in brackets how it ended.
-func FailureDetail(said, how string) string { return said + " (" + how + ")" }
+// Detail is the detail of a failed command: its last words, and in brackets how it ended.
+func Detail(said, how string) string { return said + " (" + how + ")" }
 
-// A Failure is a way in which tasks failed: the description of a failure, without the parts that
+// A Way is how tasks failed: the description of a failure, without the parts that
 // differ from task to task.
-type Failure struct {
+type Way struct {
 	State   string
-	Reason  Reason
+	Reason  plan.Reason
 	Allowed bool   // the plan allows it
 	Text    string // in words, in one line; numbers in it are #, and what is quoted is …
 }
 
-// FailureOf returns the way in which a task failed. It is the task's detail without numbers, ids
+// Of returns the way in which a task failed. It is the task's detail without numbers, ids
 // and quoted text, or else its exit status or its reason. The end of a command in the detail's
 // brackets does not make another way.
-func FailureOf(t *Task) Failure {
-	f := Failure{State: t.State(), Reason: t.Reason, Allowed: t.Allowed()}
+func Of(t *plan.Task) Way {
+	f := Way{State: t.State(), Reason: t.Reason, Allowed: t.Allowed()}
 	detail, _, _ := strings.Cut(strings.TrimSpace(t.Detail), "\n")
 	if len(detail) > mostCompared {
 		detail = strings.ToValidUTF8(detail[:mostCompared], "")
@@ -45,10 +48,10 @@ func FailureOf(t *Task) Failure {
 const mostCompared = 2000
 
 // ended says how a task failed that has no detail.
-func ended(t *Task) string {
-	words := map[Reason]string{
-		ReasonTimeout: "ran longer than it may", ReasonLost: "was lost with its node", ReasonInput: "what it should be given could not be made",
-		ReasonOutput: "its output cannot be kept", ReasonItems: "some of its items failed", ReasonError: "its plugin could not run it",
+func ended(t *plan.Task) string {
+	words := map[plan.Reason]string{
+		plan.ReasonTimeout: "ran longer than it may", plan.ReasonLost: "was lost with its node", plan.ReasonInput: "what it should be given could not be made",
+		plan.ReasonOutput: "its output cannot be kept", plan.ReasonItems: "some of its items failed", plan.ReasonError: "its plugin could not run it",
 	}
 	switch {
 	case words[t.Reason] != "":
@@ -62,7 +65,7 @@ func ended(t *Task) string {
 }
 
 var (
-	// beside is the end of a command in brackets, as FailureDetail writes it.
+	// beside is the end of a command in brackets, as Detail writes it.
 	beside = regexp.MustCompile(` \((?:exit status [0-9]+|ended by SIG[A-Z0-9]+)\)$`)
 
 	// differs is what differs in texts that say the same: what is quoted, ids, addresses and other numbers.
@@ -87,43 +90,43 @@ func Unnumbered(text string) string {
 }
 
 // Key names the way in addresses.
-func (f Failure) Key() string {
+func (f Way) Key() string {
 	parts := []string{f.State, string(f.Reason), f.Text}
 	if f.Allowed {
-		parts = append(parts, stateAllowed)
+		parts = append(parts, "allowed")
 	}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Failures counts tasks by how they failed. Its zero value has none.
-type Failures struct {
+// Ways counts tasks by how they failed. Its zero value has none.
+type Ways struct {
 	Failed  int      // how many tasks make the plan fail
 	Allowed int      // and how many failed as the plan allows; foreach tasks that have items are none of both
 	Kinds   []*Alike // in the order in which they were first seen, until Sort
 	Tasks   int      // how many tasks of each kind are kept
-	known   map[Failure]*Alike
+	known   map[Way]*Alike
 }
 
 // Alike are tasks that failed in one way.
 type Alike struct {
-	Failure
+	Way
 	Count int
-	First []Task // the first of them, as many as Tasks says
+	First []plan.Task // the first of them, as many as Tasks says
 }
 
 // Add counts a task, if it failed and is no foreach task that has items.
-func (f *Failures) Add(t *Task) {
+func (f *Ways) Add(t *plan.Task) {
 	if !t.Status.Wrong() || t.HasItems() {
 		return
 	}
-	way := FailureOf(t)
+	way := Of(t)
 	a := f.known[way]
 	if a == nil {
 		if f.known == nil {
-			f.known = map[Failure]*Alike{}
+			f.known = map[Way]*Alike{}
 		}
-		a = &Alike{Failure: way}
+		a = &Alike{Way: way}
 		f.known[way], f.Kinds = a, append(f.Kinds, a)
 	}
 	if a.Count++; a.Count <= max(f.Tasks, 1) {
@@ -137,7 +140,7 @@ func (f *Failures) Add(t *Task) {
 }
 
 // Sort puts the ways by which most tasks failed first, and those that the plan allows last.
-func (f *Failures) Sort() {
+func (f *Ways) Sort() {
 	slices.SortStableFunc(f.Kinds, func(x, y *Alike) int {
 		switch {
 		case x.Allowed == y.Allowed:
