@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"fmt"
+
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -13,6 +15,14 @@ func CheckCancelTask(t *plan.Task) error {
 		return refusal.New(plan.ErrConflict, "task %s has a status that Sluice does not know: the program that wrote it has to end the task", t.Key())
 	case t.Status.Finished():
 		return refusal.New(plan.ErrConflict, "task %s is %s already: there is nothing to cancel", t.Key(), t.Word())
+	}
+	return nil
+}
+
+// CheckCancelPlan refuses to cancel a plan that has ended: ErrPlanEnded.
+func CheckCancelPlan(p *plan.Plan) error {
+	if p.State.Ended() {
+		return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanEnded)
 	}
 	return nil
 }

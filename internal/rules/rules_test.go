@@ -296,7 +296,7 @@ func TestWhatBecomesOfATaskThatAPersonCancels(t *testing.T) {
 		reason plan.Reason
 		want   plan.Reason
 	}{{plan.Held, "", plan.ReasonCancelled}, {plan.Cancelled, plan.ReasonCancelled, plan.ReasonCancelled}, {plan.Cancelled, plan.ReasonSkipped, plan.ReasonSkipped}, {plan.Failed, plan.ReasonInput, plan.ReasonSkipped}} {
-		if s := rules.Dropped(c.of, c.reason); s.Reason != c.want {
+		if s := rules.Dropped(plan.Held, c.of, c.reason); s.Reason != c.want {
 			t.Errorf("an item of a task that is %v, %q, ends as %q", c.of, c.reason, s.Reason)
 		}
 	}

@@ -14,6 +14,7 @@ type Waiter struct {
 	Seen   Outcome // the set of the outcomes of those parents that have finished
 	All    bool    // every parent has finished
 	Early  bool    // its NotBefore is still to come
+	Damage error   // the store cannot read what it needs of the task; mostly nil
 
 	List   bool // it is a foreach task whose items come from its definition or its parents, and has made none
 	Making bool // it is a foreach task whose items are being made
@@ -21,8 +22,10 @@ type Waiter struct {
 	Items  Items
 
 	Item    bool // it is an item,
-	Stopped bool // of a foreach task that a person cancelled,
+	Stopped bool // of a foreach task that a person cancelled, or that ended before its items
 	Alone   bool // or whose items are not all in
+	Of      plan.Status
+	OfWhy   plan.Reason // of the foreach task, if it is Stopped
 
 	InPlan  bool
 	State   plan.Lifecycle // of its plan
@@ -58,20 +61,23 @@ const (
 //
 //  1. A closed plan starts nothing: the task ends. Only a foreach task whose items are in goes on, and
 //     ends with the last of its items.
-//  2. The items of a foreach task that a person cancelled are cancelled.
+//  2. The items of a foreach task end that a person cancelled, or that ended before them.
 //  3. A queued task waits for its claim.
-//  4. A foreach task makes its items, then waits for them, then ends as they did.
-//  5. An item waits until all items are in.
-//  6. The rule of the task, its When, decides whether it waits for more parents, is skipped, or runs.
+//  4. A task that is damaged in the store fails.
+//  5. A foreach task makes its items, then waits for them, then ends as they did.
+//  6. An item waits until all items are in.
+//  7. The rule of the task, its When, decides whether it waits for more parents, is skipped, or runs.
 //     Neither happens unless the plan runs. A task that may run waits for its NotBefore.
 func Settle(w *Waiter) (Next, Step) {
 	switch {
 	case w.InPlan && w.Closing != plan.Open && !w.Made:
 		return End, NotStarted(w.Status, w.Closing)
 	case w.Item && w.Stopped:
-		return End, CancelledByPerson(w.Status)
+		return End, Dropped(w.Status, w.Of, w.OfWhy)
 	case w.Status != plan.Held:
 		return Leave, Step{}
+	case w.Damage != nil:
+		return End, InputFailed(w.Status, w.Damage)
 	case w.Making:
 		return Make, Step{}
 	case w.Made && w.Items.Left > 0, w.Item && w.Alone:

@@ -55,6 +55,12 @@ func InputFailed(was plan.Status, why error) Step {
 	return to(was, Step{Status: plan.Failed, Reason: plan.ReasonInput, Detail: why.Error()})
 }
 
+// NotKept ends an attempt that the store cannot keep with what the step says: its output, or the
+// items that it found.
+func NotKept(was plan.Status, s *Step, reason plan.Reason, why error) Step {
+	return to(was, Step{Status: plan.Failed, Reason: reason, Detail: why.Error(), Attempted: s.Attempted, Exit: s.Exit})
+}
+
 // Skipped ends a held task whose parents do not let it run.
 func Skipped(was plan.Status) Step {
 	return to(was, Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped})
@@ -88,11 +94,11 @@ func Stopped(was plan.Status) Step {
 }
 
 // Dropped ends a held or queued item. The foreach task ended before the item, or a person cancelled
-// the foreach task while it waits for its items. status and reason are those of the foreach task.
-func Dropped(of plan.Status, reason plan.Reason) Step {
+// the foreach task while it waits for its items. of and why are the foreach task's status and reason.
+func Dropped(was, of plan.Status, why plan.Reason) Step {
 	s := Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}
-	if of == plan.Failed || reason == plan.ReasonSkipped {
+	if of == plan.Failed || why == plan.ReasonSkipped {
 		s.Reason = plan.ReasonSkipped
 	}
-	return to(plan.Held, s)
+	return to(was, s)
 }

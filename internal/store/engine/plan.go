@@ -21,7 +21,7 @@ type Closer[P any] interface {
 
 	// ClosePlan closes the plan, if it is still as it was looked at. The unit remembers to end the
 	// tasks that are held or queued, and if a person closes the plan, to mark those that a node has.
-	ClosePlan(ctx context.Context, p P, closing plan.Closing) error
+	ClosePlan(ctx context.Context, p P, closing plan.Closing) (closed bool, err error)
 
 	// Finished reports whether no task of the plan is unfinished, whether some are broken, and
 	// whether a person cancelled some, as rules.Verdict asks.
@@ -31,13 +31,14 @@ type Closer[P any] interface {
 	EndPlan(ctx context.Context, p P, state plan.Lifecycle) error
 }
 
-// Close stops a plan from starting anything more, for that reason.
-func Close[P any](ctx context.Context, u Closer[P], p P, why plan.Closing) error {
+// Close stops a plan from starting anything more, for that reason. It returns false if the plan is
+// not as it was looked at any more.
+func Close[P any](ctx context.Context, u Closer[P], p P, why plan.Closing) (closed bool, err error) {
 	v := u.PlanView(p)
 	if closing, changed := rules.Close(v.State, v.Closing, why); changed {
 		return u.ClosePlan(ctx, p, closing)
 	}
-	return nil
+	return true, nil
 }
 
 // TaskEnded closes the plan of a task that ended with the outcome, if the plan is to stop then.
@@ -45,7 +46,8 @@ func TaskEnded[P any](ctx context.Context, u Closer[P], p P, o rules.Outcome) er
 	if !rules.StopsPlan(o, u.PlanView(p).OnFailure) {
 		return nil
 	}
-	return Close(ctx, u, p, plan.ClosedByFailure)
+	_, err := Close(ctx, u, p, plan.ClosedByFailure) // else somebody else has closed or ended it
+	return err
 }
 
 // EndPlan ends a plan in which nothing is unfinished.

@@ -31,6 +31,7 @@ type Instance[T any] interface {
 
 // Did is what a unit did for an instance.
 type Did struct {
+	More    bool // the driver knows of more to do
 	Queued  int
 	Ended   []plan.EndedPlan
 	Over    bool
@@ -66,6 +67,7 @@ func Turn[T any](ctx context.Context, u Instance[T], t *plan.Turn) (did plan.Tur
 		return did, err
 	}
 	all, err := u.Finish(ctx, t.Plan)
+	did.More = did.More || all.More
 	did.Queued, did.Ended, did.Over, did.Refused = all.Queued, all.Ended, all.Over, all.Refused
 	return did, err
 }
@@ -100,6 +102,10 @@ type Sweeper[T any] interface {
 	// Strays returns claims whose owner is not registered, as many as the budget allows.
 	Strays(ctx context.Context) ([]T, error)
 
+	// Inherit takes up the notes of work of instances that are gone, after their claims were taken
+	// away.
+	Inherit(ctx context.Context) error
+
 	// Resume continues what a dead process left half-way: submissions that nobody touches any more,
 	// retries, and what else a driver makes in several writes.
 	Resume(ctx context.Context) error
@@ -126,6 +132,9 @@ func Sweep[T any](ctx context.Context, u Sweeper[T], w *plan.Sweep) (did plan.Sw
 	if err == nil {
 		err = Lose(ctx, u, strays)
 	}
+	if err == nil {
+		err = u.Inherit(ctx)
+	}
 	if err != nil {
 		return did, err
 	}
@@ -149,6 +158,7 @@ func Sweep[T any](ctx context.Context, u Sweeper[T], w *plan.Sweep) (did plan.Sw
 	}
 	did.More = more || due || waits && left <= 0
 	all, err := u.Finish(ctx, w.Plan)
+	did.More = did.More || all.More
 	did.Queued, did.Ended, did.Over, did.Refused = all.Queued, all.Ended, all.Over, all.Refused
 	return did, err
 }

@@ -230,49 +230,52 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 
 // CancelPlan implements store.Admin.
 func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
-	return s.write(ctx, func(tx *tx) error {
-		p, err := tx.plan(id)
-		if err != nil {
-			return err
-		}
-		if p.State.Ended() {
-			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanEnded)
-		}
-		delete(tx.submitting, id)
-		if err := engine.Close(ctx, tx, p, plan.ClosedByPerson); err != nil {
-			return err
-		}
-		if err := engine.EndPlan(ctx, tx, p); err != nil { // it may have no tasks
-			return err
-		}
-		return tx.work()
-	})
+	return s.write(ctx, func(tx *tx) error { return engine.CancelPlan[*task](ctx, tx, id) })
+}
+
+// PlanToCancel implements engine.Canceller.
+func (tx *tx) PlanToCancel(_ context.Context, id plan.PlanID) (p *planRow, named plan.Plan, err error) {
+	if p, err = tx.plan(id); err != nil {
+		return nil, named, err
+	}
+	return p, p.Plan, nil
 }
 
 // CancelTask implements store.Admin.
 func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
-	return s.write(ctx, func(tx *tx) error {
-		t, err := tx.task(id)
-		if err != nil {
-			return err
+	return s.write(ctx, func(tx *tx) error { return engine.CancelTask(ctx, tx, id) })
+}
+
+// TaskToCancel implements engine.Canceller.
+func (tx *tx) TaskToCancel(_ context.Context, id plan.TaskID) (t *task, named plan.Task, made bool, err error) {
+	if t, err = tx.task(id); err != nil {
+		return nil, named, false, err
+	}
+	return t, t.Task, t.Expanded, nil
+}
+
+// Mark implements engine.Canceller.
+func (tx *tx) Mark(_ context.Context, t *task) (done bool, err error) {
+	tx.mark(t)
+	tx.cancelItems(t)
+	return true, nil
+}
+
+// Cancel implements engine.Canceller.
+func (tx *tx) Cancel(_ context.Context, t *task, s rules.Step) (done bool, err error) {
+	err = tx.apply(t, s)
+	tx.cancelItems(t)
+	return true, err
+}
+
+// cancelItems marks the items that a node has, and has the others looked at.
+func (tx *tx) cancelItems(of *task) {
+	for _, item := range of.items {
+		if item.Status.Active() {
+			tx.mark(item)
 		}
-		if err := rules.CheckCancelTask(&t.Task); err != nil {
-			return err
-		}
-		mark, step := rules.Cancel(t.Status, t.Expanded)
-		if mark {
-			tx.mark(t)
-		} else if err := tx.apply(t, step); err != nil {
-			return err
-		}
-		for _, item := range t.items {
-			if item.Status.Active() {
-				tx.mark(item)
-			}
-			tx.due.push(item)
-		}
-		return tx.work()
-	})
+		tx.due.push(item)
+	}
 }
 
 // mark notes that a person wants a task ended.

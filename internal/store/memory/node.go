@@ -338,6 +338,9 @@ func (tx *tx) Audit(context.Context) error { return nil }
 // Strays implements engine.Sweeper. No claim outlives its instance.
 func (tx *tx) Strays(context.Context) ([]*task, error) { return nil, nil }
 
+// Inherit implements engine.Sweeper. Work has no owner.
+func (tx *tx) Inherit(context.Context) error { return nil }
+
 // EndDelays implements engine.Instance.
 func (tx *tx) EndDelays(_ context.Context, most int) (more bool, err error) {
 	for left := tx.budget - most; tx.budget > max(left, 0) && tx.overdue(); {

@@ -72,6 +72,7 @@ func (t *task) waiter(at time.Time) *rules.Waiter {
 	}
 	if t.of != nil {
 		w.Item, w.Stopped, w.Alone = true, t.of.Cancel || t.of.Status == plan.Cancelled, !t.of.Expanded
+		w.Of, w.OfWhy = t.of.Status, t.of.Reason
 	}
 	if t.plan != nil {
 		w.InPlan, w.State, w.Closing = true, t.plan.State, t.plan.Closing
@@ -225,7 +226,7 @@ func (tx *tx) PlanView(p *planRow) engine.PlanView {
 }
 
 // ClosePlan implements engine.Closer. Tasks that are held or queued become due, to be cancelled.
-func (tx *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) error {
+func (tx *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (closed bool, err error) {
 	p.Closing = closing
 	for _, q := range tx.queues {
 		q.close(p.ID)
@@ -238,8 +239,9 @@ func (tx *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) err
 			tx.mark(t)
 		}
 	}
+	delete(tx.submitting, p.ID)
 	tx.touchPlan(p)
-	return nil
+	return true, engine.EndPlan(tx.ctx, tx, p) // it may have no tasks
 }
 
 // openPlan lets a plan run, again or for the first time.

@@ -1,49 +1,62 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Take implements store.Node.
 func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask, err error) {
-	var cancelled error // of a task that it ended
+	var refusal engine.Refusal // with which the write stays
 	err = s.write(ctx, func(tx *tx) error {
-		i, err := tx.instance(k.Instance)
-		if err != nil {
-			return err
+		if claimed, err = engine.Take(ctx, taker{tx}, &k); errors.As(err, &refusal) {
+			return nil
 		}
-		t, err := tx.task(k.Task)
-		if err != nil {
-			return err
-		}
-		from, there := tx.instances[t.Instance]
-		if err := rules.CheckTake(&t.Task, &i.Instance, there && from.Runner); err != nil {
-			return err
-		}
-		if cancelled = rules.CheckTakeCancelled(&t.Task); cancelled != nil {
-			if err := tx.apply(t, rules.Stopped(t.Status)); err != nil {
-				return err
-			}
-			return tx.work()
-		}
-		if from != i {
-			delete(from.tasks, t.ID)
-			i.tasks[t.ID] = t
-			t.Instance = i.ID
-			_, _ = rand.Read(t.token[:]) // crypto/rand never fails: it ends the process instead
-			tx.touch(t)
-		}
-		if k.Start && t.Status == plan.Claimed {
-			t.Started = tx.at
-			err = tx.apply(t, rules.Started())
-		}
-		claimed = t.claim()
 		return err
 	})
-	return claimed, cmp.Or(err, cancelled)
+	if err == nil && refusal.Err != nil {
+		err = refusal.Err
+	}
+	return claimed, err
+}
+
+// taker is the unit of a take.
+type taker struct{ *tx }
+
+// ToTake implements engine.Taker.
+func (tx taker) ToTake(_ context.Context, k *plan.Take) (t *task, v engine.Taken, err error) {
+	if tx.by, err = tx.instance(k.Instance); err != nil {
+		return nil, v, err
+	}
+	if t, err = tx.task(k.Task); err != nil {
+		return nil, v, err
+	}
+	from, there := tx.instances[t.Instance]
+	return t, engine.Taken{Task: t.Task, By: tx.by.Instance, Other: there && from.Runner}, nil
+}
+
+// Take implements engine.Taker.
+func (tx taker) Take(_ context.Context, t *task, start bool) (taken bool, err error) {
+	if from := tx.instances[t.Instance]; from != tx.by {
+		delete(from.tasks, t.ID)
+		tx.by.tasks[t.ID] = t
+		t.Instance = tx.by.ID
+		_, _ = rand.Read(t.token[:]) // crypto/rand never fails: it ends the process instead
+		tx.touch(t)
+	}
+	if start && t.Status == plan.Claimed {
+		t.Started = tx.at
+		err = tx.apply(t, rules.Started())
+	}
+	return true, err
+}
+
+// Handed implements engine.Taker.
+func (tx taker) Handed(_ context.Context, t *task, _ *plan.Take) (plan.ClaimedTask, error) {
+	return t.claim(), nil
 }

@@ -1,14 +1,14 @@
 package mongodb
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"time"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -20,91 +20,119 @@ const endingsAtOnce = 1000
 var claimFields = d("status", 1, "token", 1, "attempt", 1, "cancel", 1, "plan", 1, "of", 1, "coe", 1, "gen", 1, "lines", 1, "items", 1, "last", 1,
 	"ours", 1, "missing", 1)
 
-// finish applies endings; docs has the tasks of the first endingsAtOnce of them. It returns the tasks whose claims were lost, and the time
-// until the first delay that begins is over.
-func (r *round) finish(ctx context.Context, endings []plan.Ending, docs []taskDoc) (lost []plan.TaskID, delay time.Duration, err error) {
-	for len(endings) > 0 {
-		chunk := endings[:min(len(endings), endingsAtOnce)]
-		refused, wait, err := r.finishChunk(ctx, chunk, docs)
-		if err != nil {
-			return nil, 0, err
+// Attempts implements engine.Instance. The tasks of the first endings were read with the beginning
+// of the round.
+func (r *round) Attempts(ctx context.Context, endings []plan.Ending) (held []engine.Attempt[*outcome], lost []plan.TaskID, err error) {
+	docs := r.ready
+	for chunk := range slices.Chunk(endings, endingsAtOnce) {
+		if docs == nil {
+			if docs, err = r.tasksOf(ctx, chunk); err != nil {
+				return nil, nil, err
+			}
 		}
-		endings = endings[len(chunk):]
-		if docs, err = r.tasksOf(ctx, endings[:min(len(endings), endingsAtOnce)]); err != nil {
-			return nil, 0, err
-		}
-		lost = append(lost, refused...)
-		if wait > 0 {
-			delay = cmp.Or(min(delay, wait), wait)
-		}
+		some, refused := claimed(chunk, docs)
+		r.forgetGiven(chunk)
+		held, lost, docs = append(held, some...), append(lost, refused...), nil
 	}
-	return lost, delay, r.clearClosed(ctx)
+	return held, lost, nil
 }
 
-// An outcome is an ending with what its task said before it.
-type outcome struct {
-	plan.Ending
-	task *taskDoc
-	step rules.Step // what it makes of the task
-	list string     // the list of items that were kept
-	anew bool       // what it adds to is not as it should be: it is set
-	bare bool       // the document takes nothing but the end
+// givenBack returns attempts that give the claims of these tasks back.
+func givenBack(docs []taskDoc) []*outcome {
+	back := make([]*outcome, len(docs))
+	for i := range docs {
+		back[i] = &outcome{task: &docs[i]}
+	}
+	return back
 }
 
-func (r *round) finishChunk(ctx context.Context, endings []plan.Ending, docs []taskDoc) (lost []plan.TaskID, delay time.Duration, err error) {
-	pending, lost := claimed(endings, docs)
-	r.forgetGiven(endings)
-	for len(pending) > 0 {
-		if err := r.appendLogs(ctx, pending); err != nil {
-			return nil, 0, err
-		}
-		var ids []bson.ObjectID
-		for i := range pending {
-			if err := r.conclude(ctx, &pending[i]); err != nil {
-				return nil, 0, err
-			}
-			if pending[i].step.Finishes() {
-				ids = append(ids, pending[i].task.ID)
-			}
-		}
-		if err := r.note(ctx, ids); err != nil {
-			return nil, 0, err
-		}
-		changes := make([]wire.Change, len(pending))
-		for i := range pending {
-			changes[i] = r.change(&pending[i])
-		}
-		n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
-		if err != nil {
-			return nil, 0, err
-		}
-		if len(misfits) > 0 {
-			more, left, gone, err := r.finishMisfits(ctx, pending, misfits)
-			if err != nil {
-				return nil, 0, err
-			}
-			n, pending, lost = n+more, left, append(lost, gone...)
-		}
-		applied, again := pending, []outcome(nil)
-		if n < len(pending) {
-			var refused []plan.TaskID
-			if applied, again, refused, err = r.compare(ctx, pending); err != nil {
-				return nil, 0, err
-			}
-			lost = append(lost, refused...)
-		}
-		for i := range applied {
-			wait, err := r.applied(ctx, &applied[i])
-			if err != nil {
-				return nil, 0, err
-			}
-			if wait > 0 {
-				delay = cmp.Or(min(delay, wait), wait)
-			}
-		}
-		pending = again
+// ClaimView implements engine.Ender. clearClosed ends tasks that come back to a closed plan.
+func (r *round) ClaimView(o *outcome) rules.Claim {
+	was := o.task.Status
+	if o.lost && was == plan.Orphaned {
+		was = plan.Running // so another program judged, which knows nothing of plans
 	}
-	return lost, delay, nil
+	return rules.Claim{Status: was, Cancel: o.task.Cancel}
+}
+
+// LossView implements engine.Ender.
+func (r *round) LossView(o *outcome) rules.Loss {
+	def, _ := o.task.definition() // of one that cannot be read the defaults hold
+	return rules.Loss{Claim: r.ClaimView(o), InPlan: !o.task.Plan.IsZero(), Definition: &def, Queue: o.queue, Rescues: o.task.Rescues}
+}
+
+// End implements engine.Ender.
+func (r *round) End(ctx context.Context, a *engine.Attempt[*outcome]) error {
+	o := a.Task
+	o.Attempt = *a
+	if r.pending = append(r.pending, o); len(r.pending) == endingsAtOnce {
+		return r.writeEndings(ctx)
+	}
+	return nil
+}
+
+// Ended implements engine.Ender.
+func (r *round) Ended(ctx context.Context) (again []engine.Attempt[*outcome], lost []plan.TaskID, err error) {
+	if err := r.writeEndings(ctx); err != nil {
+		return nil, nil, err
+	}
+	again, lost, r.again, r.lost = r.again, r.lost, nil, nil
+	if len(again) > 0 {
+		return again, lost, nil
+	}
+	return nil, lost, r.clearClosed(ctx)
+}
+
+// writeEndings writes the pending endings and losses.
+func (r *round) writeEndings(ctx context.Context) error {
+	pending := r.pending
+	if r.pending = nil; len(pending) == 0 {
+		return nil
+	}
+	if pending[0].lost {
+		return r.writeLosses(ctx, pending)
+	}
+	if err := r.appendLogs(ctx, pending); err != nil {
+		return err
+	}
+	var ids []bson.ObjectID
+	for _, o := range pending {
+		if err := r.keepItems(ctx, o); err != nil {
+			return err
+		}
+		if o.Step.Finishes() {
+			ids = append(ids, o.task.ID)
+		}
+	}
+	if err := r.note(ctx, ids); err != nil {
+		return err
+	}
+	changes := make([]wire.Change, len(pending))
+	for i, o := range pending {
+		changes[i] = r.change(o)
+	}
+	n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
+	if err != nil {
+		return err
+	}
+	if len(misfits) > 0 {
+		more, left, err := r.finishMisfits(ctx, pending, misfits)
+		if err != nil {
+			return err
+		}
+		n, pending = n+more, left
+	}
+	if n < len(pending) {
+		if pending, err = r.compare(ctx, pending); err != nil {
+			return err
+		}
+	}
+	for _, o := range pending {
+		if err := r.applied(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tasksOf returns the tasks of endings: as this handle claimed them, where the ending needs to know no more, else as they are.
@@ -159,7 +187,7 @@ func (s *Store) forgetGiven(endings []plan.Ending) {
 }
 
 // claimed sorts out the endings whose claim is not the present one of their task.
-func claimed(endings []plan.Ending, docs []taskDoc) (held []outcome, lost []plan.TaskID) {
+func claimed(endings []plan.Ending, docs []taskDoc) (held []engine.Attempt[*outcome], lost []plan.TaskID) {
 	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
 	for i := range docs {
 		byID[docs[i].ID] = &docs[i]
@@ -168,7 +196,7 @@ func claimed(endings []plan.Ending, docs []taskDoc) (held []outcome, lost []plan
 		e := &endings[i]
 		id := oid(e.Task.ID)
 		if t := byID[id]; t != nil && t.claimedBy(e.Claim) {
-			held = append(held, outcome{Ending: *e, task: t})
+			held = append(held, engine.Attempt[*outcome]{Task: &outcome{task: t, printed: e.Printed}, Ending: e})
 			delete(byID, id) // a second ending of the same claim comes too late
 		} else {
 			lost = append(lost, e.Task)
@@ -181,69 +209,75 @@ func (t *taskDoc) claimedBy(c plan.Claim) bool {
 	return t.Status.Active() && t.Token == bson.ObjectID(c.Token) && t.Attempt == c.Attempt
 }
 
-// conclude says what becomes of the task, and keeps the items that a node made for it. Whether its plan is closed is looked at after that:
-// clearClosed ends what goes on then.
-func (r *round) conclude(ctx context.Context, o *outcome) error {
-	o.step = rules.Ended(rules.Claim{Status: o.task.Status, Cancel: o.task.Cancel}, &o.Ending)
+// keepItems keeps the items that a node found for a foreach task.
+func (r *round) keepItems(ctx context.Context, o *outcome) error {
 	if o.list != "" { // a person has cancelled it since this looked last: nobody will make these items
 		if _, err := r.Remove(ctx, r.items, d("task", o.task.ID, "list", o.list)); err != nil {
 			return err
 		}
 		o.list = ""
 	}
-	if len(o.step.Items) == 0 {
+	if len(o.Step.Items) == 0 {
 		return nil
 	}
-	err := checkItems(o.step.Items)
+	err := checkItems(o.Step.Items)
 	if err == nil {
-		o.list, err = r.keepList(ctx, o.task, o.step.Items)
+		o.list, err = r.keepList(ctx, o.task, o.Step.Items)
 		return err
 	}
-	o.step = rules.InputFailed(o.task.Status, err)
+	o.Step = rules.InputFailed(o.task.Status, err)
 	return nil
 }
 
 // change is the write that applies an ending. The claim is named in it, so that it changes nothing once the claim is lost.
 func (r *round) change(o *outcome) wire.Change {
-	filter := d("token", bson.ObjectID(o.Token), "attempt", o.Attempt, "status", d("$in", activeStatuses))
-	u := (&ending{step: o.step}).update(o.task.Status, false, o.task.nobody())
+	filter := d("token", o.task.Token, "attempt", o.task.Attempt, "status", d("$in", activeStatuses))
+	u := (&ending{step: o.Step}).update(o.task.Status, false, o.task.nobody())
 	u.put("last", true, r.id)
-	if !o.step.Finishes() { // a mark that a person sets meanwhile is not to be lost: this is looked at again then
+	if !o.Step.Finishes() { // a mark that a person sets meanwhile is not to be lost: this is looked at again then
 		filter = append(filter, bson.E{Key: "cancel", Value: d("$ne", true)})
 	}
 	if o.bare {
-		return wire.Change{ID: o.task.ID, Where: filter, Update: d("$set", d("status", o.step.Status, "last", r.id), "$unset", u.unset)}
+		return wire.Change{ID: o.task.ID, Where: filter, Update: d("$set", d("status", o.Step.Status, "last", r.id), "$unset", u.unset)}
 	}
-	if p := o.Printed; p != nil {
+	if p := o.printed; p != nil {
 		u.set = append(u.set, d("stdout", inDocument(p.Stdout), "stderr", inDocument(p.Stderr))...)
 	}
 	switch {
 	case o.list != "":
-		u.set = append(u.set, d("hold", holdItems, "making", true, "items", len(o.step.Items), "list", o.list)...)
+		u.set = append(u.set, d("hold", holdItems, "making", true, "items", len(o.Step.Items), "list", o.list)...)
 		u.clear("expanded", "inserted", "released")
-	case o.step.Delay > 0:
-		u.set = append(u.set, d("hold", holdDelay, "notbefore", r.at.Add(o.step.Delay))...)
+	case o.Step.Delay > 0:
+		u.set = append(u.set, d("hold", holdDelay, "notbefore", r.at.Add(o.Step.Delay))...)
 	}
-	switch {
-	case len(o.Log) > 0 && o.anew:
-		u.set = append(u.set, d("lines", o.task.Lines+int64(len(o.Log)), "sealed", bson.A{bson.ObjectID(o.Token)})...)
-	case len(o.Log) > 0:
-		u.add("lines", len(o.Log))
-		return wire.Change{ID: o.task.ID, Where: filter, Update: u.bson(bson.E{Key: "$addToSet", Value: d("sealed", bson.ObjectID(o.Token))})}
+	switch lines := len(o.log()); {
+	case lines > 0 && o.anew:
+		u.set = append(u.set, d("lines", o.task.Lines+int64(lines), "sealed", bson.A{o.task.Token})...)
+	case lines > 0:
+		u.add("lines", lines)
+		return wire.Change{ID: o.task.ID, Where: filter, Update: u.bson(bson.E{Key: "$addToSet", Value: d("sealed", o.task.Token)})}
 	}
 	return wire.Change{ID: o.task.ID, Where: filter, Update: u.bson()}
 }
 
-// compare finds out which of the endings were applied, after some were not. Endings whose task was
-// only marked for cancelling meanwhile are tried again.
-func (r *round) compare(ctx context.Context, pending []outcome) (applied, again []outcome, lost []plan.TaskID, err error) {
+// log returns the entries of the log that came with the ending.
+func (o *outcome) log() []plan.LogEntry {
+	if o.Ending == nil {
+		return nil
+	}
+	return o.Ending.Log
+}
+
+// compare returns those of the endings that were applied, after some were not. Endings whose task was
+// only marked for cancelling meanwhile are tried again. The other claims were lost.
+func (r *round) compare(ctx context.Context, pending []*outcome) (applied []*outcome, err error) {
 	ids := make(bson.A, len(pending))
 	for i := range pending {
 		ids[i] = pending[i].task.ID
 	}
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), wire.Query{Fields: claimFields})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
 	for i := range docs {
@@ -253,50 +287,48 @@ func (r *round) compare(ctx context.Context, pending []outcome) (applied, again 
 		switch t := byID[o.task.ID]; {
 		case t != nil && t.Last == r.id:
 			applied = append(applied, o)
-		case t != nil && t.claimedBy(o.Claim):
+		case t != nil && t.Status.Active() && t.Token == o.task.Token && t.Attempt == o.task.Attempt:
 			o.task = t
-			again = append(again, o)
+			r.again = append(r.again, engine.Attempt[*outcome]{Task: o, Ending: o.Ending})
 		default:
-			lost = append(lost, o.Task)
+			r.lost = append(r.lost, taskID(o.task.ID))
 		}
 	}
-	return applied, again, lost, nil
+	return applied, nil
 }
 
-// applied takes note of an ending for what comes next, and returns the delay that it began.
-func (r *round) applied(ctx context.Context, o *outcome) (delay time.Duration, err error) {
+// applied takes note of an ending for what comes next.
+func (r *round) applied(ctx context.Context, o *outcome) error {
 	t := o.task
-	switch {
-	case o.step.Finishes():
-		t.Status, t.Reason, t.Open = o.step.Status, o.step.Reason, false
+	if o.Step.Finishes() {
+		t.Status, t.Reason, t.Open = o.Step.Status, o.Step.Reason, false
 		e := ended{id: t.ID}
 		e.fill(t)
 		r.queue = append(r.queue, e)
+		return nil
+	}
+	switch {
 	case o.list != "":
-		if !t.Plan.IsZero() {
-			r.busy[t.Plan] = true
-		}
-		return 0, r.job(ctx, workItems, t.ID)
-	case o.step.Delay > 0:
-		delay = o.step.Delay
+		r.stays(t.Plan)
+		return r.job(ctx, workItems, t.ID)
+	case o.Step.Delay > 0:
+		r.noteDue(o.Step.Delay)
 	default:
 		r.queued++
-		if !t.Plan.IsZero() {
-			r.busy[t.Plan] = true
-		}
+		r.stays(t.Plan)
 	}
-	if !o.step.Finishes() && !t.Plan.IsZero() {
+	if !t.Plan.IsZero() {
 		r.returned[t.Plan] = true
 	}
-	return delay, nil
+	return nil
 }
 
 // appendLogs appends the logs of endings. They count from the endings' own writes on, which name them.
-func (r *round) appendLogs(ctx context.Context, endings []outcome) error {
+func (r *round) appendLogs(ctx context.Context, endings []*outcome) error {
 	var docs []any
-	for i := range endings {
-		if o := &endings[i]; len(o.Log) > 0 {
-			docs = append(docs, logDocs(o.task.ID, o.Token, o.task.Lines, o.Log, true)...)
+	for _, o := range endings {
+		if entries := o.log(); len(entries) > 0 {
+			docs = append(docs, logDocs(o.task.ID, plan.Token(o.task.Token), o.task.Lines, entries, true)...)
 		}
 	}
 	const atOnce = 100 // at most logBytes each, mostly far less

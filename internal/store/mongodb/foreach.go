@@ -32,27 +32,19 @@ const (
 	largestItem = plan.MaxOutput
 )
 
-// expandHeld begins to make the items of a foreach task whose parents have finished. It returns an ending if there are none to make.
-func (r *round) expandHeld(ctx context.Context, w *waiter) (*ending, error) {
+// List implements engine.Settler.
+func (r *round) List(ctx context.Context, w *waiter) (items []json.RawMessage, none string, why, err error) {
 	inputs, err := r.listInputs(ctx, w)
 	if err != nil && !errors.Is(err, plan.ErrTooMuchInput) {
-		return nil, err
+		return nil, "", nil, err
 	}
-	var items []json.RawMessage
-	if err == nil {
-		items, err = rules.ExpandItems(w.def.Foreach, inputs)
+	if why = err; why == nil {
+		items, why = rules.ExpandItems(w.def.Foreach, inputs)
 	}
-	if err == nil {
-		err = checkItems(items)
+	if why == nil {
+		why = checkItems(items)
 	}
-	if step := rules.Listed(w.Status, items, err, rules.NoItemsDetail(w.def.Foreach, "")); step.Finishes() {
-		return &ending{doc: w.taskDoc, step: step}, nil
-	}
-	list, err := r.keepList(ctx, w.taskDoc, items)
-	if err != nil {
-		return nil, err
-	}
-	return nil, r.expand(ctx, w.taskDoc, list, len(items))
+	return items, rules.NoItemsDetail(w.def.Foreach, ""), why, nil
 }
 
 // listInputs returns the one input of a foreach task that its list comes from, if it comes from one.
@@ -187,28 +179,27 @@ func (r *round) gatherEarly(ctx context.Context, t *taskDoc) error {
 
 // failItems ends a foreach task whose items cannot be made.
 func (r *round) failItems(ctx context.Context, t *taskDoc, why error) error {
-	e, err := r.unmade(ctx, t, why)
+	items, err := r.itemsMade(ctx, t)
 	if err != nil {
 		return err
 	}
-	if err := r.finishHeld(ctx, []ending{e}); err != nil {
+	if err := r.finishHeld(ctx, []ending{{doc: t, step: rules.InputFailed(t.Status, why), items: items}}); err != nil {
 		return err
 	}
 	_, err = r.Remove(ctx, r.items, d("task", t.ID, "list", t.List))
 	return err
 }
 
-// unmade is the end of a foreach task that has not all of its items, or cannot know when they have
-// finished. Its existing items are cancelled, and a retry makes them again. Both go by the number
-// of items, which may be damaged as well.
-func (r *round) unmade(ctx context.Context, t *taskDoc, why error) (ending, error) {
-	e := inputEnding(t, why)
+// itemsMade returns how many items a foreach task may have that has not all of them, or cannot know
+// when they have finished. Its items are then cancelled, and a retry makes them again. Both go by
+// this number, since the one in the document may be damaged.
+func (r *round) itemsMade(ctx context.Context, t *taskDoc) (int, error) {
 	last, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, plan.MaxItems)), "of", t.ID),
 		wire.Query{Fields: d("_id", 1), Sort: d("_id", -1)})
-	if e.items = t.Items; last != nil {
-		e.items = max(t.Items, itemIndex(last.ID)+1)
+	if err != nil || last == nil {
+		return t.Items, err
 	}
-	return e, err
+	return max(t.Items, itemIndex(last.ID)+1), nil
 }
 
 // insertItems inserts items from t.Inserted on, as far as one list document and the budget reach. there is false if the task is not to
@@ -386,7 +377,7 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 	if err != nil || t == nil || !ending && !t.dropsItems() {
 		return from, err == nil, err
 	}
-	step := rules.Dropped(t.Status, t.Reason)
+	step := rules.Dropped(plan.Held, t.Status, t.Reason) // or queued
 	if !t.Plan.IsZero() {
 		r.touched[t.Plan] = true // it may end with the last of them, rounds after the task did
 	}

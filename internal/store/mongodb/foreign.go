@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -52,7 +53,11 @@ func (r *round) adoptStopped(ctx context.Context) error {
 			ended = append(ended, t)
 		}
 	}
-	if err := r.lose(ctx, lost); err != nil {
+	losses, err := r.lostOf(ctx, lost)
+	if err == nil {
+		err = engine.Lose(ctx, r, losses)
+	}
+	if err != nil {
 		return err
 	}
 	return r.adopt(ctx, ended)

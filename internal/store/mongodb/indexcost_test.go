@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -53,9 +54,8 @@ func BenchmarkIndexCost(b *testing.B) {
 	ends := make([]wire.Change, tasks)
 	for i := range docs {
 		t := &docs[i]
-		ends[i] = r.change(&outcome{
-			Ending: plan.Ending{Claim: plan.Claim{Task: taskID(t.ID), Attempt: 1, Token: plan.Token(c.token)}}, task: t, step: rules.Step{Status: plan.Succeeded},
-		})
+		t.Attempt, t.Token = 1, c.token
+		ends[i] = r.change(&outcome{Attempt: engine.Attempt[*outcome]{Step: rules.Step{Status: plan.Succeeded}}, task: t})
 	}
 
 	// cost returns how many microseconds a task more each command took on the first collection than on the second.

@@ -128,7 +128,7 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	if err := s.wakeOthers(ctx, false); err != nil {
 		return told, err
 	}
-	told.Over, err = s.over(ctx, b.Plan)
+	told.Over, err = s.isOver(ctx, b.Plan)
 	return told, err
 }
 

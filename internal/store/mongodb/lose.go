@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -19,10 +20,11 @@ func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) 
 	if err != nil {
 		return 0, err
 	}
-	if err := r.lose(ctx, docs); err != nil {
-		return 0, err
+	lost, err := r.lostOf(ctx, docs)
+	if err == nil {
+		err = engine.Lose(ctx, r, lost)
 	}
-	if err := r.clearClosed(ctx); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	if _, err := r.UpdateMany(ctx, r.work, d("owner", i.ID), d("$unset", d("owner", 1))); err != nil {
@@ -31,46 +33,42 @@ func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) 
 	return len(docs), r.forgetNode(ctx, i.Node)
 }
 
-// lose makes of tasks what rules.Lost says, as long as they have the claim and the status with which they were read.
-func (r *round) lose(ctx context.Context, docs []taskDoc) error {
+// lostOf returns the losses of these tasks, with what their queues say of them.
+func (r *round) lostOf(ctx context.Context, docs []taskDoc) ([]*outcome, error) {
 	queues, err := r.onLost(ctx, docs)
+	lost := givenBack(docs)
+	for _, o := range lost {
+		o.lost, o.queue = true, queues[o.task.Queue]
+	}
+	return lost, err
+}
+
+// writeLosses writes losses, as long as their tasks have the claim and the status with which they
+// were read.
+func (r *round) writeLosses(ctx context.Context, lost []*outcome) error {
+	changes := make([]wire.Change, len(lost))
+	for k, o := range lost {
+		t := o.task
+		changes[k] = wire.Change{ID: t.ID, Where: d("token", wire.OrNone(t.Token), "attempt", wire.OrNone(t.Attempt), "status", t.Status), Update: t.lost(o.Step, r.ClaimView(o).Status)}
+		switch {
+		case o.Step.Finishes():
+			r.queue = append(r.queue, ended{id: t.ID})
+			continue
+		case !t.Plan.IsZero():
+			r.busy[t.Plan], r.returned[t.Plan] = true, true
+		}
+		r.queued++
+	}
+	_, misfits, err := r.BulkEach(ctx, r.tasks, changes)
 	if err != nil {
 		return err
 	}
-	for chunk := range slices.Chunk(docs, addAtOnce) {
-		changes := make([]wire.Change, len(chunk))
-		for k := range chunk {
-			t := &chunk[k]
-			def, _ := t.definition() // of one that cannot be read the defaults hold
-			was := t.Status
-			if was == plan.Orphaned {
-				was = plan.Running // so another program judged, which knows nothing of plans
-			}
-			loss := rules.Lost(rules.Loss{
-				Claim: rules.Claim{Status: was, Cancel: t.Cancel}, InPlan: !t.Plan.IsZero(), Definition: &def, Queue: queues[t.Queue], Rescues: t.Rescues,
-			})
-			changes[k] = wire.Change{ID: t.ID, Where: d("token", wire.OrNone(t.Token), "attempt", wire.OrNone(t.Attempt), "status", t.Status), Update: t.lost(loss, was)}
-			switch {
-			case loss.Finishes():
-				r.queue = append(r.queue, ended{id: t.ID})
-			case !t.Plan.IsZero():
-				r.busy[t.Plan], r.returned[t.Plan] = true, true
-			}
-			if !loss.Finishes() {
-				r.queued++
-			}
-		}
-		_, misfits, err := r.BulkEach(ctx, r.tasks, changes)
-		if err != nil {
+	for _, m := range misfits {
+		if err := r.fail(ctx, m.ID, d("status", d("$in", activeStatuses)), "its loss cannot be stored: "+m.Err.Error()); err != nil {
 			return err
 		}
-		for _, m := range misfits {
-			if err := r.fail(ctx, m.ID, d("status", d("$in", activeStatuses)), "its loss cannot be stored: "+m.Err.Error()); err != nil {
-				return err
-			}
-		}
-		r.budget -= len(changes)
 	}
+	r.budget -= len(changes)
 	return nil
 }
 

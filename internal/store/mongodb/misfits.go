@@ -96,8 +96,8 @@ func (r *round) mend(ctx context.Context, docs []taskDoc, status plan.Status) er
 }
 
 // finishMisfits applies endings that their documents did not take, as far as they do. It returns how many it applied, and what is left of
-// those pending without the others, whose tasks it returns too.
-func (r *round) finishMisfits(ctx context.Context, pending []outcome, misfits []wire.Misfit) (applied int, left []outcome, lost []plan.TaskID, err error) {
+// those pending without the others, whose claims count as lost.
+func (r *round) finishMisfits(ctx context.Context, pending []*outcome, misfits []wire.Misfit) (applied int, left []*outcome, err error) {
 	why := make(map[bson.ObjectID]error, len(misfits))
 	for _, m := range misfits {
 		why[m.ID] = m.Err
@@ -108,32 +108,32 @@ func (r *round) finishMisfits(ctx context.Context, pending []outcome, misfits []
 			left = append(left, o)
 			continue
 		}
-		n, taken, err := r.finishMisfit(ctx, &o, reason)
+		n, taken, err := r.finishMisfit(ctx, o, reason)
 		if err != nil {
-			return applied, nil, nil, err
+			return applied, nil, err
 		}
 		if taken {
 			applied, left = applied+n, append(left, o)
 		} else {
-			lost = append(lost, o.Task)
+			r.lost = append(r.lost, taskID(o.task.ID))
 		}
 	}
-	return applied, left, lost, nil
+	return applied, left, nil
 }
 
 // putApart puts the results of an ending into files, if the document has no room for them. Results
 // that cannot be kept there either are dropped.
 func (r *round) putApart(ctx context.Context, o *outcome, why error) error {
-	if o.Printed == nil || !outgrown(why) {
+	if o.printed == nil || !outgrown(why) {
 		return nil
 	}
 	sections := make([]*io.SectionReader, 0, 2)
 	for _, s := range []plan.Stream{plan.Stdout, plan.Stderr} {
-		text := o.Printed.Of(s)
+		text := o.printed.Of(s)
 		sections = append(sections, io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))))
 	}
-	o.Printed = nil
-	err := r.PutResults(ctx, o.Claim, sections[0], sections[1], plan.GFSAlways)
+	o.printed = nil
+	err := r.PutResults(ctx, o.Ending.Claim, sections[0], sections[1], plan.GFSAlways)
 	if errors.Is(err, plan.ErrUnavailable) {
 		return err
 	}
@@ -144,13 +144,13 @@ func (r *round) putApart(ctx context.Context, o *outcome, why error) error {
 // then the end alone. taken is false if it takes none of that.
 func (r *round) finishMisfit(ctx context.Context, o *outcome, why error) (n int, taken bool, err error) {
 	failed := func() error {
-		if o.Reason = plan.ReasonInput; len(o.Output) > 0 {
-			o.Reason = plan.ReasonOutput
+		reason := plan.ReasonInput
+		if len(o.Step.Output) > 0 {
+			reason = plan.ReasonOutput
 			why = fmt.Errorf("its output of %d bytes does not fit beside the rest of the task, of which a document has at most %d: "+
-				"write a file and return its path", len(o.Output), largestDocument)
+				"write a file and return its path", len(o.Step.Output), largestDocument)
 		}
-		o.Status, o.Detail, o.Output, o.Items, o.list, o.Expand = plan.Failed, why.Error(), nil, nil, "", false
-		o.step = rules.Ended(rules.Claim{Status: o.task.Status}, &o.Ending)
+		o.list, o.Step = "", rules.NotKept(o.task.Status, &o.Step, reason, why)
 		return r.note(ctx, []bson.ObjectID{o.task.ID})
 	}
 	for _, try := range []func() error{

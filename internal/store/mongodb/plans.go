@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -17,26 +18,28 @@ func (r *round) stopPlans(ctx context.Context, broken []bson.ObjectID) error {
 		return err
 	}
 	for _, id := range broken {
-		p := r.known[id]
-		if p == nil || !rules.StopsPlan(rules.OutcomeFailed, p.OnFailure) {
-			continue
-		}
-		closing, changed := rules.Close(p.State, p.Closing, plan.ClosedByFailure)
-		if !changed {
-			continue
-		}
-		closed, err := r.UpdateOne(ctx, r.plans, d("_id", id, "state", p.State, "closing", wire.OrNone(p.Closing)),
-			d("$set", d("closing", closing), "$currentDate", d("mtime", true)))
-		if err != nil {
-			return err
-		}
-		if p.Closing = closing; closed {
-			if err := r.job(ctx, workClose, id); err != nil {
+		if p := r.known[id]; p != nil {
+			if err := engine.TaskEnded(ctx, r, p, rules.OutcomeFailed); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// PlanView implements engine.Closer.
+func (r *round) PlanView(p *planDoc) engine.PlanView {
+	return engine.PlanView{State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Retrying: !p.Retry.IsZero()}
+}
+
+// ClosePlan implements engine.Closer.
+func (r *round) ClosePlan(ctx context.Context, p *planDoc, closing plan.Closing) (closed bool, err error) {
+	closed, err = r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "closing", wire.OrNone(p.Closing)),
+		d("$set", d("closing", closing), "$currentDate", d("mtime", true)))
+	if p.Closing = closing; err != nil || !closed {
+		return false, err
+	}
+	return true, r.job(ctx, workClose, p.ID)
 }
 
 // clearClosed sees to claimed tasks that came back to plans that were closed meanwhile.
@@ -133,9 +136,15 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 		return err
 	}
 	p := r.known[id]
-	if p == nil || !rules.MayEnd(p.State, p.Closing, !p.Retry.IsZero()) {
+	if p == nil {
 		return nil
 	}
+	return engine.EndPlan(ctx, r, p)
+}
+
+// Finished implements engine.Closer.
+func (r *round) Finished(ctx context.Context, p *planDoc) (all, broken, cancelled bool, err error) {
+	id := p.ID
 	some := func(filter bson.D, hint string) (bool, error) {
 		t, err := wire.FindOne[taskDoc](ctx, r.tasks, append(d("plan", id), filter...), wire.Query{Fields: d("_id", 1), Hint: hint})
 		return t != nil, err
@@ -145,38 +154,36 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 	// from a status that is still to be asked for to one that was asked for. The query also finds
 	// tasks that another program ended, and whose output may still come or is not adopted.
 	if is, err := some(d("open", true, "$or", bson.A{d("status", d("$in", openStatuses)), d("ended", nil)}), indexOpen); err != nil || is {
-		return err
+		return false, false, false, err
 	}
 	// A mark that was lost is not to end the plan: once for a plan that seems to have ended, its tasks are asked without it.
 	if is, err := some(d("status", d("$in", openStatuses)), indexPlan); err != nil {
-		return err
+		return false, false, false, err
 	} else if is {
 		_, err := r.UpdateMany(ctx, r.tasks, d("plan", id, "status", d("$in", openStatuses), "open", nil), d("$set", d("open", true)))
-		return err
+		return false, false, false, err
 	}
-	broken, err := some(d("status", d("$gt", plan.Succeeded), "coe", nil), indexPlan)
+	broken, err = some(d("status", d("$gt", plan.Succeeded), "coe", nil), indexPlan)
 	if err == nil && !broken {
 		// A foreach task that has items was perhaps stopped though none of them was: they decide.
 		broken, err = some(d("status", d("$in", bson.A{plan.Terminated, plan.Orphaned}), "coe", nil,
 			"$or", bson.A{d("expanded", nil), d("items", d("$in", bson.A{nil, 0}))}), indexPlan)
 	}
 	if err != nil {
-		return err
+		return false, false, false, err
 	}
-	byPerson, err := some(d("status", plan.Cancelled, "reason", d("$ne", plan.ReasonSkipped)), indexPlan)
-	if err != nil {
-		return err
-	}
-	state := rules.Verdict(p.Closing, broken, byPerson)
-	ended, err := r.UpdateOne(ctx, r.plans, d("_id", id, "state", p.State, "edits", p.Edits, "closing", wire.OrNone(p.Closing), "retry", nil),
+	cancelled, err = some(d("status", plan.Cancelled, "reason", d("$ne", plan.ReasonSkipped)), indexPlan)
+	return true, broken, cancelled, err
+}
+
+// EndPlan implements engine.Closer.
+func (r *round) EndPlan(ctx context.Context, p *planDoc, state plan.Lifecycle) error {
+	ended, err := r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "closing", wire.OrNone(p.Closing), "retry", nil),
 		d("$set", append(d("state", state), r.until(p.Keep)...), "$unset", d("fresh", 1), "$currentDate", d("mtime", true, "ended", true)))
-	if err != nil {
-		return err
+	if err == nil && ended {
+		r.over = append(r.over, plan.EndedPlan{ID: planID(p.ID), State: state})
 	}
-	if ended {
-		r.over = append(r.over, plan.EndedPlan{ID: planID(id), State: state})
-	}
-	return nil
+	return err
 }
 
 // until is the field for when a plan that ends now is to be deleted. A retry leaves it as it is: the

@@ -31,9 +31,6 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 	return plans, more, err
 }
 
-// Budget implements engine.Deleter.
-func (r *round) Budget() *int { return &r.budget }
-
 // ToDelete implements engine.Deleter.
 func (r *round) ToDelete(ctx context.Context, id plan.PlanID) (*planDoc, error) {
 	return r.plan(ctx, id)

@@ -244,6 +244,7 @@ func (s *source) read(decl *ast.FuncDecl) {
 			} else if ok && s.isOfDriver(method.X, "Client") && !slices.Contains([]string{"Database", "Disconnect"}, method.Sel.Name) {
 				s.t.Errorf("%s calls %s of a client: say in this test what that asks for", self.Name(), method.Sel.Name)
 			}
+			s.calls[self] = append(s.calls[self], s.portsOf(n)...)
 			if fn := s.function(n.Fun); fn != nil {
 				for i, arg := range n.Args {
 					if s.isCollection(arg) {
@@ -254,6 +255,31 @@ func (s *source) read(decl *ast.FuncDecl) {
 		}
 		return true
 	})
+}
+
+// portsOf returns the methods that a function of another package may call: those of the interfaces
+// for which it takes values of the driver.
+func (s *source) portsOf(call *ast.CallExpr) (methods []*gotypes.Func) {
+	signature, ok := s.TypeOf(call.Fun).(*gotypes.Signature)
+	if !ok || signature.Variadic() {
+		return nil
+	}
+	for i, arg := range call.Args {
+		if i >= signature.Params().Len() {
+			break // a conversion
+		}
+		port, ok := signature.Params().At(i).Type().Underlying().(*gotypes.Interface)
+		if !ok {
+			continue
+		}
+		for k := range port.NumMethods() {
+			m, _, _ := gotypes.LookupFieldOrMethod(s.TypeOf(arg), true, nil, port.Method(k).Name())
+			if fn, ok := m.(*gotypes.Func); ok && fn.Pkg() != nil && isOurs(fn.Pkg().Path()) {
+				methods = append(methods, fn)
+			}
+		}
+	}
+	return methods
 }
 
 // fieldOf returns the collection of s.FIELD.Indexes(), "" if it is another one's.

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -73,15 +74,25 @@ type round struct {
 	returned  map[bson.ObjectID]bool     // and to which claimed tasks came back
 	passed    bool                       // there is work that it passed by
 	queued    int
-	serves    map[bson.ObjectID]bool // queues that the turn claims of; nil: it is not known
-	only      bson.ObjectID          // the one plan of the node, if it has one
-	forOthers bool                   // something was queued that the turn cannot claim
-	over      []plan.EndedPlan       // plans that ended
-	taken     int                    // tasks that were claimed
-	refused   []string               // tasks that were not claimed or ended as they should have been, and why
-	othersIn  map[bson.ObjectID]bool // whether nodes of other programs serve a queue
-	audited   *auditDoc              // of a sweep: when an audit was begun last
-	under     map[bson.ObjectID]bool // plans and tasks that work is noted for; nil: it was not read
+	serves    map[bson.ObjectID]bool     // queues that the turn claims of; nil: it is not known
+	only      bson.ObjectID              // the one plan of the node, if it has one
+	forOthers bool                       // something was queued that the turn cannot claim
+	over      []plan.EndedPlan           // plans that ended
+	taken     int                        // tasks that were claimed
+	refused   []string                   // tasks that were not claimed or ended as they should have been, and why
+	othersIn  map[bson.ObjectID]bool     // whether nodes of other programs serve a queue
+	audited   *auditDoc                  // of a sweep: when an audit was begun last
+	under     map[bson.ObjectID]bool     // plans and tasks that work is noted for; nil: it was not read
+	settling  settling                   // what settle gathers
+	pending   []*outcome                 // endings that are not written yet,
+	again     []engine.Attempt[*outcome] // those that are to be decided about again,
+	lost      []plan.TaskID              // and tasks whose claims were lost
+	ready     []taskDoc                  // of the first endings of a turn
+	turn      turning
+	claims    int                    // tasks that the turn claimed
+	sweeping  bool                   // it is a sweep
+	waits     time.Duration          // until the next delay is over
+	gone      bson.A                 // owners of notes of work that are gone
 	bare      map[bson.ObjectID]bool // what other programs ended, and what they printed does not fit into their documents as an output
 }
 
@@ -266,6 +277,54 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 var childFields = d("status", 1, "queue", 1, "plan", 1, "name", 1, "rank", 1, "def", 1, "coe", 1, "params", 1, "text", 1, "needs", 1, "joins", 1,
 	"of", 1, "index", 1, "hold", 1, "gen", 1, "notbefore", 1, "items", 1, "expanded", 1, "attempt", 1, "cancel", 1,
 	"byref", 1, "missing", 1)
+
+// settling is what settle gathers until it writes.
+type settling struct {
+	parents map[bson.ObjectID]*taskDoc
+	changes []wire.Change
+	queued  []*waiter // of these changes
+	size    int       // of these changes, in bytes
+	ends    []ending
+	early   map[bson.ObjectID]bson.A // tasks that may go on once their plan is ready
+	waiting int                      // how many stay held
+}
+
+// A waiter is a held task and what is known of what it waits for.
+type waiter struct {
+	*taskDoc
+	def     plan.Definition
+	seen    rules.Outcome // outcomes of what has finished
+	all     bool          // everything has
+	failed  int           // of its items
+	bytes   int           // of all outputs together
+	largest int           // of the largest
+	absent  string        // why it is skipped, if an item that it needs is not made any more
+	damage  error         // its definition cannot be read
+	whole   bool          // other programs may claim it, which find nothing that is not in its params
+	plan    *planDoc      // nil: it is of none
+	set     bson.D        // what Deliver gives it
+}
+
+// An outcome is an ending with what its task said before it.
+type outcome struct {
+	engine.Attempt[*outcome]
+	task    *taskDoc
+	printed *plan.Printed
+	list    string      // the list of items that were kept
+	anew    bool        // what it adds to is not as it should be: it is set
+	bare    bool        // the document takes nothing but the end
+	lost    bool        // the instance that has the claim is gone
+	queue   plan.OnLost // of the queue of a lost task
+}
+
+// turning is what a round knows of its turn.
+type turning struct {
+	queues  []queueDoc         // that the turn may claim from
+	ahead   *round             // claims concurrently with the other steps; nil: none does
+	done    chan struct{}      // is closed when it has claimed
+	claimed []plan.ClaimedTask // by it
+	err     error
+}
 
 // noFile reads plans without their files, which may be large.
 var noFile = wire.Query{Fields: d("file", 0)}

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -21,23 +21,8 @@ import (
 var parentFields = d("name", 1, "status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "ended", 1, "noticed", 1, "output", 1,
 	"bytes", 1, "gathered", 1)
 
-// A waiter is a held task and what is known of what it waits for.
-type waiter struct {
-	*taskDoc
-	def     plan.Definition
-	seen    rules.Outcome // outcomes of what has finished
-	all     bool          // everything has
-	failed  int           // of its items
-	bytes   int           // of all outputs together
-	largest int           // of the largest
-	absent  string        // why it is skipped, if an item that it needs is not made any more
-	damage  error         // its definition cannot be read
-	next    rules.Next    // what is to be done with it, if it may run
-	whole   bool          // other programs may claim it, which find nothing that is not in its params
-}
-
-// settle does with held tasks as what they wait for says: queue, skip, expand or end them, or nothing. It returns how many were left as
-// they are.
+// settle settles held tasks, and returns how many stay as they are. It leaves out tasks that
+// something else brings on: the job that closes their plan, Ready, their delay, or their items.
 func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err error) {
 	if len(held) == 0 {
 		return 0, nil
@@ -54,61 +39,132 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 	if err := g.Wait(); err != nil {
 		return 0, err
 	}
-	var run []*waiter
-	var ends []ending
-	early := map[bson.ObjectID]bson.A{}
+	r.settling = settling{parents: parents, early: map[bson.ObjectID]bson.A{}}
+	due := make([]*waiter, 0, len(waiters))
 	for i := range waiters {
 		w := &waiters[i]
-		p := r.known[w.Plan]
-		others := p != nil && (p.State == plan.PlanSubmitting || p.Closing != plan.Open) || w.Hold != holdNeeds && w.damage == nil
-		if others && !w.endsWithItems() {
-			waiting++ // the plan's end takes what it holds, and readiness, a sweep or the items the others
-			if p != nil && p.Closing == plan.Open && w.Hold == holdNeeds && rules.Decide(w.def.When, w.seen, w.all) != rules.ToWait {
-				early[w.Plan] = append(early[w.Plan], w.ID)
-			}
-			continue
-		}
-		if w.damage != nil {
-			e := inputEnding(w.taskDoc, w.damage)
-			if w.Hold == holdItems {
-				if e, err = r.unmade(ctx, w.taskDoc, w.damage); err != nil {
-					return 0, err
-				}
-			}
-			ends = append(ends, e)
-			continue
-		}
-		switch next, step := rules.Settle(w.view(p, r.at)); {
-		case next == rules.Gather:
-			e := ending{doc: w.taskDoc, step: step}
-			if e.bytes = w.bytes; e.bytes <= plan.MaxCopiedOne {
-				if e.step.Output, err = r.gathered(ctx, w.ID, w.Items); err != nil {
-					return 0, err
-				}
-			} else {
-				e.gathered = true
-			}
-			ends = append(ends, e)
-		case next == rules.End, next == rules.Skip:
-			if next == rules.Skip {
-				step.Detail = w.absent
-			}
-			ends = append(ends, ending{doc: w.taskDoc, step: step})
-		case next == rules.Queue, next == rules.Delay, next == rules.Expand:
-			w.next = next
-			run = append(run, w)
-		default:
-			waiting++
+		w.plan = r.known[w.Plan]
+		closed := w.plan != nil && (w.plan.Closing != plan.Open || w.plan.State == plan.PlanSubmitting && w.damage != nil)
+		if (closed || w.Hold != holdNeeds && w.damage == nil) && !w.endsWithItems() {
+			r.settling.waiting++
+		} else {
+			due = append(due, w)
 		}
 	}
-	if err := r.leaveToReady(ctx, early); err != nil {
-		return 0, err
+	left, err := engine.Settle(ctx, r, due)
+	return left + r.settling.waiting, err
+}
+
+// Waiter implements engine.Settler.
+func (r *round) Waiter(w *waiter) *rules.Waiter {
+	v := &rules.Waiter{
+		Status: w.Status, When: w.def.When, Seen: w.seen, All: w.all, Early: w.NotBefore.After(r.at), Damage: w.damage,
+		List: w.def.Foreach != nil && !w.def.Foreach.OnNode(), Made: w.endsWithItems(), Cancel: w.Cancel,
+		Items: rules.Items{Count: w.Items, Failed: w.failed, Seen: w.seen},
 	}
-	more, err := r.ready(ctx, run, parents)
-	if err != nil {
-		return 0, err
+	if !w.all {
+		v.Items.Left = 1 // or more
 	}
-	return waiting, r.finishHeld(ctx, append(ends, more...))
+	if w.plan != nil {
+		v.InPlan, v.State, v.Closing = true, w.plan.State, w.plan.Closing
+	}
+	return v
+}
+
+// Absent implements engine.Settler.
+func (r *round) Absent(w *waiter) string { return w.absent }
+
+// Gathered implements engine.Settler.
+func (r *round) Gathered(ctx context.Context, w *waiter) (json.RawMessage, error) {
+	if w.bytes > plan.MaxCopiedOne {
+		return nil, nil
+	}
+	return r.gathered(ctx, w.ID, w.Items)
+}
+
+// Wait implements engine.Settler. Tasks whose plan is not ready are marked all together.
+func (r *round) Wait(_ context.Context, w *waiter, next rules.Next) error {
+	switch next {
+	case rules.Ready:
+		r.settling.waiting++
+		r.settling.early[w.Plan] = append(r.settling.early[w.Plan], w.ID)
+	case rules.Delay:
+		r.settling.changes = append(r.settling.changes, w.held(d("$set", d("hold", holdDelay), "$unset", d("adding", 1, "gate", 1))))
+		r.stays(w.Plan)
+	}
+	return nil
+}
+
+// Step implements engine.Settler.
+func (r *round) Step(ctx context.Context, w *waiter, s rules.Step) error {
+	p := &r.settling
+	switch {
+	case len(s.Items) > 0:
+		list, err := r.keepList(ctx, w.taskDoc, s.Items)
+		if err != nil {
+			return err
+		}
+		return r.expand(ctx, w.taskDoc, list, len(s.Items))
+	case s.Finishes():
+		e := ending{doc: w.taskDoc, step: s}
+		switch {
+		case w.damage != nil && w.Hold == holdItems:
+			items, err := r.itemsMade(ctx, w.taskDoc)
+			if err != nil {
+				return err
+			}
+			e.items = items
+		case w.endsWithItems():
+			e.bytes = w.bytes
+			e.gathered = len(s.Output) == 0
+		}
+		p.ends = append(p.ends, e)
+		return nil
+	}
+	r.markQueued(w.Queue, w.Plan)
+	set := append(w.set, d("status", s.Status, "node", w.nobody())...)
+	if w.Ours {
+		set = append(set, bson.E{Key: "ours", Value: true})
+	}
+	p.changes = append(p.changes, w.held(d("$unset", d("hold", 1, "adding", 1, "gate", 1, "notbefore", 1), "$currentDate", d("mtime", true), "$set", set)))
+	p.queued = append(p.queued, w)
+	r.stays(w.Plan)
+	if p.size += len(w.Params.document) + len(w.Text); w.copies() {
+		p.size += 2 * w.bytes
+	}
+	if p.size > wire.WholeBytes {
+		return r.writeSettled(ctx)
+	}
+	return nil
+}
+
+// Written implements engine.Settler.
+func (r *round) Written(ctx context.Context) error {
+	if err := r.leaveToReady(ctx, r.settling.early); err != nil {
+		return err
+	}
+	if err := r.writeSettled(ctx); err != nil {
+		return err
+	}
+	return r.finishHeld(ctx, r.settling.ends)
+}
+
+// writeSettled writes the tasks that are queued or delayed.
+func (r *round) writeSettled(ctx context.Context) error {
+	p := &r.settling
+	n, misfits, err := r.BulkEach(ctx, r.tasks, p.changes)
+	r.queued += max(0, n-(len(p.changes)-len(p.queued)))
+	r.budget -= len(p.changes)
+	for _, m := range misfits {
+		if err == nil {
+			err = r.fail(ctx, m.ID, d("status", plan.Held), "it cannot be queued: "+m.Err.Error())
+			r.queue = append(r.queue, ended{id: m.ID})
+			k := slices.IndexFunc(p.queued, func(w *waiter) bool { return w.ID == m.ID })
+			delete(r.busy, p.queued[k].Plan)
+		}
+	}
+	p.changes, p.queued, p.size = nil, nil, 0
+	return err
 }
 
 // leaveToReady has those tasks of plans that are being submitted looked at again once their plans are ready, by plan: a person cancelled a
@@ -129,22 +185,6 @@ func (r *round) leaveToReady(ctx context.Context, early map[bson.ObjectID]bson.A
 		}
 	}
 	return nil
-}
-
-// view is what the rules ask of the task.
-func (w *waiter) view(p *planDoc, at time.Time) *rules.Waiter {
-	v := &rules.Waiter{
-		Status: w.Status, When: w.def.When, Seen: w.seen, All: w.all, Early: w.NotBefore.After(at),
-		List: w.def.Foreach != nil && !w.def.Foreach.OnNode(), Made: w.endsWithItems(), Cancel: w.Cancel,
-		Items: rules.Items{Count: w.Items, Failed: w.failed, Seen: w.seen},
-	}
-	if !w.all {
-		v.Items.Left = 1 // or more
-	}
-	if p != nil {
-		v.InPlan, v.State, v.Closing = true, p.State, p.Closing
-	}
-	return v
 }
 
 // waiters reads what held tasks wait for.
@@ -250,74 +290,6 @@ func (w *waiter) see(id bson.ObjectID, p *taskDoc, missed map[bson.ObjectID]*tas
 	}
 }
 
-// ready queues tasks that may run, with the outputs of their parents, and begins to make the items of those that have some. It returns
-// those that end instead, since what they should be given cannot be made.
-func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.ObjectID]*taskDoc) (ends []ending, err error) {
-	var changes []wire.Change
-	delayed, size := 0, 0
-	flush := func() error {
-		n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
-		r.queued += max(0, n-delayed)
-		r.budget -= len(changes)
-		for _, m := range misfits {
-			if err == nil {
-				err = r.fail(ctx, m.ID, d("status", plan.Held), "it cannot be queued: "+m.Err.Error())
-				r.queue = append(r.queue, ended{id: m.ID})
-				k := slices.IndexFunc(run, func(w *waiter) bool { return w.ID == m.ID })
-				delete(r.busy, run[k].Plan)
-			}
-		}
-		changes, delayed, size = nil, 0, 0
-		return err
-	}
-	for _, w := range run {
-		if w.next == rules.Expand {
-			e, err := r.expandHeld(ctx, w)
-			if err != nil {
-				return nil, err
-			}
-			if e != nil {
-				ends = append(ends, *e)
-			}
-			continue
-		}
-		if w.next == rules.Delay { // it is looked at again once the delay is over
-			changes = append(changes, w.held(d("$set", d("hold", holdDelay), "$unset", d("adding", 1, "gate", 1))))
-			delayed++
-			r.stays(w.Plan)
-			continue
-		}
-		if err := r.mayBeOthers(ctx, w); err != nil {
-			return nil, err
-		}
-		inputs, err := r.delivery(ctx, w, parents)
-		if err != nil {
-			return nil, err
-		}
-		set, err := w.deliver(inputs)
-		if err != nil {
-			ends = append(ends, inputEnding(w.taskDoc, err))
-			continue
-		}
-		unset := d("hold", 1, "adding", 1, "gate", 1, "notbefore", 1)
-		r.markQueued(w.Queue, w.Plan)
-		if set = append(set, d("status", plan.Queued, "node", w.nobody())...); w.Ours {
-			set = append(set, bson.E{Key: "ours", Value: true})
-		}
-		changes = append(changes, w.held(d("$unset", unset, "$currentDate", d("mtime", true), "$set", set)))
-		r.stays(w.Plan)
-		if size += len(w.Params.document) + len(w.Text); inputs != nil {
-			size += 2 * w.bytes
-		}
-		if size > wire.WholeBytes {
-			if err := flush(); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return ends, flush()
-}
-
 // stays notes that a plan has a task that has not finished.
 func (r *round) stays(p bson.ObjectID) {
 	if !p.IsZero() {
@@ -335,8 +307,17 @@ func (t *taskDoc) held(update bson.D) wire.Change {
 	return wire.Change{ID: t.ID, Where: where, Update: update}
 }
 
-func inputEnding(t *taskDoc, err error) ending {
-	return ending{doc: t, step: rules.InputFailed(t.Status, err)}
+// Deliver implements engine.Settler.
+func (r *round) Deliver(ctx context.Context, w *waiter) (why, err error) {
+	if err := r.mayBeOthers(ctx, w); err != nil {
+		return nil, err
+	}
+	inputs, err := r.delivery(ctx, w, r.settling.parents)
+	if err != nil {
+		return nil, err
+	}
+	w.set, why = w.deliver(inputs)
+	return why, nil
 }
 
 // delivery returns the outputs that are copied into the task's params; none, if they go by reference, or are refused.
@@ -446,7 +427,7 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 	changes := make([]wire.Change, len(ends))
 	for i, e := range ends {
 		u := e.update(e.doc.Status, true, "")
-		if e.doc.Hold == holdItems && e.step.Reason == plan.ReasonInput {
+		if e.doc.Hold == holdItems && e.step.Reason == plan.ReasonInput { // it has not all of its items
 			u.put("items", true, e.items)
 			u.clear("expanded", "list")
 		}

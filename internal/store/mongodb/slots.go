@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -131,13 +132,12 @@ func (c *claimer) keep(ctx context.Context, q *queueDoc, got []taskDoc) ([]taskD
 		return nil, err
 	}
 	kept := got[:len(got)-max(0, min(len(got), len(active)-max(q.Threads.n, 0)))] // the rest is last in the queue's order
-	var endings []plan.Ending
+	ids := map[bson.ObjectID]bool{}
 	for _, t := range got[len(kept):] {
-		endings = append(endings, plan.Ending{
-			Claim: plan.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: plan.Token(c.token)}, Status: plan.Queued,
-		})
+		ids[t.ID] = true
 	}
-	_, _, err = c.finish(ctx, endings, active)
+	beyond := slices.DeleteFunc(active, func(t taskDoc) bool { return !ids[t.ID] || t.Token != c.token })
+	err = engine.GiveBack(ctx, c.round, givenBack(beyond))
 	return kept, err
 }
 

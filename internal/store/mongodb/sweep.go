@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -26,63 +28,49 @@ func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err e
 		return did, err
 	}
 	defer r.end()
-	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { return r.giveBack(ctx, w.Holding) },
-		r.takeOver,
-		func(ctx context.Context) (err error) {
-			did.Pending, err = r.delays(ctx, max(r.budget, 1))
-			return err
-		},
-		r.adoptEnded,
-		r.adoptStopped,
-		r.sweepPlans,
-		r.sweepRetries,
-		r.sweepAdded,
-		r.audit,
-		r.tellStrangers,
-		r.sweepMaking,
-		r.clearClosed,
-		r.run,
-	} {
-		if err := step(ctx); err != nil {
-			return did, err
-		}
-	}
-	if did.More, err = r.leave(ctx); err != nil {
-		return did, err
-	}
-	if err := r.wrapUp(ctx); err != nil {
-		return did, err
-	}
-	did.More = did.More || r.budget <= 0
-	did.Queued, did.Ended, did.Refused = r.queued, r.over, r.refused
-	if did.Over, err = s.over(ctx, w.Plan); err != nil {
+	r.sweeping = true
+	if did, err = engine.Sweep(ctx, r, w); err != nil {
 		return did, err
 	}
 	return did, r.wake(ctx)
 }
 
-// giveBack queues what the instance has claimed and does not know of: the answer to the claim was lost.
-func (r *round) giveBack(ctx context.Context, holding []plan.TaskID) error {
-	docs, err := wire.Find[taskDoc](ctx, r.tasks, claimsOf(&instanceDoc{ID: r.instance, Node: r.node}), wire.Query{Fields: claimFields})
-	if err != nil {
-		return err
+// Audit implements engine.Sweeper. Resume audits, once it knows what work is under way.
+func (r *round) Audit(context.Context) error { return nil }
+
+// Resume implements engine.Sweeper.
+func (r *round) Resume(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		r.adoptEnded, r.adoptStopped, r.sweepPlans, r.sweepRetries, r.sweepAdded, r.audit, r.tellStrangers, r.sweepMaking, r.clearClosed,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// Unknown implements engine.Sweeper.
+func (r *round) Unknown(ctx context.Context, holding []plan.TaskID) ([]*outcome, error) {
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, claimsOf(&instanceDoc{ID: r.instance, Node: r.node}), wire.Query{Fields: claimFields})
 	held := make(map[plan.TaskID]bool, len(holding))
 	for _, id := range holding {
 		held[id] = true
 	}
-	var endings []plan.Ending
-	for _, t := range docs {
-		if !held[taskID(t.ID)] {
-			endings = append(endings, plan.Ending{
-				Claim:  plan.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: plan.Token(t.Token)},
-				Status: plan.Queued,
-			})
-		}
+	return givenBack(slices.DeleteFunc(docs, func(t taskDoc) bool { return held[taskID(t.ID)] })), err
+}
+
+// EndDelays implements engine.Instance. A turn looks only if a delay may be over.
+func (r *round) EndDelays(ctx context.Context, most int) (more bool, err error) {
+	if r.sweeping || r.mayBeDue() {
+		r.waits, err = r.delays(ctx, most)
 	}
-	_, _, err = r.finish(ctx, endings, docs)
-	return err
+	return r.mayBeDue(), err
+}
+
+// Pending implements engine.Sweeper.
+func (r *round) Pending(context.Context) (left time.Duration, waits bool, err error) {
+	return r.waits, r.waits > 0, nil
 }
 
 // sweepPlans goes on with plans that are between two states: closed ones, fresh ones, submissions that died. It asks for each kind by an index

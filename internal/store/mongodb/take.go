@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -40,35 +42,66 @@ func (s *Store) takeOver(ctx context.Context, k *plan.Take) (claimed plan.Claime
 		return claimed, err
 	}
 	defer r.end()
-	for range tries {
-		t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(k.Task.ID)), wire.Query{Fields: takenFields})
-		if err == nil && t == nil {
-			err = plan.ErrNotFound
-		}
-		if err != nil {
+	claimed, err = engine.Take(ctx, &taker{round: r, by: i}, k)
+	if refusal := (engine.Refusal{}); errors.As(err, &refusal) {
+		if err := r.wrapUp(ctx); err != nil {
 			return claimed, err
 		}
-		q, err := r.mayTake(ctx, i, t)
-		if err != nil {
-			return claimed, err
-		}
-		cancelled := rules.CheckTakeCancelled(&plan.Task{ID: k.Task, Name: t.Name, Status: t.Status, Cancel: t.Cancel})
-		if taken, err := r.takeTask(ctx, i, t, k.Start && cancelled == nil); err != nil {
-			return claimed, err
-		} else if !taken {
-			continue
-		}
-		if cancelled != nil {
-			return claimed, r.endTaken(ctx, t, cancelled)
-		}
-		if !k.Start && t.ByRef {
-			if err := r.copyWhole(ctx, t); err != nil {
-				return claimed, err
-			}
-		}
-		return r.takenTask(ctx, t, q)
+		return claimed, cmp.Or(r.wake(ctx), refusal.Err)
 	}
-	return claimed, plan.ErrConflict
+	return claimed, err
+}
+
+// taker is the unit of a take.
+type taker struct {
+	*round
+	by *instanceDoc
+	q  *queueDoc
+}
+
+// ToTake implements engine.Taker.
+func (r *taker) ToTake(ctx context.Context, k *plan.Take) (o *outcome, v engine.Taken, err error) {
+	t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", oid(k.Task.ID)), wire.Query{Fields: takenFields})
+	if err == nil && t == nil {
+		err = plan.ErrNotFound
+	}
+	if err != nil {
+		return nil, v, err
+	}
+	v.By = plan.Instance{ID: instanceID(r.by.ID), Node: r.by.Node}
+	v.Task = plan.Task{ID: k.Task, Name: t.Name, Status: t.Status, Reason: t.Reason, Node: plan.NodeName(t.Node), Cancel: t.Cancel}
+	if !t.Token.IsZero() {
+		v.Task.Instance = instanceID(t.Instance)
+		other, err := wire.FindOne[instanceDoc](ctx, r.instances, d("_id", t.Instance), wire.Query{Fields: d("runner", 1)})
+		if err != nil {
+			return nil, v, err
+		}
+		v.Other = other != nil && other.Runner
+	}
+	return &outcome{task: t}, v, nil
+}
+
+// Take implements engine.Taker.
+func (r *taker) Take(ctx context.Context, o *outcome, start bool) (taken bool, err error) {
+	r.q, err = wire.FindOne[queueDoc](ctx, r.queues, d("_id", o.task.Queue), wire.Query{})
+	if err == nil && r.q == nil {
+		err = fmt.Errorf("its queue %s: %w", o.task.Queue.Hex(), plan.ErrNotFound)
+	}
+	if err != nil {
+		return false, err
+	}
+	return r.takeTask(ctx, r.by, o.task, start)
+}
+
+// Handed implements engine.Taker. Another program that runs the task reads the outputs of its parents
+// in its params.
+func (r *taker) Handed(ctx context.Context, o *outcome, k *plan.Take) (plan.ClaimedTask, error) {
+	if !k.Start && o.task.ByRef {
+		if err := r.copyWhole(ctx, o.task); err != nil {
+			return plan.ClaimedTask{}, err
+		}
+	}
+	return r.takenTask(ctx, o.task, r.q)
 }
 
 // copyWhole copies the outputs of a taken task's parents into its params, because another program
@@ -106,28 +139,6 @@ func (r *round) wholeParams(ctx context.Context, t *taskDoc) (bson.D, error) {
 	}
 	t.ByRef = false
 	return t.wholeFields(params)
-}
-
-// mayTake returns the task's queue if the instance may take it.
-func (r *round) mayTake(ctx context.Context, i *instanceDoc, t *taskDoc) (*queueDoc, error) {
-	now := plan.Task{ID: taskID(t.ID), Name: t.Name, Status: t.Status, Reason: t.Reason, Node: plan.NodeName(t.Node)}
-	var other *instanceDoc
-	if !t.Token.IsZero() {
-		now.Instance = plan.InstanceID{ID: plan.ID(t.Instance)}
-		var err error
-		if other, err = wire.FindOne[instanceDoc](ctx, r.instances, d("_id", t.Instance), wire.Query{Fields: d("runner", 1)}); err != nil {
-			return nil, err
-		}
-	}
-	by := plan.Instance{ID: plan.InstanceID{ID: plan.ID(i.ID)}, Node: i.Node}
-	if err := rules.CheckTake(&now, &by, other != nil && other.Runner); err != nil {
-		return nil, err
-	}
-	q, err := wire.FindOne[queueDoc](ctx, r.queues, d("_id", t.Queue), wire.Query{})
-	if err == nil && q == nil {
-		err = fmt.Errorf("its queue %s: %w", t.Queue.Hex(), plan.ErrNotFound)
-	}
-	return q, err
 }
 
 // takeTask makes the task the instance's, if it is still as it was read, and changes t likewise. It reports whether it is.
@@ -178,16 +189,4 @@ func (r *round) failTaken(ctx context.Context, t *taskDoc, where bson.D, why err
 		return err
 	}
 	return refusal.New(plan.ErrConflict, "task %q failed: %v", t.key(), why)
-}
-
-// endTaken ends a task that was taken, and cancelled before, as one that is given back.
-func (r *round) endTaken(ctx context.Context, t *taskDoc, cancelled error) error {
-	end := plan.Ending{Claim: plan.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: plan.Token(t.Token)}, Status: plan.Queued}
-	if _, _, err := r.finish(ctx, []plan.Ending{end}, []taskDoc{*t}); err != nil {
-		return err
-	}
-	if err := r.finishUp(ctx); err != nil {
-		return err
-	}
-	return cancelled
 }

@@ -9,28 +9,29 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 )
 
-// takeOver takes from instances that are gone what is theirs still, however it came to them: a write of theirs may have been made after they
-// were rescued or had left. First it reads whose notes there are, then it takes away claims, and then it takes up the notes: so a note of
-// endings is looked at when each of them was made, or can be made no more.
-func (r *round) takeOver(ctx context.Context) error {
+// Strays implements engine.Sweeper. First it reads whose notes of work there are. Inherit takes these
+// up after the claims are taken away. So each ending that a note tells of was made by then, or can be
+// made no more.
+func (r *round) Strays(ctx context.Context) (lost []*outcome, err error) {
 	notes, err := r.readNotes(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	there, err := r.instancesThere(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := r.loseGone(ctx, there); err != nil {
-		return err
-	}
-	owners := bson.A{}
 	for _, w := range notes {
 		if there.Gone(instanceID(w.Owner)) {
-			owners = append(owners, w.Owner)
+			r.gone = append(r.gone, w.Owner)
 		}
 	}
-	if err := r.takeNotes(ctx, owners); err != nil {
+	return r.goneClaims(ctx, there)
+}
+
+// Inherit implements engine.Sweeper.
+func (r *round) Inherit(ctx context.Context) error {
+	if err := r.takeNotes(ctx, r.gone); err != nil {
 		return err
 	}
 	return r.forgetGone(ctx)
@@ -61,11 +62,11 @@ func (r *round) instancesThere(ctx context.Context) (rules.Registered, error) {
 	return there, err
 }
 
-// loseGone takes away the claims of instances that are not registered. An instance may have
+// goneClaims returns the claims of instances that are not registered. An instance may have
 // registered, and claimed, since the registered ones were read. So the found claims are compared
 // with the instances that are registered after that. MongoDB skips between the keys of registered
 // instances; a server on PostgreSQL reads all claimed tasks.
-func (r *round) loseGone(ctx context.Context, there rules.Registered) error {
+func (r *round) goneClaims(ctx context.Context, there rules.Registered) ([]*outcome, error) {
 	known := make(bson.A, 0, len(there))
 	for id := range there {
 		known = append(known, oid(id.ID))
@@ -73,10 +74,10 @@ func (r *round) loseGone(ctx context.Context, there rules.Registered) error {
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("instance", d("$exists", true, "$nin", known), "status", d("$in", activeStatuses)),
 		wire.Query{Fields: append(d("instance", 1), lostFields...), Hint: indexClaims, Limit: max(r.budget, 1)})
 	if err != nil || len(docs) == 0 {
-		return err
+		return nil, err
 	}
 	if there, err = r.instancesThere(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	lost := docs[:0]
 	for _, t := range docs {
@@ -84,7 +85,7 @@ func (r *round) loseGone(ctx context.Context, there rules.Registered) error {
 			lost = append(lost, t)
 		}
 	}
-	return r.lose(ctx, lost)
+	return r.lostOf(ctx, lost)
 }
 
 // takeNotes takes up work of owners that are gone, as much as a round goes on with. The rest is anybody's from now on: no note has an owner that

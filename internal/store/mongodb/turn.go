@@ -10,7 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -25,70 +25,78 @@ func (s *Store) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 }
 
 func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err error) {
-	for i := range t.Ended {
-		if err := rules.CheckEnding(&t.Ended[i]); err != nil {
-			return did, err
-		}
+	if err := engine.CheckTurn(t); err != nil {
+		return did, err
 	}
-	r, held, queues, err := s.beginTurn(ctx, t)
+	r, err := s.beginTurn(ctx, t)
 	if err != nil {
 		return did, err
 	}
 	defer r.end()
-	ahead := r.ahead(t, queues)
-	var g errgroup.Group
-	if ahead != nil {
-		g.Go(func() (err error) { did.Claimed, err = ahead.claim(ctx, t, queues); return err })
+	r.claimAhead(ctx, t)
+	if did, err = engine.Turn(ctx, r, t); err == nil {
+		return did, r.wake(ctx)
 	}
-	g.Go(func() (err error) {
-		if did.Lost, did.Delay, err = r.finish(ctx, t.Ended, held); err != nil {
-			return err
-		}
-		if did.Delay > 0 {
-			r.noteDue(did.Delay)
-		}
-		if r.mayBeDue() {
-			if _, err = r.delays(ctx, max(1, r.budget/2)); err != nil {
-				return err
-			}
-		}
-		if err = r.run(ctx); err != nil {
-			return err
-		}
-		did.More, err = r.leave(ctx)
-		did.More = did.More || r.mayBeDue()
-		return err
-	})
-	if err := g.Wait(); err != nil {
+	if r.turn.ahead != nil {
+		<-r.turn.done
 		s.mu.Lock()
-		s.ample = false // what was claimed ahead is not handed out: should the next try fail as well, it has claimed nothing
+		s.ample = false // the tasks that were claimed ahead are not handed out: the next try claims after its other steps
 		s.mu.Unlock()
-		return did, err
 	}
-	if ahead != nil {
-		if did.Claimed, err = r.join(ctx, ahead, did.Claimed); err != nil {
-			return did, err
+	return plan.Turned{}, err
+}
+
+// claimAhead begins to claim concurrently with the other steps of the turn, if it may.
+func (r *round) claimAhead(ctx context.Context, t *plan.Turn) {
+	a := &r.turn
+	if a.ahead = r.ahead(t, a.queues); a.ahead == nil {
+		return
+	}
+	a.done = make(chan struct{})
+	go func() {
+		defer close(a.done)
+		a.claimed, a.err = a.ahead.claim(ctx, t, a.queues)
+	}()
+}
+
+// Claim implements engine.Instance.
+func (r *round) Claim(ctx context.Context, t *plan.Turn) (claimed []plan.ClaimedTask, err error) {
+	a := &r.turn
+	if a.ahead != nil {
+		if <-a.done; a.err != nil {
+			return nil, a.err
+		}
+		if claimed, err = r.join(ctx, a.ahead, a.claimed); err != nil {
+			return nil, err
 		}
 	}
-	if left := *t; ahead == nil || r.queued > 0 && len(did.Claimed) < t.Slots {
-		left.Slots -= len(did.Claimed)
-		more, err := r.claim(ctx, &left, queues)
+	if a.ahead == nil || r.queued > 0 && len(claimed) < t.Slots {
+		left := *t
+		left.Slots -= len(claimed)
+		more, err := r.claim(ctx, &left, a.queues)
 		if err != nil {
-			return did, err
+			return nil, err
 		}
-		did.Claimed = append(did.Claimed, more...)
+		claimed = append(claimed, more...)
 	}
+	r.claims = len(claimed)
+	return claimed, nil
+}
+
+// Finish implements engine.Instance. A plan of which the turn claimed a task is not over.
+func (r *round) Finish(ctx context.Context, only plan.PlanID) (did engine.Did, err error) {
 	if err := r.wrapUp(ctx); err != nil {
 		return did, err
 	}
-	did.Queued, did.Ended, did.Refused = r.queued, r.over, r.refused
-	did.More = did.More || r.passed || len(r.refused) > 0 // others may be claimed instead
-	if len(did.Claimed) == 0 {                            // else it has not
-		if did.Over, err = s.over(ctx, t.Plan); err != nil {
-			return did, err
-		}
+	did = engine.Did{Queued: r.queued, Ended: r.over, Refused: r.refused}
+	did.More = r.passed || len(r.refused) > 0 // others may be claimed instead
+	if r.sweeping {
+		did.More = r.budget <= 0
 	}
-	return did, r.wake(ctx)
+	if r.claims == 0 {
+		did.Over, err = r.isOver(ctx, only)
+	}
+	return did, err
 }
 
 // ahead returns a round that claims while endings are written and their children are released,
@@ -132,16 +140,22 @@ func (r *round) join(ctx context.Context, ahead *round, claimed []plan.ClaimedTa
 	return claimed, r.notStarted(ctx, closed, bson.ObjectID(token))
 }
 
-// beginTurn begins the round of a turn, and reads, at the same time, what it is about: the tasks of the first endings and the queues.
-func (s *Store) beginTurn(ctx context.Context, t *plan.Turn) (r *round, held []taskDoc, queues []queueDoc, err error) {
+// beginTurn begins the round of a turn. At the same time it reads the tasks of the first endings and
+// the queues.
+func (s *Store) beginTurn(ctx context.Context, t *plan.Turn) (r *round, err error) {
 	var g errgroup.Group
+	var queues []queueDoc
+	var ready []taskDoc
 	g.Go(func() (err error) { r, queues, err = s.begin(ctx, t.Instance, t.Budget, t.Slots > 0, t); return err })
-	g.Go(func() (err error) { held, err = s.tasksOf(ctx, t.Ended[:min(len(t.Ended), endingsAtOnce)]); return err })
+	g.Go(func() (err error) {
+		ready, err = s.tasksOf(ctx, t.Ended[:min(len(t.Ended), endingsAtOnce)])
+		return err
+	})
 	if err = g.Wait(); err != nil {
 		if r != nil {
 			r.end()
 		}
-		return nil, nil, nil, err
+		return nil, err
 	}
 	if len(queues) <= fewQueues {
 		queues = onlyServed(queues, t, r.node)
@@ -152,7 +166,8 @@ func (s *Store) beginTurn(ctx context.Context, t *plan.Turn) (r *round, held []t
 			r.serves[queues[i].ID] = true
 		}
 	}
-	return r, held, queues, nil
+	r.turn.queues, r.ready = queues, ready
+	return r, nil
 }
 
 // Start implements store.Node.

@@ -28,8 +28,8 @@ func (s *Store) wakeOthers(ctx context.Context, why bool) error {
 	return s.Upsert(ctx, s.meta, d("_id", "wake"), d("$inc", d("n", int64(1))))
 }
 
-// over reports whether the one plan of a node has ended, or is not there any more.
-func (s *Store) over(ctx context.Context, only plan.PlanID) (bool, error) {
+// isOver reports whether the one plan of a node has ended, or is not there any more.
+func (s *Store) isOver(ctx context.Context, only plan.PlanID) (bool, error) {
 	if only.IsZero() {
 		return false, nil
 	}

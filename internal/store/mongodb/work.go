@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -113,35 +114,45 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 	return r, o.queues, nil
 }
 
-// run works until the budget is used up or nothing is left to do. Work that takes many rounds gets half of a round that has children
-// to release.
-func (r *round) run(ctx context.Context) error {
-	for r.budget > 0 && (len(r.jobs) > 0 || len(r.queue) > 0) {
-		if len(r.jobs) > 0 {
-			left := 0
-			if len(r.queue) > 0 {
-				left = r.budget / 2
-			}
-			r.budget -= left
-			done, err := r.work1(ctx, &r.jobs[0])
-			if err != nil {
-				return err
-			}
-			r.budget += left
-			if done {
-				r.docs = append(r.docs, r.jobs[0])
-				r.jobs = r.jobs[1:]
-				continue
-			}
-		}
-		for len(r.queue) > 0 && r.budget > 0 {
-			if err := r.release(ctx); err != nil {
-				return err
-			}
+// Budget implements engine.Worker.
+func (r *round) Budget() *int { return &r.budget }
+
+// Remembered implements engine.Worker. The round has taken up what earlier ones left.
+func (r *round) Remembered(context.Context) (children, jobs bool, err error) {
+	return false, len(r.jobs) > 0, nil
+}
+
+// Release implements engine.Worker.
+func (r *round) Release(ctx context.Context) error {
+	for len(r.queue) > 0 && r.budget > 0 {
+		if err := r.release(ctx); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+// ReleaseKept implements engine.Worker.
+func (r *round) ReleaseKept(context.Context) (more bool, err error) { return false, nil }
+
+// Job implements engine.Worker.
+func (r *round) Job(ctx context.Context) (was bool, err error) {
+	if len(r.jobs) == 0 {
+		return false, nil
+	}
+	done, err := r.work1(ctx, &r.jobs[0])
+	if err == nil && done {
+		r.docs = append(r.docs, r.jobs[0])
+		r.jobs = r.jobs[1:]
+	}
+	return true, err
+}
+
+// Portion implements engine.Worker. Nobody waits for a round.
+func (r *round) Portion() int { return max(r.budget, 1) }
+
+// Yield implements engine.Worker.
+func (r *round) Yield() bool { return false }
 
 // work1 does one piece of work as far as the budget reaches, and reports whether it is done.
 func (r *round) work1(ctx context.Context, w *workDoc) (done bool, err error) {
@@ -159,8 +170,8 @@ func (r *round) work1(ctx context.Context, w *workDoc) (done bool, err error) {
 	return true, nil
 }
 
-// leave writes down what is left for the next round of whoever comes first, and reports whether anything is.
-func (r *round) leave(ctx context.Context) (more bool, err error) {
+// Keep implements engine.Worker. The next round of any instance takes up what is left.
+func (r *round) Keep(ctx context.Context) (more bool, err error) {
 	more = len(r.queue)+len(r.jobs) > 0
 	left := workDoc{ID: bson.NewObjectID(), Kind: workRelease}
 	for _, e := range r.queue {
@@ -221,10 +232,7 @@ func (s *Store) inRound(ctx context.Context, budget int, call func(*round) error
 
 // finishUp runs and leaves, for calls that do not say what is left.
 func (r *round) finishUp(ctx context.Context) error {
-	if err := r.run(ctx); err != nil {
-		return err
-	}
-	if _, err := r.leave(ctx); err != nil {
+	if _, err := engine.Work(ctx, r); err != nil {
 		return err
 	}
 	if err := r.wrapUp(ctx); err != nil {

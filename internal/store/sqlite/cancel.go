@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
@@ -12,20 +11,15 @@ import (
 
 // CancelPlan implements store.Admin.
 func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
-	return s.write(ctx, func(t *tx) error {
-		p, err := t.planByID(id)
-		if err != nil {
-			return err
-		}
-		if p.State.Ended() {
-			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanEnded)
-		}
-		if err := engine.Close(ctx, t, p, plan.ClosedByPerson); err != nil {
-			return err
-		}
-		t.work()
-		return nil
-	})
+	return s.write(ctx, func(t *tx) error { return engine.CancelPlan[*taskRow](ctx, t, id) })
+}
+
+// PlanToCancel implements engine.Canceller.
+func (t *tx) PlanToCancel(_ context.Context, id plan.PlanID) (p *planRow, named plan.Plan, err error) {
+	if p, err = t.planByID(id); err != nil {
+		return nil, named, err
+	}
+	return p, p.Plan, nil
 }
 
 // CancelTask implements store.Admin.
@@ -43,37 +37,53 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 
 func (s *Store) cancelTask(ctx context.Context, id plan.TaskID) (retried plan.PlanID, err error) {
 	err = s.write(ctx, func(t *tx) error {
-		r, err := t.taskByID(id)
-		if err != nil {
-			return err
-		}
-		if p := t.plan(r.plan); t.noted(p) != 0 {
-			if p != nil {
-				retried = p.ID
-			}
-			return errRetrying
-		}
-		if err := rules.CheckCancelTask(t.named(&r)); err != nil {
-			return err
-		}
-		mark, step := rules.Cancel(r.status, r.endsWithItems())
-		switch {
-		case mark && !r.cancel:
-			t.exec("UPDATE tasks SET cancel = 1, modified = ? WHERE n = ?", t.now, r.n)
-			t.changed = append(t.changed, r.n)
-		case !mark:
-			t.step(&r, step)
-		}
-		if r.is(flagForeach) {
-			t.drop(jobOpen, r.n)
-			t.drop(jobDrop, r.n)
-			t.add(jobDrop, r.n)
-			t.cancelActive("of", r.n)
-		}
-		t.work()
-		return nil
+		err := engine.CancelTask(ctx, t, id)
+		retried = t.retried
+		return err
 	})
 	return retried, err
+}
+
+// TaskToCancel implements engine.Canceller.
+func (t *tx) TaskToCancel(_ context.Context, id plan.TaskID) (r *taskRow, named plan.Task, made bool, err error) {
+	row, err := t.taskByID(id)
+	if err != nil {
+		return nil, named, false, err
+	}
+	if p := t.plan(row.plan); t.noted(p) != 0 {
+		if p != nil {
+			t.retried = p.ID
+		}
+		return nil, named, false, errRetrying
+	}
+	return &row, *t.named(&row), row.endsWithItems(), t.err
+}
+
+// Mark implements engine.Canceller.
+func (t *tx) Mark(_ context.Context, r *taskRow) (done bool, err error) {
+	if !r.cancel {
+		t.exec("UPDATE tasks SET cancel = 1, modified = ? WHERE n = ?", t.now, r.n)
+		t.changed = append(t.changed, r.n)
+	}
+	t.cancelItems(r)
+	return true, t.err
+}
+
+// Cancel implements engine.Canceller.
+func (t *tx) Cancel(_ context.Context, r *taskRow, s rules.Step) (done bool, err error) {
+	t.step(r, s)
+	t.cancelItems(r)
+	return true, t.err
+}
+
+// cancelItems marks the items that a node has, and leaves a job for the others.
+func (t *tx) cancelItems(of *taskRow) {
+	if of.is(flagForeach) {
+		t.drop(jobOpen, of.n)
+		t.drop(jobDrop, of.n)
+		t.add(jobDrop, of.n)
+		t.cancelActive("of", of.n)
+	}
 }
 
 // cancelActive marks claimed and running tasks for their nodes to stop: those of which a column has the value.

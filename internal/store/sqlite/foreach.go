@@ -259,11 +259,12 @@ func (t *tx) openItems(n, from int64) (past any, done bool) {
 
 // dropItems ends the items of a foreach task that was cancelled.
 func (t *tx) dropItems(n, from int64) (past any, done bool) {
-	if rows := t.tasks([]int64{n}); len(rows) == 0 || !rows[0].dropsItems() {
+	of := t.tasks([]int64{n})
+	if len(of) == 0 || !of[0].dropsItems() {
 		return nil, true
 	}
 	return t.settleItems(n, from, func(r *taskRow) bool {
-		r.dropped = true
+		r.stopped = &of[0]
 		return r.status == plan.Held || r.status == plan.Queued
 	})
 }

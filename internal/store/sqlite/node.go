@@ -290,6 +290,9 @@ const (
 	activeOf = "SELECT " + taskColumns + " FROM tasks AS t INDEXED BY tasks_mine WHERE t.status IN (-1, 0) AND t.instance = ?"
 )
 
+// Inherit implements engine.Sweeper. Jobs have no owner.
+func (t *tx) Inherit(context.Context) error { return nil }
+
 // EndDelays implements engine.Instance.
 func (t *tx) EndDelays(_ context.Context, most int) (more bool, err error) {
 	if len(t.ready) > 0 {

@@ -255,7 +255,9 @@ func (t *tx) Waiter(r *taskRow) *rules.Waiter {
 	}
 	w.Early, w.Cancel = r.notBefore != 0 && r.notBefore > t.unset(t.now), r.cancel
 	w.List, w.Making, w.Made = r.is(flagForeach) && !r.is(flagOnNode), r.is(flagExpanding), r.endsWithItems()
-	w.Item, w.Stopped = r.of != 0, r.dropped
+	if w.Item = r.of != 0; r.stopped != nil {
+		w.Stopped, w.Of, w.OfWhy = true, r.stopped.status, r.stopped.reason
+	}
 	if w.Made {
 		f := t.foreach(r.n)
 		w.Items = rules.Items{Count: int(f.items), Left: int(f.undone), Failed: int(f.failed), Seen: f.seen}

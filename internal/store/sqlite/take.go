@@ -1,12 +1,13 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -15,52 +16,73 @@ const holderOf = "SELECT t.name, i.id, i.node, i.body FROM tasks AS t LEFT JOIN 
 
 // Take implements store.Node.
 func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask, err error) {
-	var cancelled error // of a task that it ended
+	var refusal engine.Refusal // with which the transaction is committed
 	err = s.write(ctx, func(t *tx) error {
-		i, err := t.instance(k.Instance)
-		if err != nil {
-			return err
-		}
-		r, err := t.taskByID(k.Task)
-		if err != nil {
-			return err
-		}
-		now := plan.Task{ID: r.id, Status: r.status, Reason: r.reason, Cancel: r.cancel}
-		var holder plan.Instance
-		if h := t.query(holderOf, r.n); h.one() {
-			now.Name = h.text(0)
-			if !h.null(1) {
-				now.Instance, now.Node = plan.InstanceID{ID: h.id(1)}, plan.NodeName(h.text(2))
-				if err := json.Unmarshal(h.bytes(3), &holder); err != nil {
-					return fmt.Errorf("instance %s: %w", now.Instance, err)
-				}
-			}
-		}
-		if err := rules.CheckTake(&now, &plan.Instance{ID: i.id, Node: i.node}, holder.Runner); err != nil {
-			return err
-		}
-		if cancelled = rules.CheckTakeCancelled(&now); cancelled != nil {
-			t.step(&r, rules.Stopped(r.status))
-			t.work()
+		if claimed, err = engine.Take(ctx, &taker{tx: t}, &k); errors.As(err, &refusal) {
 			return nil
 		}
-		token, status, started := r.token, r.status, any(nil)
-		if now.Instance != i.id {
-			token = t.s.newToken()
-		}
-		if k.Start && status == plan.Claimed {
-			status, started = plan.Running, t.now
-		}
-		claimed = t.readClaims(t.queue(r.queue), []int64{r.n}, r.status, status, token)[0]
-		if token != r.token || status != r.status {
-			t.exec("UPDATE tasks SET status = ?, token = ?, instance = ?, started = coalesce(?, started), modified = ? WHERE n = ?",
-				int64(status), token, i.n, started, t.now, r.n)
-			t.changed = append(t.changed, r.n)
-		}
-		return nil
+		return err
 	})
-	if err = cmp.Or(err, cancelled); err != nil {
+	if err == nil && refusal.Err != nil {
+		err = refusal.Err
+	}
+	if err != nil {
 		return plan.ClaimedTask{}, err
 	}
 	return claimed, nil
+}
+
+// taker is the unit of a take.
+type taker struct {
+	*tx
+	holder plan.InstanceID // that has the task now
+	status plan.Status     // that the task gets
+}
+
+// ToTake implements engine.Taker.
+func (t *taker) ToTake(_ context.Context, k *plan.Take) (r *taskRow, v engine.Taken, err error) {
+	if t.by, err = t.instance(k.Instance); err != nil {
+		return nil, v, err
+	}
+	row, err := t.taskByID(k.Task)
+	if err != nil {
+		return nil, v, err
+	}
+	v.By = plan.Instance{ID: t.by.id, Node: t.by.node}
+	v.Task = plan.Task{ID: row.id, Status: row.status, Reason: row.reason, Cancel: row.cancel}
+	if h := t.query(holderOf, row.n); h.one() {
+		v.Task.Name = h.text(0)
+		if !h.null(1) {
+			var holder plan.Instance
+			v.Task.Instance, v.Task.Node = plan.InstanceID{ID: h.id(1)}, plan.NodeName(h.text(2))
+			if err := json.Unmarshal(h.bytes(3), &holder); err != nil {
+				return nil, v, fmt.Errorf("instance %s: %w", v.Task.Instance, err)
+			}
+			v.Other = holder.Runner
+		}
+	}
+	t.holder = v.Task.Instance
+	return &row, v, t.err
+}
+
+// Take implements engine.Taker.
+func (t *taker) Take(_ context.Context, r *taskRow, start bool) (taken bool, err error) {
+	started := any(nil)
+	if t.status = r.status; start && r.status == plan.Claimed {
+		t.status, started = rules.Started().Status, t.now
+	}
+	if t.holder != t.by.id {
+		r.token = t.s.newToken()
+	} else if t.status == r.status {
+		return true, nil
+	}
+	t.exec("UPDATE tasks SET status = ?, token = ?, instance = ?, started = coalesce(?, started), modified = ? WHERE n = ?",
+		int64(t.status), r.token, t.by.n, started, t.now, r.n)
+	t.changed = append(t.changed, r.n)
+	return true, t.err
+}
+
+// Handed implements engine.Taker.
+func (t *taker) Handed(_ context.Context, r *taskRow, _ *plan.Take) (plan.ClaimedTask, error) {
+	return t.readClaims(t.queue(r.queue), []int64{r.n}, r.status, t.status, r.token)[0], t.err
 }

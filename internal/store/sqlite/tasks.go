@@ -59,7 +59,7 @@ type taskRow struct {
 	// The transaction knows these besides the row.
 	seen    rules.Outcome // of the task's parents that have finished
 	all     bool          // all of them have
-	dropped bool          // the task is an item of a foreach task that a person cancelled
+	stopped *taskRow      // the foreach task of an item, if a person cancelled it; else nil
 }
 
 // Small columns come as one: what the driver does for a column costs more than SQLite's arithmetic.

@@ -28,12 +28,13 @@ type tx struct {
 	plans    map[int64]*planRow
 	queues   map[int64]*queueRow
 	foreachs map[int64]*foreachRow
-	printed  []printed // results that came with endings
-	found    *faults   // what the audit of a sweep found,
-	left     []int64   // and what of that is still to be repaired
-	ends     []parent  // what ended here and whose children are still to be told
-	kept     int       // of those that were kept by others, how many are looked at together
-	done     []int64   // tasks to be written as succeeded with null, all together
+	printed  []printed   // results that came with endings
+	retried  plan.PlanID // the plan whose retry keeps a task from being cancelled
+	found    *faults     // what the audit of a sweep found,
+	left     []int64     // and what of that is still to be repaired
+	ends     []parent    // what ended here and whose children are still to be told
+	kept     int         // of those that were kept by others, how many are looked at together
+	done     []int64     // tasks to be written as succeeded with null, all together
 	// tasks to be written as cancelled that were held or queued, those that end alike together
 	unstarted map[unstarted][]int64
 	ready     map[place][]newcomer // tasks to be queued, those of a place together
@@ -314,7 +315,7 @@ func (t *tx) PlanView(p *planRow) engine.PlanView {
 }
 
 // ClosePlan implements engine.Closer.
-func (t *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) error {
+func (t *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (closed bool, err error) {
 	p.Closing = closing
 	t.touch(p)
 	t.drop(jobClose, p.n) // a person's reason takes the place of a failure's, from the start
@@ -323,7 +324,7 @@ func (t *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) erro
 		t.flushTasks()
 		t.cancelActive("plan", p.n)
 	}
-	return t.err
+	return true, t.err
 }
 
 // Finished implements engine.Closer.

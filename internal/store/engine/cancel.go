@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A Canceller is the unit of a cancellation. T is a task, and P a plan, as the driver looked at it.
+type Canceller[T, P any] interface {
+	Worker
+	Closer[P]
+
+	// PlanToCancel and TaskToCancel look at what is to be cancelled, and return it as refusals name
+	// it too. made says that the task is a foreach task which waits for its items.
+	PlanToCancel(ctx context.Context, id plan.PlanID) (p P, named plan.Plan, err error)
+	TaskToCancel(ctx context.Context, id plan.TaskID) (t T, named plan.Task, made bool, err error)
+
+	// Mark notes that a person wants a task ended that a node has, or that waits for its items, if
+	// it is still as it was looked at. Cancel writes the step of any other task. The unit
+	// remembers to cancel the items of a foreach task.
+	Mark(ctx context.Context, t T) (done bool, err error)
+	Cancel(ctx context.Context, t T, s rules.Step) (done bool, err error)
+}
+
+// CancelPlan closes a plan because a person wants that.
+func CancelPlan[T, P any](ctx context.Context, u Canceller[T, P], id plan.PlanID) error {
+	for closed := false; !closed; {
+		p, named, err := u.PlanToCancel(ctx, id)
+		if err == nil {
+			err = rules.CheckCancelPlan(&named)
+		}
+		if err == nil {
+			closed, err = Close(ctx, u, p, plan.ClosedByPerson)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := Work(ctx, u)
+	return err
+}
+
+// CancelTask cancels a task as rules.Cancel says.
+func CancelTask[T, P any](ctx context.Context, u Canceller[T, P], id plan.TaskID) error {
+	for done := false; !done; {
+		t, named, made, err := u.TaskToCancel(ctx, id)
+		if err == nil {
+			err = rules.CheckCancelTask(&named)
+		}
+		if err != nil {
+			return err
+		}
+		if mark, step := rules.Cancel(named.Status, made); mark {
+			done, err = u.Mark(ctx, t)
+		} else {
+			done, err = u.Cancel(ctx, t, step)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := Work(ctx, u)
+	return err
+}
