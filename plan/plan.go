@@ -101,10 +101,3 @@ type File struct {
 	Text string `json:"text"`
 	Dir  string `json:"dir,omitempty"`
 }
-
-// MaxFile is how many bytes the text of a plan file has at most that is kept with its plan.
-const MaxFile = 256 << 10
-
-// MaxPlanParams is the most bytes of a plan's params as JSON. Lists of plans read params by the
-// thousand, every exec task has a copy, and all stores have the same limit.
-const MaxPlanParams = 1 << 20

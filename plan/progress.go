@@ -10,9 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// MaxProgressText is how many bytes of text are kept of how far an attempt is.
-const MaxProgressText = 200
-
 // Progress is how far a running attempt says it is.
 type Progress struct {
 	Fraction float64 `json:"fraction"`       // from 0 to 1

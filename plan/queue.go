@@ -17,12 +17,6 @@ const (
 	SortLIFO    QueueSort = "lifo" // newest first
 )
 
-// MaxThreads is the highest limit that a person gives a queue, where more is what unlimited queues are for, and the most threads of a node.
-const MaxThreads = 1_000_000
-
-// MaxQueueName is how many bytes the name of a queue, or of its plugin, has at most: databases have to index it, and people to read it.
-const MaxQueueName = 1000
-
 // CheckQueueName returns why a text cannot be the name of a queue, or of its plugin; nil if
 // databases can keep it. The makers of queues may have stricter rules: other programs accept any
 // text.

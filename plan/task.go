@@ -7,17 +7,33 @@ import (
 	"time"
 )
 
-// Limits of what a store keeps of one task.
+// Limits of what a store keeps of a task, a plan, a queue and a node.
 const (
 	MaxOutput      = 8 << 20   // bytes of JSON of a task's own output; more and the task fails with ReasonOutput
 	MaxOutputDepth = 1000      // arrays and objects within each other in an output; the same. Children that got more could not read it
 	MaxCopiedOne   = 64 << 10  // bytes of one parent's output that are copied into a child's params
 	MaxCopied      = 512 << 10 // bytes of all outputs that are copied into one child; above either all go by reference
-	MaxWhole       = 12 << 20  // bytes of a task's params with all outputs in them, where another program is to run it: see CheckWhole
-	MaxCopiedItem  = 1 << 10   // bytes of outputs that are copied into each item of a foreach task, see ItemInputs
+	MaxWhole       = 12 << 20  // bytes of a task's params with all outputs in them, where another program is to run it: see rules.CheckWhole
+	MaxCopiedItem  = 1 << 10   // bytes of outputs that are copied into each item of a foreach task, see rules.ItemInputs
 	MaxInputs      = 64 << 20  // bytes of all outputs that one task is given; more and it fails with ReasonInput
 	MaxItems       = 100_000   // items of a foreach
 	DefaultRescues = 3         // how often a task is queued again after its node died
+
+	// MaxFile is how many bytes the text of a plan file has at most that is kept with its plan.
+	MaxFile = 256 << 10
+
+	// MaxPlanParams is the most bytes of a plan's params as JSON. Lists of plans read params by the
+	// thousand, every exec task has a copy, and all stores have the same limit.
+	MaxPlanParams = 1 << 20
+
+	// MaxProgressText is how many bytes of text are kept of how far an attempt is.
+	MaxProgressText = 200
+
+	// MaxQueueName is how many bytes the name of a queue, or of its plugin, has at most: databases have to index it, and people to read it.
+	MaxQueueName = 1000
+
+	// MaxThreads is the highest limit that a person gives a queue, where more is what unlimited queues are for, and the most threads of a node.
+	MaxThreads = 1_000_000
 )
 
 // OnLost says what becomes of a task whose node died while it ran: its own if it has one, else its queue's. rules.Lost is the rule.
