@@ -22,7 +22,6 @@ import (
 
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -41,7 +40,7 @@ type touch struct {
 	arg        int
 }
 
-// A source is the code of this package, of those below it and of the engine: who calls whom, and what each does to collections.
+// A source is the code of this package and those below it: who calls whom, and what each does to collections.
 type source struct {
 	*gotypes.Info
 	t       *testing.T
@@ -136,10 +135,10 @@ func (i *importers) Import(path string) (*gotypes.Package, error) {
 	return i.other.Import(path)
 }
 
-// isOurs reports whether a package is this one, one below it, or the engine, which calls back what it is given.
+// isOurs reports whether a package is this one or below it.
 func isOurs(path string) bool {
 	own := reflect.TypeFor[Store]().PkgPath()
-	return path == own || strings.HasPrefix(path, own+"/") || path == reflect.TypeFor[engine.Did]().PkgPath()
+	return path == own || strings.HasPrefix(path, own+"/")
 }
 
 // literal returns NAME of db.Collection("NAME").
@@ -348,13 +347,6 @@ func (s *source) uses(methods ...string) map[string][]string {
 		}
 		seen[fn] = true
 		left = append(left, s.calls[fn]...)
-		if recv := fn.Signature().Recv(); recv != nil && gotypes.IsInterface(recv.Type()) { // the engine asks a unit of the driver
-			for other := range s.params {
-				if other.Name() == fn.Name() {
-					left = append(left, other)
-				}
-			}
-		}
 		for _, t := range s.touches[fn] {
 			if t.collection == "" {
 				continue
