@@ -75,7 +75,8 @@ type Node interface {
 	// step does not queue or hold it. If the plan of the task is closed, the task ends; without
 	// transactions this may come in a later write. An ending with a Delay leaves Started as it is.
 	// Printed replaces the earlier output, in the same write, as PutResults would. Log entries are
-	// appended. A failure closes the plan if rules.StopsPlan says so.
+	// appended. A failure closes the plan if rules.StopsPlan says so. If several tasks are
+	// released together, those after the first such failure, by their ids, are not started.
 	//
 	// Exit is the exit status of the last attempt that ended. A task keeps it when it is skipped,
 	// cancelled or given back afterwards. Detail and Reason tell why a task is as it is: a task

@@ -43,7 +43,7 @@ func conditions(s secret.Names, where []store.Condition) (allPlain bool, err err
 			secret = secret || is && s.Within(object, c.Field)
 		}
 		if secret {
-			return false, fmt.Errorf("%s is not searched: %w", c.Field, plan.ErrSecret)
+			return false, fmt.Errorf("%s cannot be searched: %w", c.Field, plan.ErrSecret)
 		}
 	}
 	return allPlain, nil
@@ -189,7 +189,7 @@ func (d *documents) CollectionDocuments(ctx context.Context, name string, q stor
 	case name == "tasks":
 		return d.TaskDocuments(ctx, q, do)
 	case inside[name]:
-		return fmt.Errorf("collection %q is Sluice's own, and may hold secrets; it is not read: %w", name, plan.ErrSecret)
+		return fmt.Errorf("collection %q is Sluice's own and may hold secrets, so that it is not read: %w", name, plan.ErrSecret)
 	case s.None() || name == "queues" || name == "nodes":
 		return d.Documents.CollectionDocuments(ctx, name, q, do)
 	}

@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -146,7 +147,25 @@ func (r *round) Written(ctx context.Context) error {
 	if err := r.writeSettled(ctx); err != nil {
 		return err
 	}
-	return r.finishHeld(ctx, r.settling.ends)
+	return r.finishHeld(ctx, r.afterFailures(r.settling.ends))
+}
+
+// afterFailures puts endings into the order of the tasks, and lets those that come after a failure which stops their plan be of tasks that
+// were not started.
+func (r *round) afterFailures(ends []ending) []ending {
+	slices.SortFunc(ends, func(a, b ending) int { return bytes.Compare(a.doc.ID[:], b.doc.ID[:]) })
+	stopped := map[bson.ObjectID]bool{}
+	for i := range ends {
+		e := &ends[i]
+		switch p := r.known[e.doc.Plan]; {
+		case p == nil:
+		case stopped[p.ID] && e.doc.Hold == holdNeeds:
+			e.step = rules.NotStarted(e.doc.Status, plan.ClosedByFailure)
+		case rules.StopsPlan(rules.OutcomeOf(e.step.Status, e.step.Reason, e.doc.Lenient), p.OnFailure):
+			stopped[p.ID] = true
+		}
+	}
+	return ends
 }
 
 // writeSettled writes the tasks that are queued or delayed.

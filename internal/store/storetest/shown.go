@@ -150,6 +150,19 @@ var shownCases = []testCase{
 		w.no(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: got.ID, Status: plan.Succeeded}}, nil, nil))
 		w.equal("it is expanded after a retry", w.named(p, "files").Expanded, false)
 	}},
+	{"the first failure of tasks that are released together stops the plan for the others", func(w *world) {
+		spec := plan.Spec{Name: "nightly", OnFailure: plan.Stop, Tasks: []plan.TaskSpec{
+			task("a"), task("b", "a"), each("c", plan.Foreach{Value: "needs.a"}, "a"), each("d", plan.Foreach{Value: "needs.a"}, "a"),
+			{Name: "e", Needs: []string{"a"}, When: plan.AllFailed},
+		}}
+		p, n := w.submitSpec(&spec), w.node("n1")
+		n.end(succeed(n.one(), `"no list"`))
+		n.sweep()
+		w.want(p, "b skipped", "c failed", "d skipped", "e skipped")
+		for _, name := range []string{"b", "d", "e"} {
+			w.equal("why "+name+" did not run", w.named(p, name).Detail, "the plan was stopped by a failure")
+		}
+	}},
 	{"a plan that was abandoned may go, though a task of no plan waits for one of its tasks", func(w *world) {
 		q, n := w.queue("exec", 0), w.node("n1")
 		slow := w.newTask(q, "slow")
