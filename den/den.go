@@ -180,7 +180,7 @@ func New(st Store, cfg Config) (*Node, error) {
 	}
 	store := newBounded(innermost(st), cfg.Lease, cfg.Observer)
 	if cfg.Outside != nil && store.handover == nil {
-		return nil, errors.New("a node cannot run tasks outside: this store does not hand over what was claimed")
+		return nil, errors.New("a node cannot run tasks outside: this store cannot hand a claimed task to a runner")
 	}
 	kept, results := store.reporter(), store.results()
 	var evens Balancer

@@ -61,7 +61,7 @@ func find(ctx context.Context, from, pattern string) ([]string, error) {
 	w := walk{ctx: ctx, hidden: strings.HasPrefix(pattern, ".") || strings.Contains(pattern, "/.")}
 	whole := alternatives(pattern, nil)
 	if len(whole) > maxAlternatives {
-		return nil, fmt.Errorf("its braces come to more than %d patterns; match more by *", maxAlternatives)
+		return nil, fmt.Errorf("its braces make more than %d patterns; use * instead of some", maxAlternatives)
 	}
 	var begin []place
 	for i, p := range whole {

@@ -31,7 +31,7 @@ func (n *Node) register(ctx context.Context, me plan.Instance) error {
 		}
 		i, err := n.holder(ctx)
 		if err != nil {
-			return fmt.Errorf("see who has the name %s: %w", n.cfg.Name, err)
+			return fmt.Errorf("find the owner of the node name %s: %w", n.cfg.Name, err)
 		}
 		now := time.Now()
 		gone := i.Host == me.Host && n.cfg.Dead(i)
@@ -72,7 +72,7 @@ func (n *Node) register(ctx context.Context, me plan.Instance) error {
 		switch {
 		case errors.Is(err, plan.ErrConflict): // it beat after all
 		case err != nil:
-			return fmt.Errorf("rescue what an earlier node %s had claimed: %w", n.cfg.Name, err)
+			return fmt.Errorf("rescue the tasks of an earlier node %s: %w", n.cfg.Name, err)
 		default:
 			n.log.Info("rescued what an earlier process of this name had claimed", "dead", i.ID, "host", i.Host, "pid", i.Process.PID, "tasks", tasks,
 				"process_gone", gone)

@@ -223,7 +223,7 @@ var errNotTaken = errors.New("the task was not taken")
 // task, and an error if it lost the lease.
 func (n *Node) RunClaimed(ctx context.Context, id plan.TaskID, as plan.InstanceID) error {
 	if n.store.handover == nil {
-		return fmt.Errorf("take task %s: this store does not hand over what was claimed", id)
+		return fmt.Errorf("take task %s: this store cannot hand a claimed task to a runner", id)
 	}
 	me := n.instance(as)
 	me.Runner, me.Threads = true, 1
@@ -241,11 +241,11 @@ func (l *loop) endsForeign(ctx context.Context) error {
 		return nil
 	}
 	if _, err := l.cfg.store.Start(ctx, []plan.Claim{l.foreign.task.Claim}); err != nil {
-		return fmt.Errorf("see whether the task runner ended its task: %w", err)
+		return fmt.Errorf("check whether the task runner ended its task: %w", err)
 	}
 	lost, err := l.cfg.store.Rescue(ctx, l.me.ID, -1)
 	if err == nil && lost > 0 {
-		err = fmt.Errorf("the task runner ended, and its task had not: it is lost%s", l.foreign.last)
+		err = fmt.Errorf("the task runner ended before its task: the task is lost%s", l.foreign.last)
 	}
 	return err
 }

@@ -23,11 +23,11 @@ const (
 func CheckQueueName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("a name has 1 byte at least")
+		return errors.New("a name cannot be empty")
 	case len(name) > MaxQueueName:
 		return fmt.Errorf("a name has at most %d bytes, and this one has %d", MaxQueueName, len(name))
 	case strings.ContainsRune(name, 0):
-		return errors.New("a name has no NUL in it")
+		return errors.New("a name cannot have a NUL byte")
 	}
 	return nil
 }

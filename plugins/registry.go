@@ -14,7 +14,7 @@ var validName = regexp.MustCompile(`^[\w:]+$`)
 // other nodes on the database load what a queue names.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
-		return fmt.Errorf("plugin name %q: a name is made of letters, digits, _ and :, as in copy_mail or Disbatch::Plugin::Demo; choose such a one", name)
+		return fmt.Errorf("plugin name %q: a name has only letters, digits, _ and :, as in copy_mail or Disbatch::Plugin::Demo", name)
 	}
 	return nil
 }

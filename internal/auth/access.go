@@ -88,7 +88,7 @@ func Parse(name string, data []byte) (*Access, error) {
 	if err == nil {
 		end := int(dec.InputOffset())
 		if _, none := dec.Token(); none != io.EOF {
-			return nil, fmt.Errorf("%s: there is more behind the end of the object; take it out", place(name, data, end))
+			return nil, fmt.Errorf("%s: text follows the end of the object; remove it", place(name, data, end))
 		}
 		if err = repeated(data); err == nil {
 			err = a.check()
@@ -137,7 +137,7 @@ func repeated(data []byte) error {
 				}
 				name := strings.ToLower(key.(string)) // as Go takes it
 				if keys[name] {
-					return fmt.Errorf("%.80q is there twice in one object; put the two together", key)
+					return fmt.Errorf("%.80q is twice in one object; merge the two", key)
 				}
 				keys[name] = true
 			}
@@ -229,12 +229,12 @@ func (p *Proxy) check() error {
 		p.from = append(p.from, prefix.Masked())
 	}
 	if len(p.From) == 0 {
-		errs = append(errs, errors.New("from: it has no address: say who is believed"))
+		errs = append(errs, errors.New("from: it has no address; list the proxies to believe"))
 	}
 	for _, header := range []string{p.Header, p.ClientHeader} {
 		switch {
 		case strings.ContainsFunc(header, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }):
-			errs = append(errs, fmt.Errorf("header: %q cannot be the name of one", header))
+			errs = append(errs, fmt.Errorf("header: %q cannot be the name of a header", header))
 		case slices.Contains([]string{"Authorization", "Cookie", "Host", "Origin"}, textproto.CanonicalMIMEHeaderKey(header)):
 			errs = append(errs, fmt.Errorf("header: %s has a meaning of its own; let the proxy send another one", header))
 		}
@@ -253,10 +253,10 @@ func (p *Proxy) check() error {
 		}
 	}
 	if p.Header == "" && (p.Role != "" || len(p.Roles) > 0) {
-		errs = append(errs, errors.New("it has roles and no header that names users"))
+		errs = append(errs, errors.New("roles needs header, which names the users"))
 	}
 	if p.Header != "" && p.Role == "" && len(p.Roles) == 0 {
-		errs = append(errs, errors.New("it names users, none of whom has a role; add roles, or role for all"))
+		errs = append(errs, errors.New("it names users without a role; add roles, or role for all"))
 	}
 	return errors.Join(errs...)
 }

@@ -54,7 +54,7 @@ func New(c Config) (*Guard, error) {
 	for _, text := range c.Hosts {
 		name := hostName(text)
 		if name == "" || strings.ContainsAny(text, "/*@ ") {
-			return nil, fmt.Errorf("--host %q: it is the name that stands in the URL, as in sluice.example.com", text)
+			return nil, fmt.Errorf("--host %q: give the name that is in the URL, as in sluice.example.com", text)
 		}
 		g.names = append(g.names, name)
 	}

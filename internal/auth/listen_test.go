@@ -85,7 +85,7 @@ func TestASocketIsItsOwnersAlone(t *testing.T) {
 	} else {
 		_ = conn.Close()
 	}
-	if _, err := Listen(t.Context(), "unix:"+path); err == nil || !strings.Contains(err.Error(), "another process serves it") {
+	if _, err := Listen(t.Context(), "unix:"+path); err == nil || !strings.Contains(err.Error(), "another process serves this path") {
 		t.Errorf("a second one: %v", err)
 	}
 	if err := l.Close(); err != nil {
@@ -118,7 +118,7 @@ func TestASocketThatNobodyServesIsReplaced(t *testing.T) {
 	if text, err := os.ReadFile(path); string(text) != "mine" {
 		t.Errorf("the file is %q, %v", text, err)
 	}
-	if _, err := Listen(t.Context(), "unix:"+path); err == nil || !strings.Contains(err.Error(), "which is no socket") {
+	if _, err := Listen(t.Context(), "unix:"+path); err == nil || !strings.Contains(err.Error(), "a file that is no socket") {
 		t.Errorf("in the place of a file: %v", err)
 	}
 }
@@ -139,7 +139,7 @@ func TestOfManyThatStartAtOnceOneServes(t *testing.T) {
 			if err == nil {
 				serve.Add(1)
 				t.Cleanup(func() { _ = l.Close() })
-			} else if !strings.Contains(err.Error(), "another process serves it") {
+			} else if !strings.Contains(err.Error(), "another process serves this path") {
 				t.Error(err)
 			}
 		})
@@ -184,9 +184,9 @@ func TestSocketsThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		filepath.Join(open, "s"):                        "others may change what is in the folder",
-		filepath.Join(dir, "nosuch", "s"):               "is not there; make it first",
-		filepath.Join(dir, strings.Repeat("long/", 30)): "is not there",
+		filepath.Join(open, "s"):                        "other users may change the folder",
+		filepath.Join(dir, "nosuch", "s"):               "does not exist; make it first",
+		filepath.Join(dir, strings.Repeat("long/", 30)): "does not exist",
 		filepath.Join(longFolder(t, dir), "s"):          "the path is too long for a socket",
 	} {
 		if _, err := Listen(t.Context(), "unix:"+path); err == nil || !strings.Contains(err.Error(), want) {
@@ -209,7 +209,7 @@ func TestSocketsThatAreRefused(t *testing.T) {
 	if err := os.Chown(open, -1, 12345); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(t.Context(), "unix:"+filepath.Join(open, "s")); err == nil || !strings.Contains(err.Error(), "others may change") {
+	if _, err := Listen(t.Context(), "unix:"+filepath.Join(open, "s")); err == nil || !strings.Contains(err.Error(), "other users may change") {
 		t.Errorf("another group's folder: %v", err)
 	}
 }

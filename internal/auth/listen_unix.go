@@ -73,7 +73,7 @@ func unserved(ctx context.Context, path string) error {
 	case err != nil:
 		return err
 	case info.Mode()&fs.ModeSocket == 0:
-		return fmt.Errorf("--listen unix:%s: there is a file already, which is no socket; choose another path", path)
+		return fmt.Errorf("--listen unix:%s: a file that is no socket has this path; choose another path", path)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -84,7 +84,7 @@ func unserved(ctx context.Context, path string) error {
 	if err == nil {
 		_ = conn.Close()
 	}
-	return fmt.Errorf("--listen unix:%s: another process serves it; stop that, or choose another path", path)
+	return fmt.Errorf("--listen unix:%s: another process serves this path; stop that process, or choose another path", path)
 }
 
 // lockFolder keeps others out who start to serve in a folder at the same time. It refuses one in which anybody may replace the socket by
@@ -92,14 +92,14 @@ func unserved(ctx context.Context, path string) error {
 func lockFolder(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the folder %s is not there; make it first", path)
+		return nil, fmt.Errorf("the folder %s does not exist; make it first", path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && info.Mode()&fs.ModeSticky == 0 && changedByOthers(info) {
-		err = fmt.Errorf("others may change what is in the folder %s (mode %#o), and put their own socket there; chmod go-w it, or choose another", path, info.Mode().Perm())
+		err = fmt.Errorf("other users may change the folder %s (mode %#o), and put their own socket there; chmod go-w it, or choose another", path, info.Mode().Perm())
 	}
 	for tries := 0; err == nil; tries++ {
 		switch err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {

@@ -53,7 +53,7 @@ func ParseScopes(text string) (Scopes, error) {
 // check returns the scopes in their order, each once, and refuses what is none.
 func (s Scopes) check() (Scopes, error) {
 	if len(s) == 0 {
-		return nil, fmt.Errorf("there is no scope; give some of %v", Scopes(scopes))
+		return nil, fmt.Errorf("no scope was given; give some of %v", Scopes(scopes))
 	}
 	for _, word := range s {
 		if !slices.Contains(scopes, word) {

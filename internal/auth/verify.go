@@ -17,7 +17,7 @@ import (
 // Why a password did not let its user in.
 var (
 	errPassword = errors.New("the name or the password is wrong")
-	errBusy     = errors.New("too many passwords are being looked at; try again in a moment")
+	errBusy     = errors.New("too many passwords are being checked; try again in a moment")
 )
 
 // A waitError says that too many passwords were wrong.

@@ -23,7 +23,7 @@ func (a *app) removeAccess(file, done string, change func(*auth.Access) error) e
 		return err
 	}
 	if empty {
-		a.note("%s lets nobody in any more, and no server starts with it", file)
+		a.note("%s has no user and no token any more, and no server starts with it", file)
 	}
 	return a.say("%s", done)
 }
@@ -55,7 +55,7 @@ func editUser(file, name string, change func(*auth.User)) error {
 }
 
 func errNoAccessFile() error {
-	return usagef("--access: say which file it is that says who may do what")
+	return usagef("--access: name the access file")
 }
 
 // accessError marks what is wrong with an access file as to be put right there; but not that the system could not read or write it.

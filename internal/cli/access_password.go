@@ -41,7 +41,7 @@ func (a *app) askPassword(ctx context.Context, user string) (string, error) {
 	}
 	again, err := a.readHidden(ctx, f, "once more: ")
 	if err == nil && again != password {
-		err = usagef("the two are not the same; nothing was changed")
+		err = usagef("the two passwords differ; nothing was changed")
 	}
 	return password, err
 }

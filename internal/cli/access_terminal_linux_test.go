@@ -96,7 +96,7 @@ func TestPasswordsAreAskedForOnATerminalAndNotShown(t *testing.T) {
 		code  int
 		want  string
 	}{
-		{"two that differ", []any{"correct horse battery", "correct horse batery"}, 2, "the two are not the same; nothing was changed"},
+		{"two that differ", []any{"correct horse battery", "correct horse batery"}, 2, "the two passwords differ; nothing was changed"},
 		{"too short", []any{"horse"}, 2, "the password is too short"},
 		{"nothing", []any{""}, 2, "no password was given"},
 		{"Ctrl-C", []any{"correct horse battery", os.Interrupt}, 130, "interrupted"},

@@ -46,7 +46,7 @@ func tokenAdd(a *app) *cobra.Command {
 		}
 		err := editAccess(*file, true, func(all *auth.Access) error {
 			if slices.ContainsFunc(all.Tokens, func(t auth.Token) bool { return t.ID == args[0] }) {
-				return usagef("token %s is there already; revoke it first, or choose another id", args[0])
+				return usagef("token %s exists already; revoke it first, or choose another id", args[0])
 			}
 			all.Tokens = append(all.Tokens, t)
 			return nil
@@ -63,7 +63,7 @@ func tokenAdd(a *app) *cobra.Command {
 		}
 		a.note("token %s may %s, %s; it is not shown again", t.ID, t.Scopes, until)
 		if !t.Scopes.Has(auth.Read) {
-			a.note("it may look at nothing, not even at what it does itself; for that it needs the scope read too")
+			a.note("the token may read nothing, not even its own plans; for that it needs the scope read too")
 		}
 		return nil
 	}

@@ -132,7 +132,7 @@ func (a *app) printBalance(e *balanceEntry, now time.Time) error {
 		fmt.Fprintln(a.Stderr, "note: "+n)
 	}
 	if e.Mistake != "" {
-		return fmt.Errorf("the balance document cannot be worked by: %s", e.Mistake)
+		return fmt.Errorf("the balance document cannot be used: %s", e.Mistake)
 	}
 	fmt.Fprintf(a.Stdout, "at most %d tasks together now\n", *e.MaxTasks)
 	t := view.Table{Head: []string{"QUEUE", "SET", "THREADS", "ACTIVE", "QUEUED", "SHARE"}}

@@ -34,7 +34,7 @@ func (a *app) noteUnrun(p *plan.Plan, unrun, running []plan.Task) {
 	a.note("%s would have run after a failure, and not after a cancellation; once the plan has ended: %s",
 		firstNames(names, most), a.command(append(append([]string{"plan", "retry", p.Title()}, strings.Fields(shown)...), "--run")...))
 	if len(running) > 0 && p.OnFailure != plan.Stop {
-		a.note("another time, to stop only what runs, so that clean-ups run by themselves: %s", a.command("plan", "cancel", "--running", p.Title()))
+		a.note("next time, to cancel only the running tasks, so that clean-ups run: %s", a.command("plan", "cancel", "--running", p.Title()))
 	}
 }
 
@@ -51,7 +51,7 @@ func (a *app) cancelRunning(ctx context.Context, st store.Store, p *plan.Plan) e
 	stopped, err := halt.Running(ctx, st, p)
 	switch {
 	case errors.Is(err, halt.ErrStops):
-		return fmt.Errorf("%s has on_failure: stop, so that nothing runs after what is stopped, clean-ups neither; to cancel it: %s",
+		return fmt.Errorf("%s has on_failure: stop, so that no task runs after a stopped one, not even a clean-up; to cancel the plan: %s",
 			p.Title(), a.command("plan", "cancel", p.Title()))
 	case errors.Is(err, halt.ErrIdle):
 		return fmt.Errorf("nothing of %s runs; to cancel the plan: %s", p.Title(), a.command("plan", "cancel", p.Title()))

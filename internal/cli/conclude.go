@@ -270,7 +270,7 @@ func (a *app) printVerdict(ctx context.Context, st store.Store, p plan.Plan, out
 	} else {
 		_, err = fmt.Fprintln(a.Stdout, report.StyledVerdict(&p, time.Now(), a.paint(a.Stdout)))
 		if p.State == plan.PlanFailed {
-			a.note("what failed: %s", a.command("plan", "status", p.Title()))
+			a.note("to see what failed: %s", a.command("plan", "status", p.Title()))
 		}
 	}
 	if err = errors.Join(err, a.writeJUnit(ctx, st, p, junit)); err != nil {

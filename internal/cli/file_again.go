@@ -272,7 +272,7 @@ func (t *planText) load(values map[string]string) (*plan.Spec, map[string]json.R
 		return nil, nil, usagef("%s is the plan %q, and %s is not a run of that", t.path, spec.Name, t.p.Title())
 	}
 	if names, err := secret.CheckNames(spec.Secrets); err != nil || !slices.Equal(names, t.p.Secrets) {
-		return nil, nil, usagef("%s keeps other params secret than %s, which was submitted with secrets: [%s]: leave that as it was, or submit the plan anew",
+		return nil, nil, usagef("%s keeps other params secret than %s, which was submitted with secrets: [%s]; restore that list, or submit the plan again",
 			t.path, t.p.Title(), strings.Join(t.p.Secrets, ", "))
 	}
 	return spec, defaults, nil

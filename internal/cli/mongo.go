@@ -107,7 +107,7 @@ func (a *app) usersOf(conf *config.Config, permissions string) (*mongodb.Users, 
 			continue
 		}
 		if password == "" {
-			return nil, usagef("%s: auth.%s is empty, which is no password for MongoDB; write one", conf.Name, r.Name)
+			return nil, usagef("%s: auth.%s is empty; MongoDB needs a password, so write one", conf.Name, r.Name)
 		}
 		users.Roles = append(users.Roles, r)
 		users.Passwords[r.Name] = password
@@ -141,7 +141,7 @@ func (a *app) pluginRole(path string) (mongodb.Role, error) {
 func (a *app) rootPassword(user, path string) (string, error) {
 	switch {
 	case user == "" && path != "":
-		return "", usagef("--root-password-file: whose password is it? Give --root-user too")
+		return "", usagef("--root-password-file needs the user of that password; give --root-user too")
 	case user == "":
 		return "", nil
 	case path != "":

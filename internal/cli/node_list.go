@@ -36,7 +36,7 @@ func nodeList(a *app) *cobra.Command {
 			}
 			for _, name := range slices.Sorted(maps.Keys(limits)) {
 				if !slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Name == name }) {
-					a.note("node %s has maxthreads %d, and is not there now", cells.Clean(string(name)), limits[name])
+					a.note("node %s has maxthreads %d and is not registered now", cells.Clean(string(name)), limits[name])
 				}
 			}
 			return a.printNodes(output, entries)

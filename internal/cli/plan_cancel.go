@@ -64,9 +64,9 @@ func planCancel(a *app) *cobra.Command {
 			a.noteUnrun(&p, unrun, active)
 			if left {
 				if a.served() {
-					a.note("no node is there to do so; %s", startThere)
+					a.note("no live node can end it; %s", startThere)
 				} else {
-					a.note("no node is there to do so; what ends it: %s", a.command(hint.Resume(&p).Do...))
+					a.note("no live node can end it; to end it: %s", a.command(hint.Resume(&p).Do...))
 				}
 			}
 			return err
@@ -138,7 +138,7 @@ func (a *app) awaitEnd(ctx context.Context, st store.Reader, p plan.Plan, within
 }
 
 func (a *app) noteSilent(p *plan.Plan, within time.Duration) {
-	a.note("what %s runs is of a node that is silent, and is taken from it within %v", p.Title(), within)
+	a.note("a silent node has running tasks of %s, and loses them within %v", p.Title(), within)
 }
 
 // eachPlan does something to each plan that is named, also when it could not be done to one of them. All are found first, so that a name

@@ -32,7 +32,7 @@ func planDelete(a *app) *cobra.Command {
 				}
 			}
 			if !p.State.Ended() {
-				return fmt.Errorf("%s is %s; only what has ended can be deleted; to end it: %s",
+				return fmt.Errorf("%s is %s; only a plan that has ended can be deleted; to end it: %s",
 					p.Title(), p.State, a.command("plan", "cancel", p.Title()))
 			}
 			if err := halt.Delete(ctx, st, p); err != nil {

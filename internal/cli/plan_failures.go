@@ -109,7 +109,7 @@ func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f
 	if err := t.Print(a.Stdout); err != nil {
 		return err
 	}
-	a.note("what the first of them printed: %s", a.command("task", "logs", p.Title(), f.Kinds[0].First[0].Key()))
+	a.note("to see what the first of them printed: %s", a.command("task", "logs", p.Title(), f.Kinds[0].First[0].Key()))
 	return nil
 }
 

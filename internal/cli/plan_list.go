@@ -72,7 +72,7 @@ func planList(a *app) *cobra.Command {
 // noPlans says that there are no plans, and what to do, unless only some were asked for.
 func (a *app) noPlans(some bool) error {
 	if some {
-		a.note("there is no such plan; all: %s", a.command("plan", "list"))
+		a.note("no plan matches; to list all plans: %s", a.command("plan", "list"))
 		return nil
 	}
 	verb := "run"

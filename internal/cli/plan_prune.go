@@ -101,7 +101,7 @@ func neededPlans(ctx context.Context, r store.Reader) (map[plan.PlanID]bool, err
 func (a *app) noteNeeded(plans []plan.Plan) {
 	const most = 10
 	for i := range plans[:min(len(plans), most)] {
-		a.note("%s stays: tasks of no plan that have not finished need some of it", plans[i].Title())
+		a.note("%s stays: unfinished tasks of no plan need its tasks", plans[i].Title())
 	}
 	if more := len(plans) - most; more > 0 {
 		a.note("so do %d more", more)

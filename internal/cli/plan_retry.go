@@ -160,7 +160,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	}
 	if err := st.Retry(ctx, p.ID, selected, change.tasks, change.params); err != nil {
 		if errors.Is(err, plan.ErrConflict) { // another process was quicker
-			err = fmt.Errorf("%w; look how it stands, and retry what is left: %s", err, a.command("plan", "status", p.Title()))
+			err = fmt.Errorf("%w; check the plan, and retry the remaining tasks: %s", err, a.command("plan", "status", p.Title()))
 		}
 		return fmt.Errorf("retry %s: %w", p.Title(), err)
 	}

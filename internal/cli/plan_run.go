@@ -88,7 +88,7 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 		return planfile.LoadWith(path, a.noting(planfile.Options{Params: values, Check: a.checkSpec}, s.failFast))
 	})
 	if errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == path && filepath.Ext(path) == "" { // it may be a plan's name
-		return usagef("%w; a plan that is in the store goes on with: %s", err, a.command("plan", "run", "--resume", path))
+		return usagef("%w; to continue a plan of the store: %s", err, a.command("plan", "run", "--resume", path))
 	}
 	if err != nil {
 		return asUsage(err)
@@ -207,7 +207,7 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 		}
 		return fmt.Errorf("%s: %w; %s", p.Title(), errPlanCancelled, again)
 	case plan.PlanAbandoned:
-		return fmt.Errorf("%s was never submitted to its end; %s", p.Title(), a.submitAnew(&p))
+		return fmt.Errorf("%s was not submitted completely; %s", p.Title(), a.submitAnew(&p))
 	case plan.PlanRunning:
 		if err := errors.Join(a.noteEdited(ctx, st, &p), a.checkStored(ctx, st, &p, nil)); err != nil {
 			return err

@@ -164,7 +164,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 		return err
 	}
 	if !all {
-		a.note("these are tasks that run or failed; all: %s", a.command("task", "list", "--plan", p.Title()))
+		a.note("these are the tasks that run or failed; to list all tasks: %s", a.command("task", "list", "--plan", p.Title()))
 	}
 	return nil
 }

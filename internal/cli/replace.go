@@ -70,7 +70,7 @@ func (a *app) replacements(
 		out.tasks = append(out.tasks, more...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
-		problems = append(problems, fmt.Errorf("task %q of %s is not in %s; a retry changes tasks, and takes none out", name, p.Title(), path))
+		problems = append(problems, fmt.Errorf("task %q of %s is not in %s; a retry changes tasks, and removes none", name, p.Title(), path))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, asUsage(err)
@@ -122,7 +122,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 		return id.String() // it is of no plan, or deleted
 	})
 	if needs != needed {
-		return nil, fmt.Errorf("task %q needs %s in %s, and %s in %s; a retry cannot change what a task needs: submit the plan anew",
+		return nil, fmt.Errorf("task %q needs %s in %s, and %s in %s; a retry cannot change what a task needs; submit the plan again",
 			old.Name, cmp.Or(needs, "nothing"), r.file.path, cmp.Or(needed, "nothing"), r.file.p.Title())
 	}
 	changes, err := changesOf(old, now, r.file.mark, r.file.secrets, r.file.hidden...)
@@ -140,7 +140,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 	case !r.again[old.ID]:
 		return nil, fmt.Errorf("task %q would not run, and %s changes its %s; name it too, or leave it as it was", old.Name, r.file.path, strings.Join(changes, ", its "))
 	case (old.Expanding || old.Expanded) && !sameForeach(old.Foreach, now.Foreach, r.file.secrets, r.file.hidden...):
-		return nil, fmt.Errorf("task %q goes over other items in %s, and its items are made already: %s changes its %s; submit the plan anew",
+		return nil, fmt.Errorf("task %q goes over other items in %s, and its items are made already: %s changes its %s; submit the plan again",
 			old.Name, r.file.path, r.file.path, strings.Join(changes, ", its "))
 	}
 	out := []plan.Task{{ID: old.ID, Name: old.Name, Queue: now.Queue, Definition: now.Definition, Params: now.Params}}

@@ -70,7 +70,7 @@ func (s *runSettings) check() error {
 		return err
 	}
 	if s.logs.value != logsFailed && s.output.json() {
-		return usagef("--logs shows what tasks print to people, and --output json has it not: leave one out")
+		return usagef("--logs shows the output of tasks to people, and --output json does not have it; leave one out")
 	}
 	if s.quiet && (s.logs.value == logsAll || s.output.json()) {
 		return usagef("--quiet prints only failures, and --logs all and --output json print everything: " +

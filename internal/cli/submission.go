@@ -45,7 +45,7 @@ func (a *app) endSubmission(ctx context.Context, st store.Store, p plan.Plan) (p
 	case err == nil, now.State == plan.PlanRunning: // its submitter may live, and have been quicker
 		return now, nil
 	case errors.Is(err, plan.ErrConflict):
-		return p, fmt.Errorf("%w; %s; this one is given up in an hour, or deleted now by: %s", err, a.submitAnew(&p), a.command("plan", "delete", p.Title()))
+		return p, fmt.Errorf("%w; %s; this one is abandoned in an hour; to delete it now: %s", err, a.submitAnew(&p), a.command("plan", "delete", p.Title()))
 	}
 	return p, err
 }
@@ -62,7 +62,7 @@ func goOnSubmitting(ctx context.Context, st store.Store, p *plan.Plan) error {
 	}
 	spec, err := loadAgain(ctx, p, p.Source)
 	if err != nil { // which shows lines of the file
-		return errors.Join(err, fmt.Errorf("%w, and its file is not what it was", half))
+		return errors.Join(err, fmt.Errorf("%w, and its file has changed", half))
 	}
 	if err = submit.GoOn(ctx, st, *p, spec); errors.Is(err, plan.ErrConflict) {
 		return fmt.Errorf("%w, and %s is not what it was: %w", half, p.Source, err)

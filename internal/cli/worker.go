@@ -214,7 +214,7 @@ func (d *denSetup) equip(r *dtr.Runners) (err error) {
 	}
 	r.Log, r.Level = &d.log.out, d.log.level.Level
 	if r.Executable, err = os.Executable(); err != nil {
-		return fmt.Errorf("where this program lies: %w", err)
+		return fmt.Errorf("find the path of this program: %w", err)
 	}
 	return nil
 }
@@ -402,7 +402,7 @@ func onlyOwnersWrite(st store.Store) error {
 		return nil
 	}
 	if path := s.WritableByOthers(); path != "" {
-		return usagef("%s can be written by others than its owner, who would choose what runs here: chmod 600 %s", path, path)
+		return usagef("%s is writable by users other than its owner, who could choose what runs here; chmod 600 %s", path, path)
 	}
 	return nil
 }
@@ -415,7 +415,7 @@ func (a *app) allowed(names []string, given, programs bool) (*plugins.Registry, 
 		if database, err := mongodb.Database(uri); err == nil && database == "" { // of two things that are missing the first
 			return nil, usagef("%q names no database: write mongodb://HOST:PORT/DATABASE", a.Redact(uri))
 		}
-		return nil, usagef("on MongoDB whoever can write to the database chooses what runs here: name the plugins that may, as in --allow %s", plan.DefaultPlugin)
+		return nil, usagef("on MongoDB everyone who can write to the database chooses what runs here; name the plugins that may run, as in --allow %s", plan.DefaultPlugin)
 	}
 	if !given {
 		names = all

@@ -70,7 +70,7 @@ func New(c Config) (*Client, error) {
 		return nil, err
 	}
 	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("the token has blanks or other characters in it that no token has: give it as it was shown")
+		return nil, errors.New("the token has blanks or other characters that no token has; give it as it was shown")
 	}
 	return cl, nil
 }

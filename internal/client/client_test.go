@@ -92,11 +92,11 @@ func TestAnswersOfOthersAreTold(t *testing.T) {
 		unavail bool
 	}{
 		{"a proxy without a server", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }, plan.ErrUnavailable, "does not answer: 502 Bad Gateway", true},
-		{"something else", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, nil, "is no server of Sluice: it answers 404 Not Found", false},
-		{"a page", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, nil, "answers what is no Sluice's", false},
+		{"something else", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, nil, "is no server of Sluice; it answers 404 Not Found", false},
+		{"a page", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, nil, "did not answer as a server of Sluice does", false},
 		{"one that sends on", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://me:x@other/", http.StatusTemporaryRedirect)
-		}, nil, "sends on to https://me:***@other/: name that one", false},
+		}, nil, "redirects to https://me:***@other/; name that server", false},
 		{"nobody is let in", func(w http.ResponseWriter, _ *http.Request) {
 			v1.WriteProblem(w, api.NewProblem(401, api.CodeUnauthorized, "this server wants to know who asks"))
 		}, nil, "this server wants to know who asks; say who asks by --token-file FILE or SLUICE_TOKEN", false},
@@ -128,7 +128,7 @@ func TestAnswersWithoutAnEnd(t *testing.T) {
 		}
 	})
 	endless.mostAnswer = 1 << 20
-	if _, err := endless.Plan(t.Context(), plan.PlanID{}); err == nil || !strings.Contains(err.Error(), "answers what is no Sluice's: it is longer than 1048576 bytes") {
+	if _, err := endless.Plan(t.Context(), plan.PlanID{}); err == nil || !strings.Contains(err.Error(), "did not answer as a server of Sluice does: it is longer than 1048576 bytes") {
 		t.Errorf("an answer without an end: %v", err)
 	}
 	again := answering(t, func(w http.ResponseWriter, r *http.Request) {

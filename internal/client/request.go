@@ -93,11 +93,11 @@ func (c *Client) do(ctx context.Context, r *request, out any) error {
 
 // nonsense is the error of an answer that no server of Sluice gives.
 func (c *Client) nonsense(why error) error {
-	return fmt.Errorf("the server %s answers what is no Sluice's: %w", c.shown, why)
+	return fmt.Errorf("the server %s did not answer as a server of Sluice does: %w", c.shown, why)
 }
 
 // errStandsStill is a page that says of itself that it is the next one.
-var errStandsStill = errors.New("its list has no end")
+var errStandsStill = errors.New("its list does not end")
 
 // trying makes a request, some times where it fails and may be made again.
 func (c *Client) trying(ctx context.Context, r *request, do func() error) error {
@@ -253,7 +253,7 @@ func (c *Client) refused(answer *http.Response, text []byte) error {
 		case http.StatusUnauthorized:
 			return fmt.Errorf("%w; say who asks by --token-file FILE or SLUICE_TOKEN, or by http://USER:PASSWORD@HOST", &p)
 		case http.StatusForbidden:
-			return fmt.Errorf("%w; give --token-file FILE or SLUICE_TOKEN of somebody who may", &p)
+			return fmt.Errorf("%w; give --token-file FILE or SLUICE_TOKEN of a user who may", &p)
 		}
 		return &p
 	}
@@ -266,9 +266,9 @@ func (c *Client) refused(answer *http.Response, text []byte) error {
 	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout:
 		return &awayError{fmt.Sprintf("the server %s does not answer: %s", c.shown, answer.Status), nil}
 	case status/100 == 3:
-		return fmt.Errorf("the server %s sends on to %s: name that one", c.shown, Redact(answer.Header.Get("Location")))
+		return fmt.Errorf("the server %s redirects to %s; name that server", c.shown, Redact(answer.Header.Get("Location")))
 	case status == http.StatusBadRequest && answer.Request != nil && answer.Request.URL.Scheme == "http": // as Go's server answers who speaks no TLS
 		return fmt.Errorf("%s is no server of Sluice, or one that is asked by https://", c.shown)
 	}
-	return fmt.Errorf("%s is no server of Sluice: it answers %s", c.shown, answer.Status)
+	return fmt.Errorf("%s is no server of Sluice; it answers %s", c.shown, answer.Status)
 }

@@ -64,7 +64,7 @@ func mayBe(plugin string, keys []string, v json.RawMessage) error {
 		if v[0] == '[' {
 			kind = "a list"
 		}
-		return fmt.Errorf("what the expression leads to is %s, %s; a variable takes a text, a number or a boolean, and the rest is in $SLUICE_PARAMS",
+		return fmt.Errorf("the expression gives %s, %s; a variable takes a text, a number or a boolean, and the rest is in $SLUICE_PARAMS",
 			kind, jsontext.Brief(v))
 	}
 	return nil

@@ -26,8 +26,8 @@ func TestParamsAreResolvedWhenTheTaskRuns(t *testing.T) {
 		{"it says where", `{"env":{"A":["${{ item }}"]}}`, `error: params.env: A: ${{ item }}: the task has none`},
 		{"a word that was to be replaced at submission", `{"dir":"${{ params.x }}"}`, `error: not known here`},
 		{"a shell line, in which a value could be read as commands", `{"run":"rm ${{ item }}","item":"; x"}`, `error: pass the value by env`},
-		{"a secret that data asks for", `{"env":{"A":"${{ item }}"},"item":{"from_env":"TOKEN"}}`, `error: params.env: A: what the expression leads to is`},
-		{"all variables from data", `{"env":"${{ item }}","item":{"A":{"from_env":"TOKEN"}}}`, `error: params.env: what the expression leads to is`},
+		{"a secret that data asks for", `{"env":{"A":"${{ item }}"},"item":{"from_env":"TOKEN"}}`, `error: params.env: A: the expression gives`},
+		{"all variables from data", `{"env":"${{ item }}","item":{"A":{"from_env":"TOKEN"}}}`, `error: params.env: the expression gives`},
 		{"a number for a variable", `{"env":{"A":"${{ item }}"},"item":5}`, `{"env":{"A":5},"item":5}`},
 		{"params that are no object", `["${{ item }}"]`, `error: not a JSON object`},
 	} {

@@ -168,9 +168,9 @@ func (c *Config) UsersIn() (string, error) {
 	mechanism := c.effectiveMechanism()
 	switch {
 	case h.login != "":
-		return "", fmt.Errorf("%s: mongohost has a user of its own, by whom all log in; take it out, so that each logs in as itself", c.Name)
+		return "", fmt.Errorf("%s: mongohost has a user, with which every program logs in; remove it, so that each program logs in as itself", c.Name)
 	case mechanism == mechanismNone:
-		return "", fmt.Errorf("%s: auth_mechanism is NONE, so that nobody logs in; take it out, so that each logs in as itself", c.Name)
+		return "", fmt.Errorf("%s: auth_mechanism is NONE, so that no program logs in; remove it, so that each program logs in as itself", c.Name)
 	case slices.Contains(outside, mechanism), mechanism == "PLAIN":
 		return "", fmt.Errorf("%s: users that log in by %s have no password in MongoDB; make them as its manual says", c.Name, mechanism)
 	}

@@ -45,7 +45,7 @@ func TestUsersAreWhereTheyAreLookedUp(t *testing.T) {
 
 func TestUsersThatDoNotLogInSoAreRefused(t *testing.T) {
 	for _, c := range []struct{ name, file, want string }{
-		{"mongohost has one for all", `"mongohost": "mongodb://me:s3cret@localhost", "database": "d"`, "c: mongohost has a user of its own"},
+		{"mongohost has one for all", `"mongohost": "mongodb://me:s3cret@localhost", "database": "d"`, "c: mongohost has a user, with which every program logs in"},
 		{"nobody logs in", `"mongohost": "localhost", "database": "d", "attributes": {"auth_mechanism": "NONE"}`, "c: auth_mechanism is NONE"},
 		{"by certificate", `"mongohost": "localhost", "database": "d", "attributes": {"auth_mechanism": "MONGODB-X509"}`, "c: users that log in by MONGODB-X509"},
 		{"by LDAP", `"mongohost": "mongodb://localhost/?authMechanism=PLAIN", "database": "d"`, "c: users that log in by PLAIN"},

@@ -72,7 +72,7 @@ func (p *Program) Run(ctx context.Context, t *plugins.Task) plan.Result {
 // watchEvery is how often the task of a program is read.
 const watchEvery = time.Second
 
-var errNotIts = errors.New("its task is not its own any more: somebody else ended it, or it was given out again")
+var errNotIts = errors.New("it has lost its task: the task was ended by another program, or claimed again")
 
 // watch stops the program if its claim is lost, and then closes lost, or if it does not begin its task.
 func (p *Program) watch(ctx context.Context, t *plugins.Task, stop context.CancelCauseFunc, lost chan<- struct{}) {

@@ -153,7 +153,7 @@ func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.Instance
 	case <-abandon:
 		_ = cmd.Process.Kill() // its guardian ends its processes, and another program's runner too
 		<-ended
-		return errors.New("its runner hung, and was ended: it did not take the task in time, or was silent for too long")
+		return errors.New("its runner hung, and was ended: it did not take the task in time, or sent no heartbeat for too long")
 	case err := <-ended:
 		if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 			return nil

@@ -14,7 +14,7 @@ import (
 
 var (
 	// ErrStops means that nothing runs in the plan after a task that is stopped, clean-ups neither.
-	ErrStops = errors.New("the plan has on_failure: stop, so that nothing runs after what is stopped, clean-ups neither")
+	ErrStops = errors.New("the plan has on_failure: stop, so that no task runs after a stopped one, not even a clean-up")
 	// ErrIdle means that nothing of the plan runs.
 	ErrIdle = errors.New("nothing of the plan runs")
 )

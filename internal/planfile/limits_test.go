@@ -13,8 +13,8 @@ import (
 
 func TestWhatIsNoTextIsRefused(t *testing.T) {
 	for _, c := range []struct{ name, file, want string }{
-		{"nothing at all", "", "f:1:1: the file is empty; a plan has at least a name and a task, as in {plan: hello, tasks: {greet: {run: echo hello}}}"},
-		{"spaces", " \n  \n", "f:1:1: the file is empty; a plan has at least a name and a task, as in {plan: hello, tasks: {greet: {run: echo hello}}}"},
+		{"nothing at all", "", "f:1:1: the file is empty; a plan needs a name and a task, as in {plan: hello, tasks: {greet: {run: echo hello}}}"},
+		{"spaces", " \n  \n", "f:1:1: the file is empty; a plan needs a name and a task, as in {plan: hello, tasks: {greet: {run: echo hello}}}"},
 		{"UTF-16", "\xff\xfep\x00l\x00", "f:1:1: the file is UTF-16; save it as UTF-8"},
 		{"a program", "\x7fELF\x02\x01", "f:1:1: a control character: this is not a plan file, or needs it as an escape in double quotes"},
 		{"Latin-1", "plan: x\n# caf\xe9\n", "f:2:6: the file is not UTF-8 text; save it as UTF-8"},

@@ -177,7 +177,7 @@ func typed(given string, want kind) (json.RawMessage, error) {
 	}
 	if is != want {
 		example := map[kind]string{number: "42", boolean: "true", list: `["a","b"]`, mapping: `{"a": 1}`}[want]
-		return nil, fmt.Errorf("its default in the file is %s, so it has to be JSON of that kind, as in %s", want, example)
+		return nil, fmt.Errorf("its default in the file is %s, so its value must be JSON of that kind, as in %s", want, example)
 	}
 	return value, nil
 }

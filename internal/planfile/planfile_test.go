@@ -268,10 +268,10 @@ tasks: {a: {run: make}, each: {foreach: "${{ params.list }}", run: make}}
 			`{"list":[1,"b"],"map":{},"needed":"","number":123456789012345678901234567890,"text":"a","yes":false}`},
 		{"a param without default is needed", nil, `plan.yaml:8:3: param "needed" has no default; give it a value: --param needed=VALUE`},
 		{"other types are refused", map[string]string{"needed": "a", "number": "five", "yes": "yes", "list": `{}`, "map": "null"},
-			`plan.yaml:4:3: --param number=five: its default in the file is a number, so it has to be JSON of that kind, as in 42
-plan.yaml:5:3: --param yes=yes: its default in the file is true or false, so it has to be JSON of that kind, as in true
-plan.yaml:6:3: --param list={}: its default in the file is a list, so it has to be JSON of that kind, as in ["a","b"]
-plan.yaml:7:3: --param map=null: its default in the file is a mapping, so it has to be JSON of that kind, as in {"a": 1}`},
+			`plan.yaml:4:3: --param number=five: its default in the file is a number, so its value must be JSON of that kind, as in 42
+plan.yaml:5:3: --param yes=yes: its default in the file is true or false, so its value must be JSON of that kind, as in true
+plan.yaml:6:3: --param list={}: its default in the file is a list, so its value must be JSON of that kind, as in ["a","b"]
+plan.yaml:7:3: --param map=null: its default in the file is a mapping, so its value must be JSON of that kind, as in {"a": 1}`},
 		{"an unknown one is refused, with the nearest", map[string]string{"needed": "a", "txet": "b", "other": "c"},
 			`plan.yaml:0:0: --param other: the plan has no such param
 plan.yaml:0:0: --param txet: the plan has no such param; did you mean "text"?`},

@@ -23,7 +23,7 @@ func parse(f *faults) *yaml.Node {
 	dec := yaml.NewDecoder(bytes.NewReader(src.Text))
 	doc, err := decode(dec)
 	if errors.Is(err, io.EOF) || err == nil && isEmpty(doc) {
-		f.add(fault{text: "the file is empty; a plan has at least a name and a task, as in {plan: hello, tasks: {greet: {run: echo hello}}}"})
+		f.add(fault{text: "the file is empty; a plan needs a name and a task, as in {plan: hello, tasks: {greet: {run: echo hello}}}"})
 		return nil
 	}
 	if err != nil {
@@ -51,7 +51,7 @@ func isEmpty(doc *yaml.Node) bool {
 func decode(dec *yaml.Decoder) (doc *yaml.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("this confuses the YAML reader: %v", p)
+			err = fmt.Errorf("the YAML reader fails here: %v", p)
 		}
 	}()
 	doc = &yaml.Node{}

@@ -346,7 +346,7 @@ func (t *task) readWhen(n *yaml.Node) {
 		return
 	}
 	if rule, other := whenHints[word]; other {
-		t.r.errorf(n, "when is %q; that rule is called %s here", word, rule)
+		t.r.errorf(n, "when is %q; the rule is called %s here", word, rule)
 		return
 	}
 	t.spec.When = plan.When(word)

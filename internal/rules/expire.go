@@ -28,7 +28,7 @@ func (d *Deletion) Check(neededBy *plan.Task) error {
 	case d.Retrying:
 		return fmt.Errorf("plan %s is being retried: %w", d.Title, plan.ErrPlanActive)
 	case neededBy != nil && d.State != plan.PlanAbandoned:
-		return fmt.Errorf("plan %s: task %s of no plan, which is %s, needs some of it; wait for that, or cancel it: %w", d.Title, neededBy.ID,
+		return fmt.Errorf("plan %s: task %s of no plan, which is %s, needs one of its tasks; wait for that task, or cancel it: %w", d.Title, neededBy.ID,
 			neededBy.Status.Word(), plan.ErrPlanActive)
 	}
 	return nil

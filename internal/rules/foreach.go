@@ -165,7 +165,7 @@ func ParseItems(list json.RawMessage) ([]json.RawMessage, error) {
 // CheckItems refuses more items than are made.
 func CheckItems(n int) error {
 	if n > plan.MaxItems {
-		return fmt.Errorf("too many items: at most %d are made; let an item stand for several", plan.MaxItems)
+		return fmt.Errorf("too many items: at most %d are made; put several values into one item", plan.MaxItems)
 	}
 	return nil
 }

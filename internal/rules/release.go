@@ -18,7 +18,7 @@ func CheckInputs(bytes int) error {
 	if bytes <= plan.MaxInputs {
 		return nil
 	}
-	return fmt.Errorf("%w: its parents' outputs have %d bytes in all, and a task is given at most %d: let them write files and return the paths",
+	return fmt.Errorf("%w: its parents' outputs have %d bytes in all, and a task takes at most %d; have the parents write files and return the paths",
 		plan.ErrTooMuchInput, bytes, plan.MaxInputs)
 }
 
@@ -41,7 +41,7 @@ func CheckOutput(bytes int) error {
 	if bytes <= plan.MaxInputs {
 		return nil
 	}
-	return fmt.Errorf("%w: its items returned %d bytes in all, and at most %d are put together: read theirs one by one",
+	return fmt.Errorf("%w: its items returned %d bytes in all, and at most %d are put together; read the outputs of the items one by one",
 		plan.ErrTooMuchOutput, bytes, plan.MaxInputs)
 }
 

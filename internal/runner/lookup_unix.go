@@ -72,7 +72,7 @@ func explain(cmd *Command, program string, err error) error {
 		if _, missing := os.Stat(path); missing != nil {
 			return fmt.Errorf("command %q: %w on this node: install it, or correct its path", path, reason(err))
 		}
-		return fmt.Errorf("command %q is there, but not what it needs to run, %s: %w: install that, or correct its first line", path, interpreter(path), reason(err))
+		return fmt.Errorf("command %q needs %s to run: %w: install that, or correct the first line of the command", path, interpreter(path), reason(err))
 	case errors.Is(err, fs.ErrPermission):
 		if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
 			return fmt.Errorf("command %q is a folder: name a program in it", path)
@@ -85,7 +85,7 @@ func explain(cmd *Command, program string, err error) error {
 	case errors.Is(err, syscall.E2BIG):
 		return fmt.Errorf("command %q: its arguments and environment are too large, %d bytes: %w: hand large values over in files", path, argumentBytes(cmd), reason(err))
 	case errors.Is(err, syscall.EINVAL) && slices.ContainsFunc(slices.Concat(cmd.Args, cmd.Env), hasNUL):
-		return fmt.Errorf("command %q: an argument or a variable of its environment holds a NUL byte: take it out", path)
+		return fmt.Errorf("command %q: an argument or a variable of its environment holds a NUL byte: remove it", path)
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return fmt.Errorf("command %q: %w: raise the limit of open files (ulimit -n), or run fewer tasks at once", path, reason(err))
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):

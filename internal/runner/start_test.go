@@ -39,7 +39,7 @@ func TestACommandThatCannotBeStarted(t *testing.T) {
 		{"a folder to run in that is missing", Command{Args: []string{"/bin/true"}, Dir: dir + "/gone"}, []string{dir + "/gone", "/bin/true", "no such file", "create it"}},
 		{"a file to run in", Command{Args: []string{"/bin/true"}, Dir: script}, []string{script, "not a folder", "change dir"}},
 		{"too many arguments", Command{Args: []string{"/bin/true", strings.Repeat("x", 3<<20)}}, []string{"/bin/true", "3145739 bytes", "files"}},
-		{"a NUL in an argument", Command{Args: []string{"/bin/true", "a\x00b"}}, []string{"/bin/true", "NUL", "take it out"}},
+		{"a NUL in an argument", Command{Args: []string{"/bin/true", "a\x00b"}}, []string{"/bin/true", "NUL", "remove it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := NewOutput(0)

@@ -397,7 +397,7 @@ func (s Names) Uncited(what string, err error) error {
 	if err == nil || s.None() {
 		return err
 	}
-	return fmt.Errorf("%s does not come to what can stand there; what it comes to is not shown, as something in it may be secret", what)
+	return fmt.Errorf("%s gives a value that is not allowed there; the value is not shown, because it may hold a secret", what)
 }
 
 // Short reports whether a value has a secret that ValuesIn leaves out as too short; none at all needs no

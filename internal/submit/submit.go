@@ -24,7 +24,7 @@ import (
 // ErrQueue means that a queue does not fit the plan: it runs another plugin, or more tasks at once.
 // It also means that a queue does not exist and submit may not make it; that is a plan.ErrNotFound
 // as well.
-var ErrQueue = errors.New("the queue does not do for the plan")
+var ErrQueue = errors.New("the queue does not suit the plan")
 
 // A queueError gives the reason. It is an ErrQueue, and wraps the error that it holds.
 type queueError struct{ error }
@@ -88,7 +88,7 @@ func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Pla
 			err = checkSame(&again, &p, secret.Of(there))
 		}
 		if err == nil && p.State == plan.PlanAbandoned {
-			err = fmt.Errorf("submit plan %q: its submission was given up half-way, and nothing of it ran; submit it with another key: %w", spec.Name, plan.ErrPlanEnded)
+			err = fmt.Errorf("submit plan %q: its submission was abandoned half-way, and no task of it ran; submit it with another key: %w", spec.Name, plan.ErrPlanEnded)
 		}
 	}
 	return p, repeated, err

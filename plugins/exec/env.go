@@ -165,7 +165,7 @@ func (v *value) read(ctx context.Context) (string, error) {
 	switch {
 	case v.fromEnv != "":
 		if isPrivate(v.fromEnv) {
-			return "", fmt.Errorf("%s is the node's own, and no command gets it; where the node is started, set the value under another name too", v.fromEnv)
+			return "", fmt.Errorf("%s is the node's own variable, and no command gets it; start the node with the value in another variable too", v.fromEnv)
 		}
 		text, ok := os.LookupEnv(v.fromEnv)
 		if !ok {

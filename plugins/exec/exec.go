@@ -109,7 +109,7 @@ func (p *Plugin) RunProgram(ctx context.Context, t *plugins.Task, path string) p
 func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args []string) (plan.Result, error) {
 	files, err := p.scratch.open(t.Params)
 	if err != nil {
-		return plan.Result{}, fmt.Errorf("a file for the task's params: %w; is there room, and may the node write there?", err)
+		return plan.Result{}, fmt.Errorf("write the task's params to a file: %w; check the free space and the permissions", err)
 	}
 	defer func() { p.scratch.close(files) }()
 	env, secrets, err := p.base.of(ctx, t, s, files)
@@ -160,7 +160,7 @@ func hide(r plan.Result, secrets []string) plan.Result {
 	}
 	return plan.Result{
 		Status: plan.Failed, Reason: plan.ReasonOutput, Exit: r.Exit,
-		Detail: "its output holds a secret of its env, and outputs are kept in the store: leave it out; who needs it reads it where it is",
+		Detail: "its output holds a secret of its env, and the store keeps outputs; leave the secret out, and let its readers read it at its source",
 	}
 }
 
@@ -222,7 +222,7 @@ func advice(r runner.Result, line bool) string {
 	return ""
 }
 
-var errNoOutput = errors.New("$SLUICE_OUTPUT is not a file any more; write to it, and make nothing else of it")
+var errNoOutput = errors.New("$SLUICE_OUTPUT is no longer a file; write to the file, and do not replace it")
 
 // readOutput returns the command's output, or nil. It reads no more than it takes to see that the
 // output is too large; rules.Conclude reports that.

@@ -107,7 +107,7 @@ func TestHowATaskEnds(t *testing.T) {
 		{"an empty output", object{"run": `echo > "$SLUICE_OUTPUT"`}, plan.Succeeded, "", exit(0), "", ""},
 		{"whether an output is JSON is for others to judge", object{"run": `echo hello > "$SLUICE_OUTPUT"`}, plan.Succeeded, "", exit(0), "hello", ""},
 		{"the output of a failure does not count", object{"run": `echo 1 > "$SLUICE_OUTPUT"; exit 1`}, plan.Failed, "", exit(1), "", "exit status 1"},
-		{"a FIFO as its output", object{"run": `mkfifo "$SLUICE_OUTPUT"`}, plan.Failed, plan.ReasonOutput, exit(0), "", "not a file"},
+		{"a FIFO as its output", object{"run": `mkfifo "$SLUICE_OUTPUT"`}, plan.Failed, plan.ReasonOutput, exit(0), "", "no longer a file"},
 		{"other files beside its output", object{"run": `mkdir "$SLUICE_OUTPUT.d"; echo 1 > "$SLUICE_OUTPUT.d/x"; cp "$SLUICE_OUTPUT.d/x" "$SLUICE_OUTPUT"`}, plan.Succeeded, "", exit(0), "1", ""},
 
 		{"a program that is missing", object{"run": []any{"nosuch-program"}}, plan.Failed, plan.ReasonError, nil, "", `"nosuch-program"`},

@@ -135,14 +135,14 @@ func check(path string) (fs.FileInfo, error) {
 	case runtime.GOOS == "windows" && !strings.EqualFold(filepath.Ext(path), ".exe"):
 		return info, fmt.Errorf("%s is not a program: on Windows its name ends in .exe", path)
 	case runtime.GOOS != "windows" && info.Mode()&0o111 == 0:
-		return info, fmt.Errorf("%s is not executable: chmod +x it, or take it away", path)
+		return info, fmt.Errorf("%s is not executable; chmod +x it, or remove it", path)
 	}
 	return info, checkWritable(path, info)
 }
 
 func checkWritable(path string, info fs.FileInfo) error {
 	if runtime.GOOS != "windows" && info.Mode()&0o022 != 0 {
-		return fmt.Errorf("%s can be written by others than its owner, who would choose what runs here: chmod go-w it", path)
+		return fmt.Errorf("%s is writable by users other than its owner, who could choose what runs here; chmod go-w it", path)
 	}
 	return nil
 }

@@ -165,19 +165,19 @@ func TestFind(t *testing.T) {
 		got = append(got, text)
 	}
 	want := []string{
-		"README: ONE/README is not executable: chmod +x it, or take it away",
+		"README: ONE/README is not executable; chmod +x it, or remove it",
 		"Site::Copy",
-		"all: ONE/all can be written by others than its owner, who would choose what runs here: chmod go-w it",
+		"all: ONE/all is writable by users other than its owner, who could choose what runs here; chmod go-w it",
 		"copy",
-		`copy-mail: ONE/copy-mail: plugin name "copy-mail": a name is made of letters, digits, _ and :, as in copy_mail or Disbatch::Plugin::Demo; choose such a one (in the name of a file, -- stands for ::)`,
-		`copy.sh: ONE/copy.sh: plugin name "copy.sh": a name is made of letters, digits, _ and :, as in copy_mail or Disbatch::Plugin::Demo; choose such a one (in the name of a file, -- stands for ::)`,
+		`copy-mail: ONE/copy-mail: plugin name "copy-mail": a name has only letters, digits, _ and :, as in copy_mail or Disbatch::Plugin::Demo (in the name of a file, -- stands for ::)`,
+		`copy.sh: ONE/copy.sh: plugin name "copy.sh": a name has only letters, digits, _ and :, as in copy_mail or Disbatch::Plugin::Demo (in the name of a file, -- stands for ::)`,
 		"dangling: stat ONE/dangling: no such file or directory",
 		"exec: ONE/exec: a plugin exec is built in; give the file another name",
-		"group: ONE/group can be written by others than its owner, who would choose what runs here: chmod go-w it",
+		"group: ONE/group is writable by users other than its owner, who could choose what runs here; chmod go-w it",
 		"link",
 		"copy: TWO/copy: ONE/copy comes before it; give one of the two another name",
 		"more",
-		"open: OPEN can be written by others than its owner, who would choose what runs here: chmod go-w it",
+		"open: OPEN is writable by users other than its owner, who could choose what runs here; chmod go-w it",
 		"nosuch: ONE/nosuch: there is no such folder; create it, or correct its path",
 	}
 	if !slices.Equal(got, want) {
@@ -224,7 +224,7 @@ func TestARegistryFollowsItsFolders(t *testing.T) {
 	write(t, file("b"), "#!/bin/sh\nexit 1\n", 0o755)
 	look("b is another", "a b", `msg="plugin changed" plugin=b`)
 	write(t, file("b"), "#!/bin/sh\nexit 1\n", 0o777)
-	look("all can write b", "a", "can be written by others")
+	look("all can write b", "a", "is writable by users other")
 	look("all still can", "a", "")
 	if err := os.Remove(file("a")); err != nil {
 		t.Fatal(err)
@@ -236,5 +236,5 @@ func TestARegistryFollowsItsFolders(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	look("all can write the folder", "", "DIR can be written by others")
+	look("all can write the folder", "", "DIR is writable by users other")
 }

@@ -308,7 +308,7 @@ func TestParamsAreNamedAsTheyWereGiven(t *testing.T) {
 	for query, want := range map[string]api.Field{
 		"":                         {Message: `param "day" has no default; give it a value: param=day=VALUE`, Location: "body", Line: 2, Column: 20},
 		"?param=day=x&param=dya=x": {Message: `param=dya: the plan has no such param; did you mean "day"?`, Location: "query.param"},
-		"?param=day=x&param=level=x": {Message: "param=level=x: its default in the file is a number, so it has to be JSON of that kind, as in 42", Location: "body",
+		"?param=day=x&param=level=x": {Message: "param=level=x: its default in the file is a number, so its value must be JSON of that kind, as in 42", Location: "body",
 			Line: 2, Column: 10},
 	} {
 		status, text := s.submit(open, query, "")
