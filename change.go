@@ -13,9 +13,9 @@ import (
 )
 
 // Cancel cancels a plan: nothing more of it is started, and what runs is stopped by its nodes. It
-// returns the plan as it is then. If a node is still stopping tasks, the plan has not ended yet: Wait
-// for it. A plan that no live node serves is ended here, which may take until the lease of a dead node
-// is over, 30 s at most. Cancel returns plan.ErrPlanEnded for a plan that has ended.
+// returns the plan as it is then. If a node is still stopping tasks, the plan has not ended yet:
+// Wait for it. Cancel itself ends a plan that no live node serves. That may take until the lease of
+// a dead node is over, 30 s at most. Cancel returns plan.ErrPlanEnded for a plan that has ended.
 func (s *Store) Cancel(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	p, err := s.shown.Plan(ctx, id)
 	if err != nil {
@@ -33,10 +33,10 @@ func (s *Store) Cancel(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	return s.shown.Plan(ctx, id)
 }
 
-// CancelRunning has the running tasks of a plan stopped, and leaves the plan, so that its clean-ups run:
-// a task that is stopped counts as failed. It returns how many tasks it stopped. It returns
-// ErrNothingRuns if none runs, and ErrNoCleanUps for a plan whose on_failure is stop, in which nothing
-// runs after a failure.
+// CancelRunning has the running tasks of a plan stopped, and leaves the plan open. A stopped task
+// counts as failed, so that clean-ups run. CancelRunning returns how many tasks it stopped. It
+// returns ErrNothingRuns if none runs, and ErrNoCleanUps for a plan whose on_failure is stop, in
+// which nothing runs after a failure.
 func (s *Store) CancelRunning(ctx context.Context, id plan.PlanID) (stopped int, err error) {
 	p, err := s.shown.Plan(ctx, id)
 	if err != nil {
@@ -72,8 +72,8 @@ type Foresight struct {
 // Retry runs finished tasks of a plan again, and returns what that does. With the zero ID it
 // retries tasks of no plan, which RetryOptions.Tasks names. Attempts count from 1 again, and a plan
 // that had ended runs again. Retry returns plan.ErrConflict if there is nothing to retry, or if a
-// task changed meanwhile; plan.ErrPlanActive if a task that it would take runs;
-// plan.ErrPlanNotReady if nothing of the plan ever ran; and plan.ErrNotFound.
+// task changed meanwhile. It returns plan.ErrPlanActive if a task that it would take runs, and
+// plan.ErrPlanNotReady if nothing of the plan ever ran. A missing plan or task is plan.ErrNotFound.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, o RetryOptions) (Foresight, error) {
 	tasks, selected, err := again.Select(ctx, s.shown, id, o.Tasks, o.Downstream)
 	if err != nil {
@@ -86,9 +86,9 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, o RetryOptions) (Fore
 	return foreseen, s.shown.Retry(ctx, id, selected, nil, nil)
 }
 
-// Delete deletes a plan that has ended, with its tasks and logs. It returns plan.ErrPlanActive for a
-// plan that has not ended, and for one of which a task of no plan that has not finished needs a task. A
-// plan whose submission died half-way may be deleted too.
+// Delete deletes a plan that has ended, with its tasks and logs. It returns plan.ErrPlanActive for
+// a plan that has not ended. It returns the same error while an unfinished task of no plan needs a
+// task of the plan. A plan whose submission died half-way may be deleted too.
 func (s *Store) Delete(ctx context.Context, id plan.PlanID) error {
 	p, err := s.shown.Plan(ctx, id)
 	if err != nil {

@@ -37,8 +37,8 @@ import (
 var (
 	// ErrURI means that a text names no store.
 	ErrURI = open.ErrURI
-	// ErrQueue means that a queue does not suit a plan or a task: the queue runs another plugin, has a
-	// higher limit than the plan asks for, or must exist and does not.
+	// ErrQueue means that a queue does not suit a plan or a task. The queue runs another plugin,
+	// has a higher limit than the plan asks for, or does not exist although it must.
 	ErrQueue = submit.ErrQueue
 	// ErrNothingRuns means that no task of a plan runs, so that there is nothing to stop.
 	ErrNothingRuns = halt.ErrIdle

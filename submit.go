@@ -45,9 +45,9 @@ func Validate(spec *plan.Spec) error { return compiler.Validate(spec) }
 // With a key for which there is a plan already, Submit returns that plan as it is now. If an earlier
 // submission with the key died half-way, Submit completes it.
 //
-// Submit returns plan.Problems for a spec that is not valid, ErrQueue for a queue that does not
-// suit, and plan.ErrTooLarge for a plan that the store cannot hold. It returns plan.ErrConflict for
-// a key of another plan, and plan.ErrPlanEnded for a key whose submission was abandoned. With any
+// Submit returns plan.Problems for a spec that is not valid, and ErrQueue for a queue that does not
+// suit. It returns plan.ErrTooLarge for a plan that the store cannot hold, plan.ErrConflict for a
+// key of another plan, and plan.ErrPlanEnded for a key whose submission was abandoned. With any
 // other error the returned plan, if its ID is not zero, is in the store in part. Nothing of it
 // runs, and the store deletes it after an hour.
 func (s *Store) Submit(ctx context.Context, spec *plan.Spec, options ...SubmitOption) (plan.Plan, error) {
@@ -120,16 +120,16 @@ type addition struct{ delay time.Duration }
 func WithDelay(d time.Duration) AddOption { return func(a *addition) { a.delay = d } }
 
 // Add adds tasks to a plan, or, with the zero ID, tasks of no plan. It returns their ids in the
-// order of tasks. A need is the name of a task of the plan, the name of an earlier task in tasks,
-// or a task's id (of 24 hex digits). A task of no plan may need tasks of any plan, by their ids,
-// and needs no name.
+// order of tasks. A need is a task's id (24 hex digits), or the name of a task of the plan or of an
+// earlier task in tasks. A task of no plan may need tasks of any plan, by their ids, and needs no
+// name.
 //
 // A plan takes tasks until it ends. A task that is added to it may run at once.
 //
-// Add returns plan.Problems for a task that is not valid, plan.ErrNotFound for a missing plan, need
-// or queue, and plan.ErrExists for a name that the plan has. It returns plan.ErrPlanEnded for a
-// plan that has ended or is closed, ErrQueue for a queue that does not suit, and plan.ErrTooLarge.
-// After these errors nothing was added.
+// Add returns plan.Problems for a task that is not valid. It returns plan.ErrNotFound for a missing
+// plan, need or queue, and plan.ErrExists for a name that the plan has. It returns
+// plan.ErrPlanEnded for a plan that has ended or is closed, ErrQueue for a queue that does not
+// suit, and plan.ErrTooLarge. After these errors nothing was added.
 func (s *Store) Add(ctx context.Context, p plan.PlanID, tasks []plan.TaskSpec, options ...AddOption) ([]plan.TaskID, error) {
 	var o addition
 	for _, option := range options {

@@ -12,9 +12,10 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Wait returns when the plan has ended, with the plan as it is then; its State says how it ended. It
-// returns plan.ErrNotFound for a plan that is not there or was deleted meanwhile, and the error of ctx
-// with the plan as it was last seen. Nothing runs a plan but nodes: without one Wait waits on.
+// Wait returns when the plan has ended, with the plan as it is then; its State says how it ended.
+// It returns plan.ErrNotFound for a plan that does not exist or was deleted meanwhile. When ctx
+// ends, it returns the error of ctx, and the plan as it was last seen. Only nodes run a plan:
+// without one, Wait waits on.
 func (s *Store) Wait(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	wait := backoff.Poll{Idle: backoff.Idle{Initial: 5 * time.Millisecond, Max: 500 * time.Millisecond}}
 	query := store.PlanQuery{Prefix: id.String(), NoCounts: true, NoParams: true, Limit: 1}
@@ -57,9 +58,9 @@ const watchPause = 100 * time.Millisecond
 // Watch returns the changes of a plan from this call on, in order, and ends after the change that
 // ends the plan. For a plan that has ended it returns that change alone. Every task that changes is
 // told of at least once, in a state at least as new as its change. A state that lasts for an
-// instant may be left out. The loop ends after an error: plan.ErrNotFound for a plan that does not
-// exist or was deleted meanwhile, plan.ErrCursor if the store was restored from a backup, or the
-// error of ctx.
+// instant may be left out. The loop ends after an error. plan.ErrNotFound means that the plan does
+// not exist or was deleted meanwhile, and plan.ErrCursor that the store was restored from a backup.
+// Any other error is that of ctx.
 func (s *Store) Watch(ctx context.Context, id plan.PlanID) iter.Seq2[Change, error] {
 	begin, err := feed.Follow(ctx, s.shown, id)
 	return func(yield func(Change, error) bool) {

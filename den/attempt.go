@@ -83,8 +83,8 @@ func (a *attempt) shown(text string) string {
 	return text
 }
 
-// run runs the task and returns the ending of its claim, or nothing if the claim is lost. alive is
-// the parent of ctx: it continues if only this attempt is stopped.
+// run runs the task and returns the ending of its claim, or nothing if the claim is lost. The
+// parent of ctx is alive. It continues if only this attempt is stopped.
 func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 	if a.outside != nil {
 		return a.leave(ctx)
@@ -298,8 +298,7 @@ func (a *attempt) flush(ctx context.Context) {
 
 // append puts entries into the store. Entries without an answer may be stored all the same. append
 // sends the same batch again by itself, even before the ending: a store recognizes a repeated
-// batch. Without an answer then either, the entries go with the ending, and may come twice, which
-// is better than not at all.
+// batch. Without an answer then either, the entries go with the ending, and may be stored twice.
 func (a *attempt) append(ctx context.Context, entries []plan.LogEntry) {
 	a.unsent = nil
 	if err := a.store.AppendLog(ctx, a.task.Claim, entries); err != nil && !errors.Is(err, plan.ErrClaimLost) {

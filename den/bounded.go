@@ -47,9 +47,9 @@ type call struct {
 }
 
 const (
-	// answerWithin is far longer than a working store takes for the largest call of a node: a turn
-	// with large outputs, or an answer of plan.MaxInputs bytes. Small calls get no more than a
-	// lease.
+	// answerWithin is far longer than a working store takes for the largest call of a node. Such a
+	// call is a turn with large outputs, or an answer of plan.MaxInputs bytes. Small calls get no
+	// more than a lease.
 	answerWithin = time.Minute
 	// hurriedWithin is the deadline once the node has to end at once.
 	hurriedWithin = 3 * time.Second

@@ -1,5 +1,6 @@
-// Package den is the execution node: it claims tasks, runs them by their plugins, finishes them, and sees that nothing is lost.
-// [Run] makes a process a node of a store that package sluice has opened:
+// Package den is the execution node. A node claims tasks, runs them by their plugins, and finishes
+// them. It also rescues the tasks of dead nodes. [Run] makes a process a node of a store that
+// package sluice has opened:
 //
 //	err := den.Run(ctx, st, den.Config{Threads: 8, Plugins: reg})
 //

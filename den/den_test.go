@@ -1,6 +1,6 @@
 //go:build !race
 
-// In Go 1.26 a synctest bubble and the race detector do not work together: timers that fire in a
+// In Go 1.26 a synctest bubble and the race detector do not work together. Timers that fire in a
 // bubble now and then crash the detector (golang.org/issue/78156). Tests for the detector run in
 // real time, in race_test.go.
 
@@ -364,7 +364,7 @@ func TestHurryEndsTheGrace(t *testing.T) {
 	})
 }
 
-// A task that obeys no signal, such as a process that hangs in the system, does not prevent a node
+// Some tasks obey no signal, such as a process that hangs in the system. They do not prevent a node
 // from ending at once, even if the node lost touch before.
 func TestHurryLeavesBehindWhatDoesNotEnd(t *testing.T) {
 	for _, lost := range []bool{false, true} {
@@ -517,7 +517,8 @@ func TestTheInstancesOfANodeKeepToItsLimitTogether(t *testing.T) {
 	})
 }
 
-// A limit of a node that is raised, or lifted, is heeded with the next beat, also where each of its instances alone was within it.
+// A node heeds a limit that was raised or lifted with its next beat. It does so even if each of its
+// instances alone was within the limit.
 func TestALimitThatIsRaisedIsHeededAtOnce(t *testing.T) {
 	for _, raised := range []int{8, -1} {
 		synctest.Test(t, func(t *testing.T) {

@@ -90,8 +90,8 @@ func itemsOf(ctx context.Context, f *plan.Foreach, dir string) ([]json.RawMessag
 	return items, context.Cause(ctx)
 }
 
-// itemOf makes an item of a text, unchanged or not at all: a command that gets another name than
-// the file has would not find the file.
+// itemOf makes an item of a text, or refuses the text. It never changes the text: a command that
+// gets another name than the file has would not find the file.
 func itemOf(text string) (json.RawMessage, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("%q is not UTF-8, as an item has to be", text)

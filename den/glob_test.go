@@ -14,7 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// loops makes a folder in which two links lead back up, so that the paths by way of them have no end and are ever more.
+// loops makes a folder in which two links lead back up, so that the paths through them have no end.
 func loops(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,7 +67,8 @@ func TestLinksAreFollowedOnlyByName(t *testing.T) {
 	}
 }
 
-// Each * of the pattern has its up in two folders, so that it takes very long to see all that matches, or that nothing does.
+// Each * of the pattern has its up in two folders. To see all that matches, or that nothing does,
+// takes very long.
 func TestAWalkEndsWhenItsContextDoesOrThereAreTooManyItems(t *testing.T) {
 	dir := loops(t)
 	many := filepath.Join(dir, "loop", "real", "many")

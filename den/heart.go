@@ -14,8 +14,8 @@ import (
 )
 
 // A heart sends the heartbeats of one instance and owns its lease. If no heartbeat got through for
-// two thirds of the lease, it stops all tasks, so that they have ended before anyone else may start
-// them. It does nothing else: whatever hangs must not delay the heartbeats.
+// two thirds of the lease, the heart stops all tasks. They then end before anyone else may start
+// them. The heart does nothing else: whatever hangs must not delay the heartbeats.
 type heart struct {
 	cfg     *settings
 	log     *slog.Logger

@@ -1,6 +1,6 @@
 //go:build !race
 
-// In Go 1.26 a synctest bubble and the race detector do not work together: timers that fire in a
+// In Go 1.26 a synctest bubble and the race detector do not work together. Timers that fire in a
 // bubble now and then crash the detector (golang.org/issue/78156). Tests for the detector run in
 // real time, in race_test.go.
 

@@ -318,7 +318,7 @@ func (l *loop) gather() {
 // If turns follow each other closely, a turn may wait a little for attempts that are about to end.
 // A turn has a fixed cost, and the tasks keep the processors busy meanwhile. (2,000 commands that
 // do nothing took 0.57 instead of 0.70 s of Sluice's own time.) The wait grows with the duration of
-// turns: if others write to the same store, or share the processors, small turns cost all of them.
+// turns. If others write to the same store, or share the processors, small turns cost all of them.
 // While more tasks run than there are processors, and keep them busy, a wait costs no throughput.
 // The node then waits up to next for each further ending, until a task runs for each processor.
 const (

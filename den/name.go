@@ -13,8 +13,8 @@ import (
 // errNotBegun means that the node was told to stop while it waited for its name.
 var errNotBegun = errors.New("stopped before it began")
 
-// register makes an instance known. The store decides who has a name, so that of two that start at once one gets it; here is decided
-// whether who has it still lives.
+// register makes an instance known. If two processes start at once, the store decides which of them
+// gets the name. The loser decides here whether the owner of the name still lives.
 func (n *Node) register(ctx context.Context, me plan.Instance) error {
 	former := n.former
 	n.former = append(n.former, me.ID)

@@ -20,9 +20,9 @@ type Outside interface {
 	// Run starts a runner that takes the task over as the instance; the runner calls RunClaimed.
 	// Run returns when the runner's process has ended, with an error if the runner did not take the
 	// task or did not end it. If ctx ends, Run returns as well, and the runner continues. If
-	// abandon is closed, Run ends the process with all that it runs: the runner has not taken the
-	// task in time, has lost it, or is silent and soon will lose it. Any number of goroutines call
-	// Run at once.
+	// abandon is closed, Run ends the process with all that it runs. The node closes abandon if the
+	// runner has not taken the task in time, has lost it, or is silent and soon will lose it. Any
+	// number of goroutines call Run at once.
 	Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error
 }
 
@@ -216,11 +216,11 @@ func (r *runners) others() int {
 // errNotTaken means that a runner did not get its task.
 var errNotTaken = errors.New("the task was not taken")
 
-// RunClaimed, used in place of Run, runs one task that a node of the configured Name has claimed: a
-// node of Sluice, or a program that speaks Disbatch. It registers as the instance, takes the task
-// over, and returns nil when the task has ended. When ctx ends, it stops the task after the grace
-// period, as Run does. It returns plan.ErrConflict or plan.ErrNotFound if it could not take the
-// task, and an error if it lost the lease.
+// RunClaimed, used in place of Run, runs one task that a node of the configured Name has claimed.
+// That may be a node of Sluice, or a program that speaks Disbatch. RunClaimed registers as the
+// instance, takes the task over, and returns nil when the task has ended. When ctx ends, it stops
+// the task after the grace period, as Run does. It returns plan.ErrConflict or plan.ErrNotFound if
+// it could not take the task, and an error if it lost the lease.
 func (n *Node) RunClaimed(ctx context.Context, id plan.TaskID, as plan.InstanceID) error {
 	if n.store.handover == nil {
 		return fmt.Errorf("take task %s: this store cannot hand a claimed task to a runner", id)

@@ -17,8 +17,9 @@ const (
 	keepStopped = 5 * time.Second
 )
 
-// keepResults adds what the task printed to its ending, or puts it into the store before its ending is there to be seen, if it is large. An
-// empty stream is null, as with Disbatch, unless it is to be a file. A task whose results cannot be kept ends as it would, and its log says so.
+// keepResults adds what the task printed to its ending. Large output goes into the store before the
+// ending can be seen. An empty stream is null, as with Disbatch, unless it is to be a file. A task
+// whose results cannot be kept ends as it would, and its log says so.
 func (a *attempt) keepResults(alive, ctx context.Context, e *plan.Ending) {
 	stdout, stderr := a.whole.Streams()
 	if a.gfs.Along(int64(len(a.task.Params)+len(e.Output)), stdout.Size(), stderr.Size()) {

@@ -64,8 +64,8 @@ type Handover interface {
 	Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error)
 }
 
-// An Adopter marks a plan as having a node of its own, so that a claim limited to the plan is as
-// cheap as any other. [Run] calls it for Config.Plan.
+// An Adopter marks a plan as having a node of its own. A claim limited to the plan is then as cheap
+// as any other. [Run] calls it for Config.Plan.
 type Adopter interface {
 	Adopt(ctx context.Context, p plan.PlanID) error
 }

@@ -58,7 +58,8 @@ func errNoAccessFile() error {
 	return usagef("--access: name the access file")
 }
 
-// accessError marks what is wrong with an access file as to be put right there; but not that the system could not read or write it.
+// accessError marks a mistake in an access file as one to mend there. A failure of the system to
+// read or write the file is no mistake in it.
 func accessError(err error) error {
 	var system *fs.PathError
 	if err == nil || errors.As(err, &system) && !errors.Is(err, fs.ErrNotExist) {

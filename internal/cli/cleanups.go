@@ -21,7 +21,7 @@ func keys(tasks []plan.Task) []string {
 }
 
 // noteUnrun names the clean-ups that do not run because a plan is cancelled, and says how to run
-// them. running are the tasks that the person could have cancelled instead.
+// them. The person could have cancelled the running tasks instead.
 func (a *app) noteUnrun(p *plan.Plan, unrun, running []plan.Task) {
 	if len(unrun) == 0 {
 		return

@@ -90,8 +90,9 @@ func readOutputs(ctx context.Context, st store.Reader, r *report.Run) error {
 	return nil
 }
 
-// look reads what there is to tell of a run: the tasks that failed, or the first of them, and what the last ones put out. Failures that
-// the plan allows come after those that it does not: they are not why a plan failed.
+// look reads what there is to tell of a run: the first of the tasks that failed, and the outputs of
+// the last tasks. Failures that the plan allows come after those that it does not, because they are
+// not why a plan failed.
 func (a *app) look(ctx context.Context, st store.Store, p plan.Plan) (*report.Run, error) {
 	r := &report.Run{Plan: p, Now: time.Now()}
 	if p.State.Ended() {

@@ -35,9 +35,9 @@ func lasts(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// noteChanged notes that the file of a plan has changed since, or that the plan has other params,
-// and that a retry does not run the changes. tasks are those of the plan, with their params; again
-// tells which of them run.
+// noteChanged notes that the file of a plan has changed since, or that the plan has other params. A
+// retry does not run these changes. The tasks are those of the plan, with their params. The
+// function again tells which of them run.
 func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task, again func(plan.TaskID) bool) error {
 	path, file, err := a.readSource(ctx, r, p, tasks)
 	if err != nil {

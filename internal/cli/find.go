@@ -18,8 +18,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// findPlan returns the plan that a word names: an id, a name (its latest run), a name with a run as
-// in "nightly#3", or a unique prefix of an id. If both a name and a prefix fit, the name wins.
+// findPlan returns the plan that a word names. The word is an id, a unique prefix of an id, a name
+// (its latest run), or a name with a run, as in "nightly#3". If both a name and a prefix fit, the
+// name wins.
 func findPlan(ctx context.Context, r store.Reader, word string) (plan.Plan, error) {
 	if word == "" {
 		return plan.Plan{}, usagef("a plan's name is empty; if it comes from a variable, that is not set")

@@ -23,7 +23,8 @@ import (
 // keptHalf is how much is shown of the beginning, and of the end, of what another program left of a stream: as much as logs have.
 const keptHalf = 512 << 10
 
-// shownLog puts what another program left of its last attempt, if it did, before what the log has of that, and returns which entries these are.
+// shownLog puts what another program left of its last attempt before the entries that the log has
+// of that attempt. It returns which entries these are.
 func shownLog(ctx context.Context, r store.Reader, t *plan.Task, entries []plan.LogEntry) (all, printed []plan.LogEntry, err error) {
 	last := len(entries)
 	for last > 0 && entries[last-1].Attempt == t.Attempt && !rules.IsGivenBack(&entries[last-1]) {
@@ -85,8 +86,8 @@ func leftOut(t *plan.Task, s plan.Stream, bytes int64) string {
 	return fmt.Sprintf("[%d bytes are left out here; all of it: sluice task logs --%s %s]\n", bytes, api.StreamWord(s), t.ID)
 }
 
-// bothEnds reads a text and returns that much of its beginning and of its end, in whole lines if
-// they are not longer, and the number of bytes between.
+// bothEnds reads a text and returns that much of its beginning and of its end, and the number of
+// bytes between. It returns whole lines if they are not longer.
 func bothEnds(r io.Reader, half int) (begin, end string, dropped int64, err error) {
 	head := make([]byte, half)
 	n, err := io.ReadFull(r, head)

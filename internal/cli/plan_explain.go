@@ -68,7 +68,7 @@ func planExplain(a *app) *cobra.Command {
 }
 
 // dropVain removes from a chain the advice to run the plan, or a node, here, if this program lacks
-// the plugins for it, and says so.
+// the plugins. It notes that.
 func (a *app) dropVain(ctx context.Context, r store.Reader, links []explain.Link) error {
 	for i := range links {
 		l := &links[i]

@@ -115,7 +115,8 @@ func (a *app) noteBoth(q *plan.Queue) {
 	}
 }
 
-// noteNobody says which of the names that a queue was given no node has now: a node may be started later, and a name may be mistyped.
+// noteNobody names those of a queue's nodes that do not exist now. A node may be started later, and
+// a name may be mistyped.
 func (a *app) noteNobody(ctx context.Context, st store.Store, names []plan.NodeName) error {
 	if len(names) == 0 {
 		return nil

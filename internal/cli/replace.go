@@ -32,9 +32,10 @@ type replacement struct {
 	secrets secret.Names
 }
 
-// replacements returns what a changed plan file has for the tasks that are selected for a retry, with the params that the plan has unless
-// others are given. It refuses a file that is not the same plan with some tasks done in another way: other tasks, other needs, or a change
-// to a task that does not run again, unless it is by params only.
+// replacements returns what a changed plan file has for the tasks that are selected for a retry,
+// with the params that the plan has unless others are given. The file must be the same plan with
+// some tasks done in another way. replacements refuses other tasks, other needs, and a change to a
+// task that does not run again, unless the change is by params only.
 func (a *app) replacements(
 	ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []plan.Retried, path string, given map[string]string,
 ) (*replacement, error) {
@@ -168,9 +169,11 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 	return out, nil
 }
 
-// changesOf returns what differs between two versions of a task, by the keys of a plan file, with both values where they are known: none
-// if they do the same in the same way. Params that a store has delivered do not count, nor does the rank, which follows from the whole
-// plan; nor do secrets that a server did not show, of which hidden are those of the plan's params. Names of secrets follow from the params.
+// changesOf returns what differs between two versions of a task, by the keys of a plan file, with
+// both values where they are known. It returns none if both do the same in the same way. Params
+// that a store has delivered do not count, nor does the rank, which follows from the whole plan.
+// Secrets that a server did not show do not count either; hidden are those of the plan's params.
+// Names of secrets follow from the params.
 func changesOf(old, now *plan.Task, mark string, secrets secret.Names, hidden ...string) ([]string, error) {
 	var changes []string
 	shownOld, shownNow := *old, *now

@@ -159,7 +159,8 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, s *runSettings
 	return errors.Join(a.conclude(ctx, st, p, s, w, cause), watched)
 }
 
-// control stops the node when it is time: at a signal after the grace, at the second signal or the end of the run's time at once.
+// control stops the node when it is time. A signal counts after the grace; the second signal, and
+// the end of the run's time, count at once.
 func (a *app) control(stop stopping, node *den.Node, noMore context.CancelCauseFunc, notes chan<- note, done <-chan struct{}, s *runSettings) {
 	var over <-chan time.Time
 	if s.timeout > 0 {

@@ -159,7 +159,8 @@ func (w *watcher) follow(ctx context.Context) error {
 	return nil
 }
 
-// catchUp adds to what is to be shown the tasks that ended before the feed began: a foreach of no items ends as its plan is submitted.
+// catchUp adds the tasks that ended before the feed began. A foreach of no items ends as its plan
+// is submitted.
 func (w *watcher) catchUp(ctx context.Context) error {
 	if w.p.Counts.Unfinished() == w.p.Counts.Total() {
 		return nil
@@ -412,7 +413,8 @@ func order(e *view.Event) int {
 	return 2
 }
 
-// remind tells what runs where lines have told nothing for a while: a log of a run that is silent for long looks like one that hangs.
+// remind tells what runs if lines have told nothing for a while. The log of a run that is silent
+// for long looks like one that hangs.
 func (w *watcher) remind(ctx context.Context, now time.Time, events []view.Event) error {
 	if len(events)+len(w.said) > 0 || w.heard.IsZero() {
 		w.heard = now

@@ -250,8 +250,8 @@ func (l *logger) Log(_ context.Context, _ plan.TaskID, _ int64, limit int) ([]pl
 	return l.log[:n], int64(n), nil
 }
 
-// The output of attempts that nobody saw end is read from their logs, at a bounded cost: each log
-// once, of some tasks, and no long log.
+// The watcher reads the output of attempts that nobody saw end from their logs, at a bounded cost.
+// It reads each log once, of some tasks, and no long log.
 func TestWhatUnseenAttemptsSaidIsReadFromTheirLogs(t *testing.T) {
 	said := func(attempt int, text string) plan.LogEntry {
 		return plan.LogEntry{Attempt: attempt, Stream: plan.Stderr, Text: text + "\n"}

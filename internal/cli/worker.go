@@ -407,8 +407,9 @@ func onlyOwnersWrite(st store.Store) error {
 	return nil
 }
 
-// allowed returns the plugins that a node may run: all of them on a store that only its owner can write, else those that were named. With
-// programs, names that are not built in are those of programs, which may be put there later.
+// allowed returns the plugins that a node may run. These are all plugins on a store that only its
+// owner can write, else those that were named. With programs, names that are not built in are those
+// of programs, which may be put there later.
 func (a *app) allowed(names []string, given, programs bool) (*plugins.Registry, error) {
 	all := a.Plugins.Names()
 	if uri := a.storeURI(); !given && strings.HasPrefix(uri, "mongodb") {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
-// A denLog is where a node logs, and from which level on: what flags say, else what its configuration file says, else standard error and
-// info. Both may change while it is written.
+// A denLog is where a node logs, and from which level on. Flags say both, else the configuration
+// file, else standard error and info. Both may change while it is written.
 type denLog struct {
 	*slog.Logger
 	level   slog.LevelVar

@@ -54,8 +54,8 @@ func (s *service) beaten() {
 	}
 }
 
-// stopsWith says that the node stops when ctx ends. Once the node has ended over sees to it that this was said, if it was to be: the
-// process may end before a goroutine comes to it.
+// stopsWith says that the node stops when ctx ends. Once the node has ended, over makes sure that
+// this was said if it had to be: the process may end before the goroutine runs.
 func (s *service) stopsWith(ctx context.Context) (over func()) {
 	unneeded := context.AfterFunc(ctx, s.stopping)
 	return func() {

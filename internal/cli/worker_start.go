@@ -30,7 +30,8 @@ func makeIndexes(ctx context.Context, st store.Store, log *slog.Logger) {
 	}
 }
 
-// lookEach is how often a node looks for queues that it has not seen yet: what it says of them is for people, who find a line in its log soon.
+// lookEach is how often a node looks for queues that it has not seen yet. It reports them to
+// people, who find a line in its log soon enough.
 const lookEach = 10 * time.Second
 
 // A queueWatch logs which queues a node leaves to others, each once, and again when its plugin has come or gone.

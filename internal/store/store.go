@@ -63,10 +63,10 @@ type Node interface {
 	Leave(ctx context.Context, i plan.InstanceID) error
 
 	// Turn applies the endings, releases children, ends delays and claims, in this order, and
-	// returns the tasks that it claimed. A driver may claim concurrently with the other steps if
-	// the turn ends many tasks, no limit applies, and more tasks are queued than the caller asked
-	// for. Tasks that this turn queues, and plans that it closes, then count from the next claim
-	// on.
+	// returns the tasks that it claimed. A driver may claim concurrently with the other steps. The
+	// turn must end many tasks, no limit may apply, and more tasks must be queued than the caller
+	// asked for. Tasks that this turn queues, and plans that it closes, then count from the next
+	// claim on.
 	//
 	// Endings. An ending is refused if its claim (task, attempt and token) is not the task's
 	// present claim: it changes nothing and its task is in Lost. The others are applied, each in
@@ -138,8 +138,8 @@ type Node interface {
 	// rules.Lost says. If the instance has the task already, Take returns it as it is, started with
 	// Start.
 	//
-	// Take returns plan.ErrConflict, with the task's state, for a task that is not claimed, not
-	// claimed by that node, or held by another runner, as rules.CheckTake says. If a person
+	// Take returns plan.ErrConflict, with the task's state, for a task that rules.CheckTake
+	// refuses: it is not claimed, not claimed by that node, or held by another runner. If a person
 	// cancelled the task before its start, Take ends it as rules.Stopped says, and returns
 	// plan.ErrConflict. If another program wrote the task so that it cannot run, Take ends it as
 	// failed, and returns plan.ErrConflict. Take returns plan.ErrNotFound if the task or its queue
@@ -165,8 +165,8 @@ type Node interface {
 	//
 	// It queues tasks whose delay is over. It gives back claims of this instance that the instance
 	// does not hold, because an answer was lost. Claims of instances that are not registered are
-	// lost, as in Rescue. In closed plans it cancels held and queued tasks, delayed ones too (it
-	// skips them if a failure closed the plan); a foreach task whose items are made ends with the
+	// lost, as in Rescue. In closed plans it cancels held and queued tasks, delayed ones too, or
+	// skips them if a failure closed the plan. A foreach task whose items are made ends with the
 	// last of these. It abandons submissions that nobody touched for an hour, and deletes their
 	// tasks. It completes retries, expansions and releases that a dead process left half-way. It
 	// releases tasks that other programs finished, if other programs can write.
@@ -198,14 +198,15 @@ type Node interface {
 	//
 	// Expire also deletes tasks of no plan that ended longer ago than their queue's Keep says, or,
 	// without one, than the driver's default. Their logs, results and items go with them; an item
-	// never goes alone. A task stays while a task that needs it, or needs one of its items, is in
-	// the store, so that the child can be retried. A task also stays if another program ended it
-	// and no Sluice node had to note its end.
+	// never goes alone. A task stays while a task in the store needs it, or needs one of its items,
+	// so that the child can be retried. A task also stays if another program ended it and no Sluice
+	// node had to note its end.
 	Expire(ctx context.Context, budget int) (plan.Expired, error)
 
-	// Wakes returns a channel on which a value arrives soon after another process queued tasks, or
-	// ended a plan that a node of its own runs (Own). The channel is closed when ctx ends. Wakes
-	// returns nil if the store cannot tell; polling and heartbeats serve then.
+	// Wakes returns a channel on which a value arrives soon after another process queued tasks. A
+	// value also arrives after another process ended a plan that a node of its own runs (Own). The
+	// channel is closed when ctx ends. Wakes returns nil if the store cannot tell; polling and
+	// heartbeats serve then.
 	Wakes(ctx context.Context) <-chan struct{}
 }
 
@@ -427,12 +428,12 @@ type Balance interface {
 // it.
 type Results interface {
 	// PutResults keeps the output of an attempt on plan.Stdout and plan.Stderr, each from its first
-	// byte, however much of it was read before; nil is null. It is for output that is too large to
-	// go with the attempt's ending (Printed). It is called before the ending, so that nobody sees
-	// an ended task without its results. It replaces earlier results, also those of the same call.
-	// It returns plan.ErrClaimLost if the claim is no longer the task's, and then keeps nothing.
-	// Bytes that are not UTF-8 may come back as U+FFFD. Mode counts if the database has several
-	// places for results.
+	// byte, however much of it was read before. A nil stream is null. PutResults is for output that
+	// is too large to go with the attempt's ending (Printed). It is called before the ending, so
+	// that nobody sees an ended task without its results. It replaces earlier results, also those
+	// of the same call. It returns plan.ErrClaimLost if the claim is no longer the task's, and then
+	// keeps nothing. Bytes that are not UTF-8 may come back as U+FFFD. Mode counts if the database
+	// has several places for results.
 	PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error
 
 	// OpenResult opens the output of a task on plan.Stdout or plan.Stderr, whichever program ran
