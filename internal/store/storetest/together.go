@@ -459,7 +459,13 @@ func (l *together) CancelTask(ctx context.Context, id plan.TaskID) error {
 
 // Retry has each store retry the tasks, and remembers plans of which a retry was refused.
 func (l *together) Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error {
-	err := l.tell("Retry", func(m *member) error { return m.Retry(ctx, p, tasks, replace, params) })
+	err := l.tell("Retry", func(m *member) error {
+		err := m.Retry(ctx, p, tasks, replace, params)
+		if errors.Is(err, plan.ErrPlanActive) || errors.Is(err, plan.ErrConflict) { // of several tasks any may be the one that is told
+			err = errors.Join(err, plan.ErrPlanActive, plan.ErrConflict)
+		}
+		return err
+	})
 	l.refused[p] = l.refused[p] || err != nil
 	return err
 }
