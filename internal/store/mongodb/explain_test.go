@@ -230,7 +230,15 @@ func live(t *testing.T, s *Store) {
 	turn.Ended[1].Status = plan.Failed
 	_, err = s.Turn(ctx, turn)
 	no(err)
-	no(s.Retry(ctx, p.ID, []plan.Retried{{ID: turn.Ended[1].Task, Status: plan.Failed}}, nil, nil))
+	failed, err := s.Task(ctx, turn.Ended[1].Task)
+	no(err)
+	again := []plan.Retried{{ID: failed.ID, Status: plan.Failed}}
+	if !failed.Of.IsZero() {
+		of, err := s.Task(ctx, failed.Of)
+		no(err)
+		again = append(again, plan.Retried{ID: of.ID, Status: of.Status})
+	}
+	no(s.Retry(ctx, p.ID, again, nil, nil))
 	for _, n := range []int{200, 2 * addAtOnce} {
 		taken := map[bson.ObjectID]bool{}
 		for range n {
