@@ -14,7 +14,7 @@ import (
 func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask, err error) {
 	var refusal engine.Refusal // with which the write stays
 	err = s.write(ctx, func(tx *tx) error {
-		if claimed, err = engine.Take(ctx, taker{tx}, &k); errors.As(err, &refusal) {
+		if claimed, err = engine.Take(ctx, tx, &k); errors.As(err, &refusal) {
 			return nil
 		}
 		return err
@@ -25,11 +25,8 @@ func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask
 	return claimed, err
 }
 
-// taker is the unit of a take.
-type taker struct{ *tx }
-
 // ToTake implements engine.Taker.
-func (tx taker) ToTake(_ context.Context, k *plan.Take) (t *task, v engine.Taken, err error) {
+func (tx *tx) ToTake(_ context.Context, k *plan.Take) (t *task, v engine.Taken, err error) {
 	if tx.by, err = tx.instance(k.Instance); err != nil {
 		return nil, v, err
 	}
@@ -41,7 +38,7 @@ func (tx taker) ToTake(_ context.Context, k *plan.Take) (t *task, v engine.Taken
 }
 
 // Take implements engine.Taker.
-func (tx taker) Take(_ context.Context, t *task, start bool) (taken bool, err error) {
+func (tx *tx) Take(_ context.Context, t *task, start bool) (taken bool, err error) {
 	if from := tx.instances[t.Instance]; from != tx.by {
 		delete(from.tasks, t.ID)
 		tx.by.tasks[t.ID] = t
@@ -57,6 +54,6 @@ func (tx taker) Take(_ context.Context, t *task, start bool) (taken bool, err er
 }
 
 // Handed implements engine.Taker.
-func (tx taker) Handed(_ context.Context, t *task, _ *plan.Take) (plan.ClaimedTask, error) {
+func (tx *tx) Handed(_ context.Context, t *task, _ *plan.Take) (plan.ClaimedTask, error) {
 	return t.claim(), nil
 }

@@ -89,6 +89,7 @@ type round struct {
 	lost      []plan.TaskID              // and tasks whose claims were lost
 	ready     []taskDoc                  // of the first endings of a turn
 	turn      turning
+	taking    taking
 	claims    int                    // tasks that the turn claimed
 	sweeping  bool                   // it is a sweep
 	waits     time.Duration          // until the next delay is over
@@ -331,3 +332,9 @@ var noFile = wire.Query{Fields: d("file", 0)}
 
 // addAtOnce is how many tasks one command inserts, or reads to check them.
 const addAtOnce = 1000
+
+// taking is what a round knows of the task that it takes.
+type taking struct {
+	by *instanceDoc
+	q  *queueDoc // of the task
+}

@@ -42,7 +42,8 @@ func (s *Store) takeOver(ctx context.Context, k *plan.Take) (claimed plan.Claime
 		return claimed, err
 	}
 	defer r.end()
-	claimed, err = engine.Take(ctx, &taker{round: r, by: i}, k)
+	r.taking.by = i
+	claimed, err = engine.Take(ctx, r, k)
 	if refusal := (engine.Refusal{}); errors.As(err, &refusal) {
 		if err := r.wrapUp(ctx); err != nil {
 			return claimed, err
@@ -52,15 +53,8 @@ func (s *Store) takeOver(ctx context.Context, k *plan.Take) (claimed plan.Claime
 	return claimed, err
 }
 
-// taker is the unit of a take.
-type taker struct {
-	*round
-	by *instanceDoc
-	q  *queueDoc
-}
-
 // ToTake implements engine.Taker.
-func (r *taker) ToTake(ctx context.Context, k *plan.Take) (o *outcome, v engine.Taken, err error) {
+func (r *round) ToTake(ctx context.Context, k *plan.Take) (o *outcome, v engine.Taken, err error) {
 	t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", oid(k.Task.ID)), wire.Query{Fields: takenFields})
 	if err == nil && t == nil {
 		err = plan.ErrNotFound
@@ -68,7 +62,7 @@ func (r *taker) ToTake(ctx context.Context, k *plan.Take) (o *outcome, v engine.
 	if err != nil {
 		return nil, v, err
 	}
-	v.By = plan.Instance{ID: instanceID(r.by.ID), Node: r.by.Node}
+	v.By = plan.Instance{ID: instanceID(r.taking.by.ID), Node: r.taking.by.Node}
 	v.Task = plan.Task{ID: k.Task, Name: t.Name, Status: t.Status, Reason: t.Reason, Node: plan.NodeName(t.Node), Cancel: t.Cancel}
 	if !t.Token.IsZero() {
 		v.Task.Instance = instanceID(t.Instance)
@@ -82,26 +76,26 @@ func (r *taker) ToTake(ctx context.Context, k *plan.Take) (o *outcome, v engine.
 }
 
 // Take implements engine.Taker.
-func (r *taker) Take(ctx context.Context, o *outcome, start bool) (taken bool, err error) {
-	r.q, err = wire.FindOne[queueDoc](ctx, r.queues, d("_id", o.task.Queue), wire.Query{})
-	if err == nil && r.q == nil {
+func (r *round) Take(ctx context.Context, o *outcome, start bool) (taken bool, err error) {
+	r.taking.q, err = wire.FindOne[queueDoc](ctx, r.queues, d("_id", o.task.Queue), wire.Query{})
+	if err == nil && r.taking.q == nil {
 		err = fmt.Errorf("its queue %s: %w", o.task.Queue.Hex(), plan.ErrNotFound)
 	}
 	if err != nil {
 		return false, err
 	}
-	return r.takeTask(ctx, r.by, o.task, start)
+	return r.takeTask(ctx, r.taking.by, o.task, start)
 }
 
 // Handed implements engine.Taker. Another program that runs the task reads the outputs of its parents
 // in its params.
-func (r *taker) Handed(ctx context.Context, o *outcome, k *plan.Take) (plan.ClaimedTask, error) {
+func (r *round) Handed(ctx context.Context, o *outcome, k *plan.Take) (plan.ClaimedTask, error) {
 	if !k.Start && o.task.ByRef {
 		if err := r.copyWhole(ctx, o.task); err != nil {
 			return plan.ClaimedTask{}, err
 		}
 	}
-	return r.takenTask(ctx, o.task, r.q)
+	return r.takenTask(ctx, o.task, r.taking.q)
 }
 
 // copyWhole copies the outputs of a taken task's parents into its params, because another program

@@ -18,7 +18,7 @@ const holderOf = "SELECT t.name, i.id, i.node, i.body FROM tasks AS t LEFT JOIN 
 func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask, err error) {
 	var refusal engine.Refusal // with which the transaction is committed
 	err = s.write(ctx, func(t *tx) error {
-		if claimed, err = engine.Take(ctx, &taker{tx: t}, &k); errors.As(err, &refusal) {
+		if claimed, err = engine.Take(ctx, t, &k); errors.As(err, &refusal) {
 			return nil
 		}
 		return err
@@ -32,15 +32,14 @@ func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask
 	return claimed, nil
 }
 
-// taker is the unit of a take.
-type taker struct {
-	*tx
+// taking is what a transaction knows of the task that it takes.
+type taking struct {
 	holder plan.InstanceID // that has the task now
 	status plan.Status     // that the task gets
 }
 
 // ToTake implements engine.Taker.
-func (t *taker) ToTake(_ context.Context, k *plan.Take) (r *taskRow, v engine.Taken, err error) {
+func (t *tx) ToTake(_ context.Context, k *plan.Take) (r *taskRow, v engine.Taken, err error) {
 	if t.by, err = t.instance(k.Instance); err != nil {
 		return nil, v, err
 	}
@@ -61,28 +60,28 @@ func (t *taker) ToTake(_ context.Context, k *plan.Take) (r *taskRow, v engine.Ta
 			v.Other = holder.Runner
 		}
 	}
-	t.holder = v.Task.Instance
+	t.taking.holder = v.Task.Instance
 	return &row, v, t.err
 }
 
 // Take implements engine.Taker.
-func (t *taker) Take(_ context.Context, r *taskRow, start bool) (taken bool, err error) {
+func (t *tx) Take(_ context.Context, r *taskRow, start bool) (taken bool, err error) {
 	started := any(nil)
-	if t.status = r.status; start && r.status == plan.Claimed {
-		t.status, started = rules.Started().Status, t.now
+	if t.taking.status = r.status; start && r.status == plan.Claimed {
+		t.taking.status, started = rules.Started().Status, t.now
 	}
-	if t.holder != t.by.id {
+	if t.taking.holder != t.by.id {
 		r.token = t.s.newToken()
-	} else if t.status == r.status {
+	} else if t.taking.status == r.status {
 		return true, nil
 	}
 	t.exec("UPDATE tasks SET status = ?, token = ?, instance = ?, started = coalesce(?, started), modified = ? WHERE n = ?",
-		int64(t.status), r.token, t.by.n, started, t.now, r.n)
+		int64(t.taking.status), r.token, t.by.n, started, t.now, r.n)
 	t.changed = append(t.changed, r.n)
 	return true, t.err
 }
 
 // Handed implements engine.Taker.
-func (t *taker) Handed(_ context.Context, r *taskRow, _ *plan.Take) (plan.ClaimedTask, error) {
-	return t.readClaims(t.queue(r.queue), []int64{r.n}, r.status, t.status, r.token)[0], t.err
+func (t *tx) Handed(_ context.Context, r *taskRow, _ *plan.Take) (plan.ClaimedTask, error) {
+	return t.readClaims(t.queue(r.queue), []int64{r.n}, r.status, t.taking.status, r.token)[0], t.err
 }

@@ -14,21 +14,21 @@ import (
 // gathered and written once, at its end.
 type tx struct {
 	*conn
-	s       *Store
-	ctx     context.Context // of the call
-	by      *instanceRow    // the instance that calls, in a turn or a sweep
-	at      time.Time
-	now     int64     // at, as it is stored
-	seen    lead      // of the clock, once this is committed
-	began   time.Time // by the system's clock
-	passed  int64     // of the jobs that are no releases: the seq of the last one that waits for a retry
-	budget  int       // documents that may still be changed by releasing
-	portion int       // how many of them the last portion was
+	s      *Store
+	ctx    context.Context // of the call
+	by     *instanceRow    // the instance that calls, in a turn or a sweep
+	at     time.Time
+	now    int64     // at, as it is stored
+	seen   lead      // of the clock, once this is committed
+	began  time.Time // by the system's clock
+	passed int64     // of the jobs that are no releases: the seq of the last one that waits for a retry
+	budget int       // documents that may still be changed by releasing
 
 	plans    map[int64]*planRow
 	queues   map[int64]*queueRow
 	foreachs map[int64]*foreachRow
-	printed  []printed   // results that came with endings
+	printed  []printed // results that came with endings
+	taking   taking
 	retried  plan.PlanID // the plan whose retry keeps a task from being cancelled
 	found    *faults     // what the audit of a sweep found,
 	left     []int64     // and what of that is still to be repaired
