@@ -19,10 +19,15 @@ import (
 // A lasting store is still there after a command has closed it.
 type lasting struct {
 	store.Store
-	balanced
+	parts
 }
 
-type balanced interface{ store.Balance }
+// parts are the optional parts that every driver has.
+type parts interface {
+	store.Documents
+	store.Balance
+	store.Results
+}
 
 func (lasting) Close() error { return nil }
 

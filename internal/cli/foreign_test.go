@@ -136,7 +136,7 @@ func TestLogsTellWhatATaskRunnerPrintedFromWhatItsTaskDid(t *testing.T) {
 // large is a store whose tasks have printed very much, which is made as it is read.
 type large struct {
 	store.Store
-	store.Results
+	parts
 	size int64
 }
 
@@ -173,7 +173,7 @@ func (c *counter) Write(p []byte) (int, error) {
 func TestWhatIsLargeIsPrintedWholeInBoundedMemory(t *testing.T) {
 	const size = 40 << 20
 	st, id := ranElsewhere(t, "null", "")
-	st = &large{Store: st, size: size}
+	st = &large{Store: st, parts: st.(parts), size: size}
 	var before, after runtime.MemStats
 	var printed counter
 	runtime.ReadMemStats(&before)

@@ -43,7 +43,6 @@ func TestNamesThatOthersWroteDoNotReachTheTerminal(t *testing.T) {
 // A mixed store has nodes of other programs.
 type mixed struct {
 	lasting
-	store.Documents
 	nodes []store.Document
 }
 
@@ -51,7 +50,7 @@ func (s mixed) NodeDocuments(context.Context) ([]store.Document, error) { return
 
 func TestALimitOfAnotherProgramsNodeIsSaidToBeThat(t *testing.T) {
 	m := memory.New(memory.Options{})
-	run := commandsOn(mixed{lasting{m, m}, m, []store.Document{
+	run := commandsOn(mixed{lasting{m, m}, []store.Document{
 		{"node": "theirs", "timestamp": time.Now().Add(-5 * time.Second)},
 		{"node": "gone", "timestamp": time.Now().Add(-time.Hour)},
 		{"node": "odd", "timestamp": "now"},

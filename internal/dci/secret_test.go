@@ -325,11 +325,11 @@ func TestNoSearchTellsWhatASecretIs(t *testing.T) {
 		stdout := strings.Repeat("x", 40_000)
 		for _, is := range []string{password, "something else"} { // nothing tells them apart
 			for filter, want := range map[string]string{
-				`{"params.password":"` + is + `"}`:                                `{"error":"params.passwordisnotsearched:itisasecret"}`,
-				`{"params.user.accounts.0.PASSWORD":"` + is + `"}`:                `{"error":"params.user.accounts.0.PASSWORDisnotsearched:itisasecret"}`,
+				`{"params.password":"` + is + `"}`:                                `{"error":"params.passwordcannotbesearched:itisasecret"}`,
+				`{"params.user.accounts.0.PASSWORD":"` + is + `"}`:                `{"error":"params.user.accounts.0.PASSWORDcannotbesearched:itisasecret"}`,
 				`{"params.line":"login --password ` + is + `"}`:                   `{"count":0}`,
 				`{"stdout":"` + stdout + is + `\n"}`:                              `{"count":0}`,
-				`{"queue":"` + st.queue.ID.String() + `","params.password":null}`: `{"error":"params.passwordisnotsearched:itisasecret"}`,
+				`{"queue":"` + st.queue.ID.String() + `","params.password":null}`: `{"error":"params.passwordcannotbesearched:itisasecret"}`,
 			} {
 				if got := count(filter); got != want {
 					t.Errorf("%.100s is answered with %s, want %s", filter, got, want)

@@ -201,7 +201,7 @@ func TestNamesThatDatabasesCannotKeep(t *testing.T) {
 			h := serve(t, b.open(t).server, conf)
 			longest := strings.Repeat("q", plan.MaxQueueName)
 			want(t, h, "POST", "/queues", asJSON, `{"name": "`+longest+`", "plugin": "Disbatch::Plugin::Demo"}`, 200, "inserted_id")
-			for name, why := range map[string]string{longest + "q": "at most 1000 bytes", `a\u0000b`: "no NUL"} {
+			for name, why := range map[string]string{longest + "q": "at most 1000 bytes", `a\u0000b`: "a NUL byte"} {
 				want(t, h, "POST", "/queues", asJSON, `{"name": "`+name+`", "plugin": "Disbatch::Plugin::Demo"}`, 400, why)
 				want(t, h, "POST", "/queues/"+longest, asJSON, `{"name": "`+name+`"}`, 400, why)
 				want(t, h, "POST", "/start-queue-json", asJSON, `{"name": "`+name+`", "type": "Disbatch::Plugin::Demo"}`, 400, why)
