@@ -78,6 +78,9 @@ func (s *Store) addSubmitting(ctx context.Context, a *addition) (again bool, err
 			doc.Adding = p.ID // what Ready releases
 		}
 	})
+	if err == nil {
+		err = s.markBelowCancelled(ctx, a)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -97,6 +100,34 @@ func (s *Store) addSubmitting(ctx context.Context, a *addition) (again bool, err
 		return false, s.start(ctx, p.ID)
 	}
 	return false, s.takeBack(ctx, a, now)
+}
+
+// markBelowCancelled has Ready look at added tasks whose parents a person has cancelled already. Their
+// cancellation released its children before these were in. Insert first, look second: a later
+// cancellation finds the tasks.
+func (s *Store) markBelowCancelled(ctx context.Context, a *addition) error {
+	if !slices.ContainsFunc(a.tasks, func(t *plan.Task) bool { return len(t.Needs) > 0 }) {
+		return nil
+	}
+	cancelled := map[plan.TaskID]bool{}
+	if err := wire.Each(ctx, s.tasks, d("plan", a.plan.ID, "status", plan.Cancelled), wire.Query{Fields: d("_id", 1), Hint: indexPlan}, func(t *taskDoc) error {
+		cancelled[taskID(t.ID)] = true
+		return nil
+	}); err != nil || len(cancelled) == 0 {
+		return err
+	}
+	var below bson.A
+	for _, t := range a.tasks {
+		if slices.ContainsFunc(t.Needs, func(id plan.TaskID) bool { return cancelled[id] }) {
+			below = append(below, oid(t.ID.ID))
+		}
+	}
+	for some := range slices.Chunk(below, addAtOnce) {
+		if _, err := s.UpdateMany(ctx, s.tasks, d("_id", d("$in", some), "status", plan.Held, "hold", holdNeeds), d("$set", d("adding", a.plan.ID))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // insertTasks inserts the tasks of an addition, by so many commands side by side: all or, as far as this process lives, none.

@@ -163,6 +163,20 @@ var shownCases = []testCase{
 			w.equal("why "+name+" did not run", w.named(p, name).Detail, "the plan was stopped by a failure")
 		}
 	}},
+	{"Ready looks at a task that was added after its parent was cancelled", func(w *world) {
+		p, n := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w), w.node("n1")
+		q := w.queue("exec", 0)
+		a, b := w.newTask(q, "a"), w.newTask(q, "b")
+		w.add(p.ID, a, b)
+		w.no(w.s.CancelTask(w.ctx, a.ID))
+		late, waits := w.newTask(q, "late", a.ID), w.newTask(q, "waits", a.ID, b.ID)
+		late.When, waits.When = plan.AllDone, plan.AllDone
+		w.add(p.ID, late, waits)
+		w.no(w.s.Ready(w.ctx, p.ID))
+		n.run(ok)
+		n.sweep()
+		w.want(p, "a cancelled", "b succeeded", "late succeeded", "waits succeeded")
+	}},
 	{"a plan that was abandoned may go, though a task of no plan waits for one of its tasks", func(w *world) {
 		q, n := w.queue("exec", 0), w.node("n1")
 		slow := w.newTask(q, "slow")
