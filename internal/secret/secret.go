@@ -76,7 +76,7 @@ func Kept(lists ...[]string) []string {
 // put it into a command.
 type Names struct{ names []string }
 
-// Of returns what these queues, which are all of a store's, name.
+// Of returns the names that the queues of a store keep secret.
 func Of(queues []plan.Queue) Names {
 	var names []string
 	for i := range queues {

@@ -35,7 +35,7 @@ type Taker[T any] interface {
 const tries = 10
 
 // Take moves a claimed task to another instance. A task that a person cancelled is given back
-// instead, and ends by that.
+// instead, and ends by that: the error is then Written.
 func Take[T any](ctx context.Context, u Taker[T], k *plan.Take) (claimed plan.ClaimedTask, err error) {
 	for range tries {
 		t, v, err := u.ToTake(ctx, k)
@@ -61,15 +61,15 @@ func Take[T any](ctx context.Context, u Taker[T], k *plan.Take) (claimed plan.Cl
 		if _, err := Work(ctx, u); err != nil {
 			return claimed, err
 		}
-		return claimed, Refusal{cancelled}
+		return claimed, Written{cancelled}
 	}
 	return claimed, fmt.Errorf("it changed all the time: %w", plan.ErrConflict)
 }
 
-// A Refusal is an error of a call whose unit is to be written all the same.
-type Refusal struct{ Err error }
+// Written is an error of a call whose unit is to be written all the same.
+type Written struct{ Err error }
 
-func (r Refusal) Error() string { return r.Err.Error() }
+func (w Written) Error() string { return w.Err.Error() }
 
 // Unwrap returns the error.
-func (r Refusal) Unwrap() error { return r.Err }
+func (w Written) Unwrap() error { return w.Err }

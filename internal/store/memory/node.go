@@ -74,11 +74,11 @@ func (d *db) over(only plan.PlanID) bool {
 
 // Turn implements store.Node.
 func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err error) {
+	if err := engine.CheckTurn(&turn); err != nil {
+		return did, err
+	}
 	err = s.write(ctx, func(tx *tx) error {
 		if tx.by, err = tx.instance(turn.Instance); err != nil {
-			return err
-		}
-		if err := engine.CheckTurn(&turn); err != nil {
 			return err
 		}
 		did, err = engine.Turn(ctx, tx, &turn)

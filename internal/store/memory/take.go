@@ -12,15 +12,15 @@ import (
 
 // Take implements store.Node.
 func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask, err error) {
-	var refusal engine.Refusal // with which the write stays
+	var written engine.Written // with which the write stays
 	err = s.write(ctx, func(tx *tx) error {
-		if claimed, err = engine.Take(ctx, tx, &k); errors.As(err, &refusal) {
+		if claimed, err = engine.Take(ctx, tx, &k); errors.As(err, &written) {
 			return nil
 		}
 		return err
 	})
-	if err == nil && refusal.Err != nil {
-		err = refusal.Err
+	if err == nil && written.Err != nil {
+		err = written.Err
 	}
 	return claimed, err
 }

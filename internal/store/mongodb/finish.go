@@ -37,13 +37,13 @@ func (r *round) Attempts(ctx context.Context, endings []plan.Ending) (held []eng
 	return held, lost, nil
 }
 
-// givenBack returns attempts that give the claims of these tasks back.
-func givenBack(docs []taskDoc) []*outcome {
-	back := make([]*outcome, len(docs))
+// outcomesOf returns what the rules ask of claimed tasks whose nodes say nothing.
+func outcomesOf(docs []taskDoc) []*outcome {
+	outcomes := make([]*outcome, len(docs))
 	for i := range docs {
-		back[i] = &outcome{task: &docs[i]}
+		outcomes[i] = &outcome{task: &docs[i]}
 	}
-	return back
+	return outcomes
 }
 
 // ClaimView implements engine.Ender. clearClosed ends tasks that come back to a closed plan.

@@ -36,7 +36,7 @@ func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) 
 // lostOf returns the losses of these tasks, with what their queues say of them.
 func (r *round) lostOf(ctx context.Context, docs []taskDoc) ([]*outcome, error) {
 	queues, err := r.onLost(ctx, docs)
-	lost := givenBack(docs)
+	lost := outcomesOf(docs)
 	for _, o := range lost {
 		o.lost, o.queue = true, queues[o.task.Queue]
 	}

@@ -137,7 +137,7 @@ func (c *claimer) keep(ctx context.Context, q *queueDoc, got []taskDoc) ([]taskD
 		ids[t.ID] = true
 	}
 	beyond := slices.DeleteFunc(active, func(t taskDoc) bool { return !ids[t.ID] || t.Token != c.token })
-	err = engine.GiveBack(ctx, c.round, givenBack(beyond))
+	err = engine.GiveBack(ctx, c.round, outcomesOf(beyond))
 	return kept, err
 }
 

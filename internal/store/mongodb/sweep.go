@@ -57,7 +57,7 @@ func (r *round) Unknown(ctx context.Context, holding []plan.TaskID) ([]*outcome,
 	for _, id := range holding {
 		held[id] = true
 	}
-	return givenBack(slices.DeleteFunc(docs, func(t taskDoc) bool { return held[taskID(t.ID)] })), err
+	return outcomesOf(slices.DeleteFunc(docs, func(t taskDoc) bool { return held[taskID(t.ID)] })), err
 }
 
 // EndDelays implements engine.Instance. A turn looks only if a delay may be over.

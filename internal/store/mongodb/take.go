@@ -44,11 +44,11 @@ func (s *Store) takeOver(ctx context.Context, k *plan.Take) (claimed plan.Claime
 	defer r.end()
 	r.taking.by = i
 	claimed, err = engine.Take(ctx, r, k)
-	if refusal := (engine.Refusal{}); errors.As(err, &refusal) {
+	if written := (engine.Written{}); errors.As(err, &written) {
 		if err := r.wrapUp(ctx); err != nil {
 			return claimed, err
 		}
-		return claimed, cmp.Or(r.wake(ctx), refusal.Err)
+		return claimed, cmp.Or(r.wake(ctx), written.Err)
 	}
 	return claimed, err
 }

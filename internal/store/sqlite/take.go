@@ -16,15 +16,15 @@ const holderOf = "SELECT t.name, i.id, i.node, i.body FROM tasks AS t LEFT JOIN 
 
 // Take implements store.Node.
 func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask, err error) {
-	var refusal engine.Refusal // with which the transaction is committed
+	var written engine.Written // with which the transaction is committed
 	err = s.write(ctx, func(t *tx) error {
-		if claimed, err = engine.Take(ctx, t, &k); errors.As(err, &refusal) {
+		if claimed, err = engine.Take(ctx, t, &k); errors.As(err, &written) {
 			return nil
 		}
 		return err
 	})
-	if err == nil && refusal.Err != nil {
-		err = refusal.Err
+	if err == nil && written.Err != nil {
+		err = written.Err
 	}
 	if err != nil {
 		return plan.ClaimedTask{}, err

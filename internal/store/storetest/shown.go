@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -161,6 +162,12 @@ var shownCases = []testCase{
 		w.want(p, "b skipped", "c failed", "d skipped", "e skipped")
 		for _, name := range []string{"b", "d", "e"} {
 			w.equal("why "+name+" did not run", w.named(p, name).Detail, "the plan was stopped by a failure")
+		}
+	}},
+	{"a malformed ending is refused whoever says it", func(w *world) {
+		_, err := w.s.Turn(w.ctx, plan.Turn{Instance: plan.InstanceID{ID: w.newID()}, Ended: []plan.Ending{{Status: plan.Running}}})
+		if err == nil || errors.Is(err, plan.ErrInstanceGone) {
+			w.Errorf("a turn of nobody with an ending that runs is answered with %v", err)
 		}
 	}},
 	{"Ready looks at a task that was added after its parent was cancelled", func(w *world) {
