@@ -1,6 +1,6 @@
-// Package backoff owns how long Sluice waits: an idle node before it asks the
-// store again ([Idle], [Poll]), and a failed task before its next attempt
-// ([Retry]). It only computes delays; it never sleeps.
+// Package backoff owns how long Sluice waits. An idle node waits before it asks the store again
+// ([Idle], [Poll]), and a failed task before its next attempt ([Retry]). It only computes delays;
+// it never sleeps.
 package backoff
 
 import (

@@ -27,9 +27,9 @@ func (p Idle) settings() (initial time.Duration, increase float64, limit time.Du
 	return orDefault(p.Initial, 100*time.Millisecond), orDefault(p.Increase, 1.5), orDefault(p.Max, 10*time.Second)
 }
 
-// Poll is the library's back-off with the settings of an [Idle]. Its zero value polls by the defaults.
-// It belongs to one goroutine. Each wait is cut to whole nanoseconds before the next one is made of it,
-// so that a wait may be some nanoseconds shorter than [Idle.Delay].
+// Poll is the library's back-off with the settings of an [Idle]. Its zero value polls by the
+// defaults. It belongs to one goroutine. Each wait is cut to whole nanoseconds before the next one
+// is calculated from it. A wait may therefore be some nanoseconds shorter than [Idle.Delay].
 type Poll struct {
 	Idle  Idle
 	waits *backoff.ExponentialBackOff

@@ -24,8 +24,8 @@ type Retry struct {
 //	d = min(Max, Initial·Factorᵃᵗᵗᵉᵐᵖᵗ⁻¹)
 //	delay = d − d·Jitter·random(), hence uniform in (d·(1−Jitter), d]
 //
-// With the default Jitter that is the "equal jitter" of Brooker, "Exponential Backoff And Jitter"
-// (AWS Architecture Blog, 2015): each delay keeps at least half of itself. His "full jitter", a
+// With the default Jitter each delay keeps at least half of itself. That is the "equal jitter" of
+// Brooker, "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015). His "full jitter", a
 // Jitter of 1, spreads a herd of callers a little better, but may try again at once. The author of
 // a plan who wrote a delay of a minute counts on some of it. Half the delay is enough to spread the
 // tasks of a fan-out that all failed on the same server. Chance only ever shortens a delay, so Max

@@ -30,9 +30,9 @@ type heart struct {
 }
 
 // lease tells plugins how long their work may continue if this process stands still. That is longer
-// than the node itself would wait, so the node comes first. It is short enough that the work is
-// gone before the lease is over. lease also tells plugins that have left the registry, because
-// their tasks may still run.
+// than the node itself would wait, so the node comes first. It is so short that the work has ended
+// before the lease expires. lease also tells plugins that have left the registry, because their
+// tasks may still run.
 func (h *heart) lease(last time.Time) {
 	for _, name := range h.cfg.Plugins.Names() {
 		p, _ := h.cfg.Plugins.Get(name)

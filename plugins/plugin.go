@@ -48,9 +48,9 @@ type Lack struct {
 
 // A Noter is a plugin that can tell what in a task's params is probably not meant.
 type Noter interface {
-	// Notes returns the slips in the params of a task, as they are written: expressions may not
-	// have been replaced yet. given has the task's other params: those of its plan, and item if one
-	// is known.
+	// Notes returns the probable mistakes in the params of a task. Expressions in the params may
+	// not have been replaced yet. given has the task's other params: those of its plan, and item if
+	// one is known.
 	Notes(params json.RawMessage, given map[string]json.RawMessage) []Note
 }
 

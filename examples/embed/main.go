@@ -1,5 +1,6 @@
-// Embed runs a plan inside a Go program: it lists the files of a folder, hashes each in a task of its
-// own, and makes a manifest of all of them. Stop it half-way and start it again: it continues.
+// Embed runs a plan inside a Go program. The plan lists the files of a folder, hashes each in a
+// task of its own, and makes a manifest of all of them. Stop it half-way and start it again: it
+// continues.
 //
 //	go run ./examples/embed FOLDER
 package main

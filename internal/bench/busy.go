@@ -19,9 +19,10 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Three processes share one file. Each has a node that runs a plan of its own: a chain, whose hops
-// are measured, and more no-op tasks without needs than it can run in the time. Each also has a
-// second instance, which runs nothing, beats often and notes the duration of each heartbeat.
+// Three processes share one file. Each has a node that runs a plan of its own. The plan is a chain,
+// whose hops are measured, and more no-op tasks without needs than the node can run in the time.
+// Each also has a second instance, which runs nothing, beats often and notes the duration of each
+// heartbeat.
 const (
 	busyProcesses = 3
 	busyBeat      = 20 * time.Millisecond
@@ -91,8 +92,9 @@ func busyWith(ctx context.Context, t *trial, threads int) {
 		"of %d beats; 8 KiB that were written to another file beside and flushed took up to %.1f ms", beaten, milliseconds(slices.Max(flushed)))})
 }
 
-// busyOnce makes a file with a plan for each process and starts them together. It also returns how long the disk took meanwhile to make
-// small writes to another file safe: what a beat waits for may be the disk.
+// busyOnce makes a file with a plan for each process and starts them together. It also returns how
+// long the disk took meanwhile to flush small writes to another file, since a beat may wait for the
+// disk.
 func busyOnce(ctx context.Context, t *trial, threads, noops int, lasts time.Duration) (all []busyReport, disk []time.Duration) {
 	db := t.open(ctx)
 	defer db.close(ctx)

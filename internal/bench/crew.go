@@ -14,8 +14,9 @@ import (
 // returns what does its work until ctx ends and reports it.
 var roles = map[string]func(ctx context.Context, part []byte) (work func(context.Context) (report any)){busyWord: busyMain, memberWord: memberMain}
 
-// childMain is this program as such a process; it returns the exit code. It reads its part, says that
-// it is ready, waits for a line, works until the next line or the end of its input, and reports.
+// childMain is this program as such a process; it returns the exit code. It reads its part, says
+// that it is ready and waits for a line. Then it works until the next line or the end of its input,
+// and reports.
 func childMain(ctx context.Context, word string, stdin io.Reader, stdout, stderr io.Writer) int {
 	in := bufio.NewReader(stdin)
 	err := try(func() {

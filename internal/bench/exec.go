@@ -69,7 +69,8 @@ func againstNinja(ctx context.Context, t *trial, g *graph) {
 	}
 }
 
-// runSluice returns how long the binary takes from its start to its end for a plan file of the graph, whose tasks run what is given.
+// runSluice returns how long the whole process takes to run a plan file of the graph, each of whose
+// tasks runs the given command.
 func runSluice(ctx context.Context, t *trial, g *graph, run string) drive {
 	dir := t.newFile("plan.yaml", planFile(g, "run: "+run))
 	defer os.RemoveAll(dir)

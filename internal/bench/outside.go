@@ -12,8 +12,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// outsideScenarios compare tasks of no plan, whose results are kept, with the items of a plan, and with tasks that are all due at one
-// instant.
+// outsideScenarios compare tasks of no plan, whose results are kept, with two others: the items of
+// a plan, and tasks that are all due at one instant.
 func outsideScenarios() []scenario {
 	with := fmt.Sprintf(", %d threads", mostThreads)
 	return append(onBoth("outside", "no-op tasks of no plan, and as many items of one foreach task"+with, outside),

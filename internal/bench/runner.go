@@ -28,7 +28,8 @@ func runnerScenarios() []scenario {
 	})
 }
 
-// runnerStarts claims tasks as a node does, has each run by a runner, and returns how long it took from the claim until its command ran.
+// runnerStarts claims tasks as a node does and has a runner run each. It returns the time from each
+// claim until the command ran.
 func runnerStarts(ctx context.Context, t *trial, tasks int) (starts []time.Duration) {
 	binary := must(t.binary())
 	db := t.open(ctx)

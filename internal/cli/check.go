@@ -43,8 +43,8 @@ func (a *app) cannotRun(p *plan.Plan, plugin string) error {
 	return usagef("%s has tasks for plugin %q, %s; a program that has it goes on with the plan", p.Title(), plugin, a.notBuiltIn(plugin))
 }
 
-// checkStored refuses to run the rest of a stored plan if this process lacks the plugins, or other
-// needs, of its tasks. runs tells which finished tasks run again, and in what form; nil: none does.
+// checkStored refuses to run the rest of a stored plan if this process lacks what its tasks need,
+// such as a plugin. runs tells which finished tasks run again, and in what form; nil: none does.
 func (a *app) checkStored(ctx context.Context, st store.Reader, p *plan.Plan, runs func(*plan.Task) *plan.Task) error {
 	queues, err := st.Queues(ctx)
 	if err != nil {

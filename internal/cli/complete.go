@@ -11,8 +11,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// plainUsages removes the marks of value words from the usages of all flags. help does so too, but
-// a shell shows the usage of a flag as it is. A completion needs no help.
+// plainUsages removes the marks of value words from the usages of all flags. The help texts do so
+// by themselves, but a shell shows the usage of a flag as it is. A completion needs no help.
 func plainUsages(cmd *cobra.Command) {
 	plain := func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) }
 	cmd.Flags().VisitAll(plain)

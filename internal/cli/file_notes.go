@@ -14,8 +14,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// noting lets the reading of a plan file note what is valid in it and probably not meant. failFast
-// says that a failure stops the plan whatever the file says.
+// noting makes the reader of a plan file note what is valid but probably not meant. failFast says
+// that a failure stops the plan whatever the file says.
 func (a *app) noting(o planfile.Options, failFast bool) planfile.Options {
 	o.Notes = func(spec *plan.Spec) plan.Problems {
 		as := *spec
@@ -85,8 +85,8 @@ func (a *app) pluginNotes(spec *plan.Spec, here bool) (problems plan.Problems) {
 	return kept
 }
 
-// made reports whether a task that does not run the file names it among its params, and so may make
-// it. runs are the tasks that run the file, in order.
+// made reports whether another task names the file among its params, and so may make it. runs are
+// the tasks that run the file, in order.
 func made(spec *plan.Spec, file string, runs []int) bool {
 	for i := range spec.Tasks {
 		params, _ := spec.Tasks[i].Params.(json.RawMessage)

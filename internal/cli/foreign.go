@@ -20,7 +20,8 @@ import (
 // error, as that program kept them. There is also the output of its task runner, if a node of ours
 // started that.
 
-// keptHalf is how much is shown of the beginning, and of the end, of what another program left of a stream: as much as logs have.
+// keptHalf is how many bytes are shown of the beginning, and of the end, of a stream that another
+// program stored. Logs have as much.
 const keptHalf = 512 << 10
 
 // shownLog puts what another program left of its last attempt before the entries that the log has

@@ -129,7 +129,8 @@ func (a *addedFlags) task(argv []string) (map[string]any, error) {
 	return task, nil
 }
 
-// specOfTask reads a task whose keys are those of a plan file, as the last one of a plan in which its parents stand for themselves.
+// specOfTask reads a task with the keys of a plan file. The result is a spec whose last task it is,
+// after a stand-in for each of its parents.
 func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.Task) (*plan.Spec, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -32,10 +32,10 @@ type replacement struct {
 	secrets secret.Names
 }
 
-// replacements returns what a changed plan file has for the tasks that are selected for a retry,
-// with the params that the plan has unless others are given. The file must be the same plan with
-// some tasks done in another way. replacements refuses other tasks, other needs, and a change to a
-// task that does not run again, unless the change is by params only.
+// replacements returns the tasks of a changed plan file that replace those selected for a retry.
+// The plan's params apply unless others are given. The file must be the same plan with some tasks
+// done in another way. It refuses other tasks and other needs. It refuses a change to a task that
+// does not run again, unless only the params cause the change.
 func (a *app) replacements(
 	ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []plan.Retried, path string, given map[string]string,
 ) (*replacement, error) {

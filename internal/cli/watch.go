@@ -266,8 +266,8 @@ type ran struct {
 	began   time.Time
 }
 
-// took returns how long the attempt ran that ended with the change, or less than zero if that is
-// unknown. started is when it began, if that is known of an attempt that nobody saw run.
+// took returns how long the attempt ran that the change ended, or less than zero if that is
+// unknown. started is when an attempt began that this process did not see run, if it is known.
 func (w *watcher) took(c store.Change, started time.Time) time.Duration {
 	r, seen := w.runs[c.Task]
 	if c.Status == plan.Running {

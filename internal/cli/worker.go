@@ -380,9 +380,9 @@ func queueIDs(ctx context.Context, r store.Reader, words []string) (ids []plan.Q
 	return ids, nil
 }
 
-// named returns the plugins that a node, or a runner, may run by --allow, else by Disbatch's file,
-// with their names; nil if neither names any. Some plugins of the file may be missing here. With
-// tolerant, some of --allow may be missing too.
+// named returns the plugins that --allow permits a node or a runner to run, by name. Without
+// --allow, Disbatch's file permits them. It returns nil if neither names any. Some plugins of the
+// file may be missing here. With tolerant, some of --allow may be missing too.
 func (a *app) named(allow []string, flags *pflag.FlagSet, conf *config.Config, tolerant bool) (names []string, r *plugins.Registry, err error) {
 	given := flags.Changed("allow")
 	switch {

@@ -27,9 +27,9 @@ func Compile(s *plan.Spec, now time.Time, queue func(QueueNeed) (plan.QueueID, e
 	return compile(s, plan.NewIDs(now, 1+len(s.Tasks)), now, queue)
 }
 
-// Again is Compile for a plan that was compiled before, maybe by another process. The same
-// spec makes the same tasks under the same ids: the id of a plan is the first of a run, and the ids
-// of its tasks follow it.
+// Again is Compile for a plan that was compiled before, maybe by another process. The same spec
+// makes the same tasks with the same ids. The id of the plan is the first of a sequence, and the
+// ids of its tasks follow it.
 func Again(s *plan.Spec, p plan.PlanID, now time.Time, queue func(QueueNeed) (plan.QueueID, error)) (plan.Plan, []plan.Task, error) {
 	return compile(s, plan.SameIDs(p.ID), now, queue)
 }

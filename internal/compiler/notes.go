@@ -14,9 +14,9 @@ import (
 // thousands of clean-ups below a long chain.
 const mostNoteSteps = 1 << 20
 
-// Notes returns what is valid in a plan and probably not meant: names of secrets that match
-// nothing, and tasks that should run after a failure but do not run after some or any failures. The
-// plan must be valid. Time and memory are linear in the number of tasks and needs.
+// Notes returns what is valid in a plan but probably not meant. These are names of secrets that
+// match nothing, and tasks for failures that some or all failures do not cause to run. The plan
+// must be valid. Time and memory are linear in the number of tasks and needs.
 func Notes(s *plan.Spec) plan.Problems {
 	ps := secretNotes(s)
 	var g *blindSpots

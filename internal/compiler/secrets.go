@@ -22,9 +22,9 @@ func tells(s secret.Names, path string) bool {
 	return err == nil && len(steps) > 1 && slices.ContainsFunc(steps[1:], s.Named)
 }
 
-// renamed adds the keys of a task's params under which a secret comes by another name: their text
-// has an expression that leads to a secret. It skips lists, as the words of a command, because a
-// secret is found there by its text.
+// renamed adds the keys of a task's params that hold a secret under another name: their text has an
+// expression that leads to a secret. It skips lists, as the words of a command, because a secret is
+// found there by its text.
 func renamed(s secret.Names, v any, names []string) []string {
 	switch v := v.(type) {
 	case map[string]any:

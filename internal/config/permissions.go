@@ -27,9 +27,9 @@ var actions = []string{
 
 var actionName = regexp.MustCompile(`^[a-zA-Z]+$`)
 
-// ReadPermissions reads the file of the permissions of plugins, as Disbatch 4 has it: collections
-// with lists of actions, in the form of the configuration file. Mistakes are textfile.Errors. Notes
-// on what is probably not meant are a separate result.
+// ReadPermissions reads Disbatch 4's file of the permissions of plugins. It has the form of the
+// configuration file: collections with lists of actions. Mistakes are textfile.Errors. Notes on
+// what is probably not meant are a separate result.
 func ReadPermissions(path string) (all []Permission, warnings []textfile.Error, err error) {
 	data, err := readFile(path)
 	if err != nil {

@@ -200,7 +200,8 @@ func (c *Config) AdminURI(name, password, knownIn string) string {
 	return c.address(login, knownIn, strings.Join(pairs, "&"), options)
 }
 
-// address writes a URI: of who logs in, where that user is known, the options that mongohost has, and those that hold where it has none.
+// address writes a URI from the login, the database in which the user is known, the options of
+// mongohost, and the defaults for options that it lacks.
 func (c *Config) address(login, source, query string, options []option) string {
 	h := &c.host
 	b := strings.Builder{}

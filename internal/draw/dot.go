@@ -43,8 +43,8 @@ func DOT(w io.Writer, g Graph) error {
 
 var dotEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;")
 
-// dotString returns the lines as an escString, which is what DOT's labels and
-// tooltips are: besides the quote, a backslash and an entity have a meaning there.
+// dotString returns the lines as an escString, the type of DOT's labels and tooltips. A quote, a
+// backslash and an entity have a meaning there.
 func dotString(lines ...string) string {
 	escaped := make([]string, len(lines))
 	for i, l := range lines {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 )
 
-// list draws the graph as a line for each task, by levels, each level a
-// little further to the right, with the tasks that it needs.
+// list draws the graph as a line for each task with the tasks that it needs. Each level is indented
+// a little further.
 func (o TextOptions) list(g Graph, level []int) []string {
 	order := make([]int, len(g.Nodes))
 	deepest := 0

@@ -88,8 +88,8 @@ func mermaidString(s string) string {
 	return b.String()
 }
 
-// yamlString returns the text as a string of JSON, which is one of YAML too,
-// without the percent signs that could make a directive of it.
+// yamlString returns the text as a string of JSON, which is also one of YAML. It has no percent
+// signs, which could begin a directive of Mermaid.
 func yamlString(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {

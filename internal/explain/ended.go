@@ -120,9 +120,9 @@ func decides(t, parent *plan.Task) bool {
 	return out != 0 && rules.Decide(t.When, out, false) == rules.ToSkip
 }
 
-// Skips says in a few words why tasks were skipped, as in "verify failed": the parent because of
-// which each did not run, or the rule that did not hold. It leaves out tasks whose Detail says so,
-// and tasks that a stopped plan did not start.
+// Skips says in a few words why tasks were skipped, as in "verify failed". It names the parent that
+// caused it, or the rule that did not hold. It leaves out tasks whose Detail says so, and tasks
+// that a stopped plan did not start.
 func Skips(ctx context.Context, r Reader, tasks []plan.Task) (map[plan.TaskID]string, error) {
 	var ids []plan.TaskID
 	for i := range tasks {

@@ -176,7 +176,8 @@ func (e *explainer) awaited(gone []plan.TaskID) (items []string, of []plan.Task,
 	return items, of, err
 }
 
-// stuck orders statuses by how far they are from the end: a chain is most telling if it goes on with what has come least far.
+// stuck orders statuses by how far they are from the end. A chain explains most if it continues
+// with the task that is furthest from its end.
 var stuck = []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running}
 
 func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {

@@ -46,8 +46,8 @@ func Stalled(nodes []plan.Instance, p *plan.Plan) bool {
 	return p.State == plan.PlanRunning && !slices.ContainsFunc(nodes, func(i plan.Instance) bool { return Serves(i, p.ID) })
 }
 
-// Strays returns how many tasks of a running plan are claimed or running for instances that are not registered, and what ends that: "" for
-// none. It looks at some thousands.
+// Strays says how many tasks of a running plan have claims of instances that are not registered,
+// and what ends such a claim. It returns "" if there are none. It looks at some thousands.
 func Strays(ctx context.Context, r Reader, nodes []plan.Instance, p *plan.Plan) (n int, end string, err error) {
 	if p.State != plan.PlanRunning || p.Counts.Claimed+p.Counts.Running == 0 {
 		return 0, "", nil
@@ -94,8 +94,8 @@ func Missing(nodes []plan.Instance, p plan.PlanID, needed []string) (missing []s
 	return missing
 }
 
-// able returns the live nodes that may claim a task of that plan and queue; if there are none, why says what is missing, and h what may
-// help, if that is not a node as any other.
+// able returns the live nodes that may claim a task of that plan and queue. If there are none, why
+// says what is missing. h says what may help, unless any node would.
 func able(nodes []plan.Instance, p plan.PlanID, q *plan.Queue) (able []plan.Instance, why string, h hint.Hint) {
 	var not []plan.Instance // that live, and serve the plan
 	has, other := 0, 0      // of those how many have the plugin; of others

@@ -10,8 +10,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Outdated returns the names of those tasks of a plan whose outputs a retry kept though they are of older inputs, once the plan has ended. It
-// reads all of its tasks, items aside; of a plan that was never retried it reads nothing.
+// Outdated returns the names of the tasks whose outputs a retry kept, although they come from older
+// inputs. It returns none before the plan has ended. It reads all of its tasks, items aside; of a
+// plan that was never retried it reads nothing.
 func Outdated(ctx context.Context, r store.TaskReader, p *plan.Plan) (names []string, err error) {
 	if !p.State.Ended() || p.Edits == 0 || p.Counts.Succeeded == 0 {
 		return nil, nil

@@ -57,8 +57,8 @@ const (
 	fullQueue // what the queue lets one node have
 )
 
-// full says which limit each node that can run a task of the queue has reached, and what may help;
-// "" if one of them has room. Tasks in runners take threads of their node.
+// full says which limit each node that can run a task of the queue has reached, and what may help.
+// It returns "" if one of the nodes has room. Tasks in runners take threads of their node.
 func (e *explainer) full(able, nodes []plan.Instance, q *plan.Queue) (why string, h hint.Hint, err error) {
 	limits, err := e.r.MaxThreads(e.ctx)
 	if err != nil {

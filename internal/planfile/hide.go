@@ -12,10 +12,10 @@ import (
 	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
-// Hide returns the text of a plan file without its secrets. It replaces each value of a param, a
-// variable or a field with a secret name by secret.Hidden, and each other place where such a value
-// occurs. The caller may give further secret values, found elsewhere. If anything is secret and the
-// text is not YAML, Hide hides all of it.
+// Hide returns the text of a plan file without its secrets. It replaces each value that has a
+// secret name, of a param, a variable or a field, by secret.Hidden. It also replaces each other
+// occurrence of such a value. The caller may give further secret values, found elsewhere. If
+// anything is secret and the text is not YAML, Hide hides all of it.
 func Hide(file string, s secret.Names, values []string) string {
 	if s.None() && len(values) == 0 {
 		return file

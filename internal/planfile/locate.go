@@ -82,8 +82,8 @@ func (r *reader) note(problems plan.Problems) {
 	}
 }
 
-// follows reports whether a problem only follows from a mistake that the reader found: params, or the needs that a rule is over,
-// could not be read.
+// follows reports whether the reader's own error already implies a problem: it could not read
+// params, or the needs that a rule depends on.
 func (r *reader) follows(p plan.Problem) bool {
 	if strings.HasPrefix(p.Expr, "params.") && r.params == nil {
 		return true
@@ -216,8 +216,9 @@ func (r *reader) locateExpression(node *taskNode, path string, nth int) int {
 	return at
 }
 
-// expressionAt returns where in the text of a node the nth (from 1) expression with this path begins, or with any path if it is "".
-// It returns where the node begins if escapes hide the expression.
+// expressionAt returns where in the text of a node the nth expression (from 1) with this path
+// begins. If the path is "", every expression counts. It returns where the node begins if escapes
+// hide the expression.
 func (r *reader) expressionAt(n *yaml.Node, path string, nth int) int {
 	at := r.at(n)
 	end := min(len(r.src.Text), at+2*len(n.Value)+1024) // the indentation of a block text comes on top of the value

@@ -111,8 +111,9 @@ func (r *reader) locateOwn(p plan.Problem) int {
 	return r.locate(p, map[string]int{})
 }
 
-// useAt returns where a variable is used in the text of a node, given what the text is from there to the end of a line. Where that is
-// written with escapes it is the first that is like it, or where the node begins.
+// useAt returns where a variable is used in the text of a node. use is the text from there to the
+// end of the line. If the file writes that text with escapes, useAt returns a similar place, or
+// where the node begins.
 func (r *reader) useAt(n *yaml.Node, use string) int {
 	at := r.at(n)
 	text := r.src.Text[at:min(len(r.src.Text), at+2*len(n.Value)+1024)] // the indentation of a block text comes on top of the value

@@ -57,7 +57,8 @@ const (
 	mostYAML    = yamlPerJSON * plan.MaxPlanParams
 )
 
-// sizeUpTo returns how many bytes a value has in YAML with its aliases written out; of one that has more than most, some number above that.
+// sizeUpTo returns how many bytes a value has in YAML with its aliases written out, or some number
+// above most if it has more than that.
 func sizeUpTo(n *yaml.Node, most int) int {
 	n = follow(n)
 	size := 1 + len(n.Value)

@@ -89,7 +89,8 @@ func LoadWith(path string, o Options) (*plan.Spec, error) {
 	return s, nil
 }
 
-// Read reads the file at path for Parse, which takes it as often as need be: what comes through a pipe can be read once only.
+// Read reads the file at path for Parse. A pipe can be read only once, and a caller may parse its
+// text several times.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	var data []byte

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A file of this size or more is read in parts of about this size, because the nodes of a whole
-// plan of 100,000 tasks take up to a gigabyte.
+// A file of this size or more is read in parts of about this size. The YAML nodes of a plan of
+// 100,000 tasks would take up to a gigabyte.
 const (
 	streamFrom = 1 << 20
 	partSize   = 256 << 10

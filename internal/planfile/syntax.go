@@ -153,9 +153,9 @@ func parserMessage(err error) (line int, message string) {
 	return line, message
 }
 
-// earliest goes back from the place where the parser stopped, to the first of the lines before it
-// at whose end the parser stops for the same reason. The parser may have read on, to see whether
-// the next line still belongs to text that it could not parse.
+// earliest goes back from the line where the parser stopped. It returns the first line at whose end
+// the parser stops for the same reason. The parser may have read on, to see whether the next line
+// still belongs to text that it could not parse.
 func (s *source) earliest(at int, message string) int {
 	const lines, most = 20, 64 << 20 // that are tried, and bytes that are parsed for it
 	for tried, parsed := 0, 0; tried < lines && parsed < most; tried++ {

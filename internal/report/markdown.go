@@ -10,8 +10,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// mostMarkdown is how many bytes of Markdown are written: GitHub refuses a step's
-// summary of more than 1 MiB whole, and the same file may get more.
+// mostMarkdown limits the bytes of Markdown. GitHub refuses a step's summary of more than 1 MiB,
+// and other commands may add to the same file.
 const mostMarkdown = 900 << 10
 
 // Markdown returns the run for the summary of a GitHub Actions step: the verdict, the failed tasks

@@ -238,7 +238,8 @@ func both(names, more []string) []string {
 	return names
 }
 
-// again is the command that runs tasks again with all that is below them, or, without any, what did not succeed. args are more words of it.
+// again returns the command that runs the given tasks again with all tasks below them. Without
+// tasks it runs what did not succeed. args are further words of the command.
 func again(p *plan.Plan, tasks []string, c Command, args ...string) string {
 	words := append([]string{"plan", "retry", p.Title()}, tasks...)
 	if len(tasks) > 0 {

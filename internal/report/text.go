@@ -16,8 +16,8 @@ import (
 // mostOutput is how many bytes of an output are shown.
 const mostOutput = 4000
 
-// Text tells people how the run ended: the failed tasks with their last lines and the command for
-// all of them, the state of the plan, its outputs, and how to continue.
+// Text tells people how the run ended. It has the failed tasks with their last lines, the state of
+// the plan, its outputs, and how to continue.
 func (r *Run) Text(s Style, typed Command) string {
 	c := func(words ...string) string { return cells.Clean(typed(words...)) }
 	var b strings.Builder

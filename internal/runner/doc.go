@@ -27,7 +27,7 @@
 //
 // # Windows
 //
-// There a command runs in a job object. The system ends all of its processes when the last handle
-// of the job is closed, as it is when the node dies, so no guardian is needed. There is no SIGTERM
-// either: a command that is stopped ends at once, without a grace period.
+// There a command runs in a job object. When the last handle of the job is closed, the system ends
+// all processes of the job. The death of the node closes it, so no guardian is needed. There is no
+// SIGTERM either: a command that is stopped ends at once, without a grace period.
 package runner

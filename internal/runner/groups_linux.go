@@ -12,8 +12,8 @@ import (
 )
 
 // groupLives reports whether a process of the group lives, or did at some instant after the given
-// one. A zombie, which has exited and whose parent has not waited for it, does not count: some
-// containers have no init, so it could stay for ever.
+// one. A zombie does not count: its parent has not waited for it, and in a container without init
+// it could stay for ever.
 func groupLives(group int, after time.Time) bool {
 	return syscall.Kill(-group, 0) != syscall.ESRCH && groups.live(group, after)
 }

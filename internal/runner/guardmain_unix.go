@@ -145,8 +145,8 @@ func (r *remains) signal(s syscall.Signal, d time.Duration) {
 }
 
 // look updates the groups and reports whether any is left. It finds the groups of commands that
-// were just being started by their marks, again and again, because one of their processes may be
-// about to start another.
+// were just being started by their marks. It looks repeatedly, because a process of such a group
+// may be about to start another.
 func (r *remains) look() bool {
 	if len(r.marks) > 0 {
 		for _, id := range marked(r.marks) {

@@ -53,8 +53,8 @@ func inFolder(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// explain says why the command could not be started, and what to do: the system's own error does not tell a missing folder from a
-// missing program.
+// explain says why the command could not be started, and what to do. The system's error is the same
+// for a missing folder and a missing program.
 func explain(cmd *Command, program string, err error) error {
 	if errors.Is(err, errNoGuard) {
 		return fmt.Errorf("command %q: %w", program, err)

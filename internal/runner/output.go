@@ -44,10 +44,10 @@ type Entry struct {
 	Text   string
 }
 
-// An Output is the output of one command, up to a limit: its first half and its last half, and
-// between them a Note with the number of dropped bytes. Within a stream the order is exact. Between
-// the two streams it is the order of reading. That can differ from the order of writing within
-// about a millisecond.
+// An Output is the output of one command, up to a limit. Beyond it, the first and the last half
+// remain, with a Note of the number of dropped bytes between them. Within a stream the order is
+// exact. Between the two streams it is the order of reading. That can differ from the order of
+// writing within about a millisecond.
 type Output struct {
 	secrets *secret.Values
 	half    int // the limit of head and of tail
@@ -77,8 +77,9 @@ func NewOutput(limit int, secretValues ...string) *Output {
 	return &Output{half: max(limit, minLimit) / 2, secrets: secret.NewValues(secretValues)}
 }
 
-// Tee has all that the command prints handed over too, before anything is dropped, as the entries have it: the lines of a stream in their
-// order. Take must not wait for the Output. It is called before the command is started.
+// Tee also hands over everything that the command prints, before anything is dropped. The lines of
+// one stream keep their order. Take must not wait for the Output. It is called before the command
+// is started.
 func (o *Output) Tee(take func(s Stream, text string)) { o.tee = take }
 
 // Entries is Drain for a task's log.

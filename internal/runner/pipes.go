@@ -105,9 +105,9 @@ func (r *running) feed(input []byte) {
 	r.ended <- struct{}{}
 }
 
-// await returns when the command's own process has exited. Most commands are short and hold their streams to the end, so the end of both
-// streams tells it, and the goroutine of the caller reads one of them. A command that runs longer, or closes its streams before, has its
-// process watched too.
+// await returns when the command's own process has exited. Most commands are short and hold their
+// streams to the end, so the end of both streams is the sign. The goroutine of the caller reads one
+// of them. A command that runs longer, or closes its streams before, has its process watched too.
 func (r *running) await() {
 	if r.pipes[1].SetReadDeadline(time.Now().Add(shortly)) == nil && !capture(r.pipes[1], r.stdout) {
 		r.stdout.close(time.Now())

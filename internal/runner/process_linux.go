@@ -21,9 +21,10 @@ func (p *process) fork(program string, args []string, attr *syscall.ProcAttr) (e
 // forker starts processes from threads that never end. Pdeathsig acts on the death of the thread
 // that forked, and a Go program's threads may end before the program: see runtime.LockOSThread. One
 // thread is best while it is fast enough, because no other one has to be woken for each command. On
-// a busy machine it waits for its turn to run, and on a large one others are faster together: then
-// these help for a while. (2,000 commands by a shell, 8 at once, on two processors: with one thread
-// 0.99 s and with two 1.08 s; beside much other work 4.9 and 3.4 s.)
+// a busy machine this thread waits for its turn to run, and on a large machine several threads
+// start more. In both cases other threads help for a while. (2,000 commands by a shell, 8 at once,
+// on two processors: with one thread 0.99 s and with two 1.08 s; beside much other work 4.9 and 3.4
+// s.)
 var forker = sync.OnceValue(func() *forks {
 	f := &forks{one: make(chan *forkRequest), any: make(chan *forkRequest)}
 	go f.serve(f.one)

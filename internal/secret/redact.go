@@ -117,7 +117,8 @@ func (s *Values) all(text []byte, seen bool) iter.Seq2[int, []byte] {
 	}
 }
 
-// begins returns where at the end of text a secret may begin whose rest is not there yet, and what of it is; len(text) if none does.
+// begins returns where a secret may begin at the end of text, the rest of which has not come yet,
+// and its part in text. It returns len(text) if there is none.
 func (s *Values) begins(text []byte, seen bool) (begin int, part []byte) {
 	begin = len(text)
 	for _, v := range s.values {

@@ -341,9 +341,9 @@ func CheckUnhidden(was, q *plan.Queue, anyway bool) error {
 	return nil
 }
 
-// HideTask removes the secrets from all shown fields of a task, its own secrets included. values
-// are secrets that Values found elsewhere: in its params, if the caller has not read them, and in
-// its plan's.
+// HideTask removes the secrets from all shown fields of a task, including the task's own. values
+// are secrets that Values found elsewhere: in the plan's params, and in the task's if the caller
+// has not read them into t.
 func (s Names) HideTask(t *plan.Task, values ...string) {
 	if s = s.And(t.Secrets); s.None() {
 		return
@@ -388,8 +388,8 @@ func CheckOutside(parent *plan.Task) error {
 	return refusal.New(plan.ErrSecret, "task %q is of a plan that keeps params secret, and what needs it has to be of the same plan, where they are not shown", parent.Key())
 }
 
-// OfClaim has the secrets in the params of the claimed task, as far as its node has to know them:
-// the names of its queue and its plan.
+// OfClaim returns the secrets in the params of a claimed task that its node must know: those with
+// names of its queue and its plan.
 func OfClaim(c *plan.ClaimedTask) Names { return Names{}.And(c.QueueSecrets).And(c.Secrets) }
 
 // Uncited returns what is wrong with what something with expressions comes to, without citing that where it may be secret, or a part of it.

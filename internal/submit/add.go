@@ -114,9 +114,9 @@ func StandIn(t *plan.Task, i int) string {
 	return t.Name
 }
 
-// Last compiles the last task of a spec. The other tasks of the spec stand in for its parents, each by
-// the name that StandIn returns. p is the plan of the task, or the zero plan. Last returns
-// plan.Problems for a spec that is not valid.
+// Last compiles the last task of a spec. The other tasks of the spec stand in for the task's
+// parents, with the names that StandIn returns. p is the plan of the task, or the zero plan. Last
+// returns plan.Problems for a spec that is not valid.
 func Last(spec *plan.Spec, p *plan.Plan, parents []plan.Task, queues func(compiler.QueueNeed) (plan.QueueID, error)) (plan.Task, error) {
 	if err := compiler.Validate(spec); err != nil {
 		return plan.Task{}, err

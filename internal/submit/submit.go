@@ -31,7 +31,8 @@ type queueError struct{ error }
 
 func (e *queueError) Unwrap() []error { return []error{ErrQueue, e.error} }
 
-// chunk is how many tasks are handed at once to a store that does not say how many are best; between chunks others get their turn.
+// chunk is how many tasks are handed at once to a store that states no preference. Other writers
+// get their turn between chunks.
 const chunk = 1000
 
 // Store is what a submission asks of a store.
@@ -364,7 +365,8 @@ type Note struct {
 	hint.Hint
 }
 
-// Notes tells of queues that run fewer tasks at once than the plan would let them: a plan never raises the limit of one that is there.
+// Notes names the queues that run fewer tasks at once than the plan asks for. A plan never raises
+// the limit of an existing queue.
 func Notes(ctx context.Context, s Store, spec *plan.Spec) (notes []Note, err error) {
 	if len(spec.Limits) == 0 {
 		return nil, nil

@@ -68,8 +68,8 @@ func named(name string) bool {
 	return !noVariables[name] && variable.MatchString(name) && !strings.HasSuffix(name, proxySuffix)
 }
 
-// mostVariables is how long lists and objects may be together that become variables: Linux starts no program with more than 2 MiB of
-// variables and arguments.
+// mostVariables limits the total size of the lists and objects that become variables. Linux starts
+// no program with more than 2 MiB of variables and arguments.
 const mostVariables = 1 << 20
 
 // variables returns the params that become variables: a text as it is, and everything else as JSON.
@@ -108,9 +108,9 @@ func compact(raw json.RawMessage) (string, bool) {
 
 // of returns the environment of a command, each name once, and the secrets in it. It begins with
 // the node's variables. The params replace these, and the env of the plan and the task replaces
-// both. Sluice's own variables have names of their own. A name in the plan means the same on every
-// node: a param that is too long, or is not text, also hides a variable of the node. No program
-// takes orders from variables in lower case, except *_proxy.
+// both. Sluice's own variables have names of their own. A name in the plan has the same meaning on
+// every node. A param that is too long, or is not text, therefore also hides a variable of the
+// node. No program takes orders from variables in lower case, except *_proxy.
 func (b baseEnv) of(ctx context.Context, t *plugins.Task, s *settings, f files) (env, secrets []string, err error) {
 	env = make([]string, 0, len(b)+len(s.params)+len(s.env)+8)
 	for _, v := range b {

@@ -164,8 +164,8 @@ func hide(r plan.Result, secrets []string) plan.Result {
 	}
 }
 
-// result returns the result of a command with its last words. line says that the command was a
-// shell's, and output where it wrote its output, "" if it wrote none.
+// result returns the result of a command, with its last words as the detail. line reports whether a
+// shell ran the command. output is the file with its output, or "".
 func result(ctx context.Context, r runner.Result, said string, line bool, output string) plan.Result {
 	if r.Started.IsZero() {
 		return plan.Result{Status: plan.Terminated, Detail: r.Stopped.Error()}

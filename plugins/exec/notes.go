@@ -53,9 +53,8 @@ func (s *settings) noVariables(given map[string]json.RawMessage, as map[string]s
 }
 
 // missing returns why a command cannot start. Its line uses a variable that the task should have
-// and does not have. The line would continue with an empty text, or with a variable of the node
-// under the name of a param. env is the command's environment. as has the params among its
-// variables.
+// and does not have. The shell would use an empty text, or a variable of the node that has the name
+// of a param. env is the command's environment. as has the params among its variables.
 func (s *settings) missing(env []string, as map[string]string) error {
 	item, shell, line := s.script()
 	if item >= 0 || !strings.Contains(line, "$") {

@@ -8,8 +8,9 @@ import (
 // plainLine matches a line in which a shell sees nothing but words: no quotes, variables, patterns, operators or comments.
 var plainLine = regexp.MustCompile(`^[A-Za-z0-9_@%+:,./-]+([ \t]+[A-Za-z0-9_@%+=:,./-]+)*$`)
 
-// plainWords returns the words of a line for which a shell would do no more than start the program that they name; nil of any other. As
-// make does, such a line is run without the shell: that saves starting one, which costs about as much as starting a small program.
+// plainWords returns the words of a line for which a shell would only start the program that they
+// name. It returns nil for any other line. As make does, such a line is run without the shell: that
+// saves starting one, which costs about as much as starting a small program.
 func plainWords(line string) []string {
 	line = strings.TrimSpace(line)
 	if !plainLine.MatchString(line) {

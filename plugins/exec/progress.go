@@ -19,8 +19,9 @@ const (
 	progressTail  = 4 << 10                // bytes at the end of it that are read
 )
 
-// A follower tells what a command writes to the file of its progress: the last line counts. It looks in a goroutine of its own, which is
-// left behind where a look hangs, as a read of a file whose server is gone.
+// A follower tells what a command writes to the file of its progress: the last line counts. It
+// reads in a goroutine of its own. If a read hangs, as on a file server that does not answer, the
+// goroutine is left behind.
 type follower struct {
 	path    string
 	task    *plugins.Task
@@ -104,7 +105,8 @@ func (f *follower) shown(text string) string {
 	return text
 }
 
-// lastLine returns the last line of the file that is not empty, and whether it has its end; "" if there is none that can be read.
+// lastLine returns the last line of the file that is not empty, or "", and whether the line is
+// complete.
 func lastLine(path string) (line string, whole bool, is stamp) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() { // opening a FIFO might never end

@@ -177,7 +177,8 @@ func (s *settings) command(goos string) ([]string, error) {
 	return append(shell, "-ec", s.line), nil
 }
 
-// plain returns what a line comes to that needs no shell, nil if there is none or it needs one, or a shell was asked for.
+// plain returns the words of the line if it needs no shell. It returns nil if there is no line, or
+// the line or the author asks for a shell.
 func (s *settings) plain(goos string) []string {
 	if s.argv != nil || s.shell != "" || goos == "windows" {
 		return nil

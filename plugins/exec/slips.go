@@ -13,8 +13,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// slips returns what is nearly always a slip in a command: words of shells where no shell reads
-// them, and variables that the command does not have. It leaves out what may be meant.
+// slips returns probable mistakes in a command: shell syntax that no shell reads, and variables
+// that the command does not have. It leaves out what may be meant.
 func (s *settings) slips(given map[string]json.RawMessage) (notes []plugins.Note) {
 	if i := operator(s.argv); i >= 0 {
 		notes = append(notes, plugins.Note{Key: "run", Item: i, Word: s.argv[i], Text: fmt.Sprintf(

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// writeFile makes a file. os.WriteFile does more for a file than is of use here, and takes half as
-// long again for a small one in memory.
+// writeFile makes a file. os.WriteFile does more than is needed here, and takes 1.5 times as long
+// for a small file in memory.
 func writeFile(path string, data []byte) error {
 	var fd int
 	err := error(syscall.EINTR)

@@ -3,9 +3,9 @@
 //
 // A program reads the task's params as JSON on its standard input, and prints its log. It writes
 // its progress to the file $SLUICE_PROGRESS, and its output as JSON to the file $SLUICE_OUTPUT. Its
-// exit status ends the task. It runs like a command of package exec: in a process group of its own
-// that does not outlive the node, with a timeout, and without the node's private variables.
-// docs/plugins.md is for authors of such programs.
+// exit status ends the task. It runs like a command of package exec: with a timeout, without the
+// node's private variables, and in a process group that does not outlive the node. docs/plugins.md
+// is for authors of such programs.
 package program
 
 import (

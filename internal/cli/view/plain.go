@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// A Plain prints a line for each end, and what tasks had printed. Where the moment is brief it prints a line for each failure and each
-// retry, and in place of the others how far the plan is.
+// A Plain prints a line for each end, and what tasks had printed. If the moment is brief, it prints
+// a line for each failure and each retry, and one line about the progress of the plan in place of
+// all others.
 type Plain struct {
 	W        io.Writer
 	Notes    io.Writer

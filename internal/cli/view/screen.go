@@ -23,8 +23,9 @@ func NewScreen(w io.Writer, size func() (columns, rows int)) *Screen {
 	return &Screen{w: w, size: size}
 }
 
-// Show prints the lasting lines and draws the live ones, which render makes for the terminal's present size, in the place of those
-// that stand there. All of it is one write, so that nothing flickers; nothing is written when nothing changed.
+// Show prints the lasting lines. Below them it draws the live lines, in place of the previous ones;
+// render makes them for the present size of the terminal. All of it is one write, so that nothing
+// flickers; nothing is written when nothing changed.
 func (s *Screen) Show(lasting []string, render func(columns, rows int) []string) error {
 	columns, rows := s.size()
 	live := render(columns, rows)

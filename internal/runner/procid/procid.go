@@ -33,9 +33,10 @@ var Self = sync.OnceValues(func() (ID, error) {
 	return self, nil
 })
 
-// Alive says whether the very process that id names still lives, and whether that can be known at all: it cannot for a
-// process of another machine or of another container, for an empty id, or where the system does not tell. A process that has
-// exited and only waits for its parent to take note (a zombie) does not live.
+// Alive reports whether the very process that id names still lives, and whether that can be known.
+// It is unknown for a process of another machine or container, for an empty id, and where the
+// system does not tell. A process that has exited and only waits for its parent to take note (a
+// zombie) does not live.
 func Alive(id ID) (alive, known bool) {
 	self, err := Self()
 	if err != nil {
@@ -44,8 +45,8 @@ func Alive(id ID) (alive, known bool) {
 	return judge(self, id, look)
 }
 
-// judge is Alive for the process self, where find looks a pid up among the running processes: its start, whether there is
-// such a process, and an error if that cannot be told.
+// judge is Alive for the process self. find looks up a running process by its pid: when it started,
+// whether it exists, and an error if that is unknown.
 func judge(self, id ID, find func(pid int) (start uint64, exists bool, err error)) (alive, known bool) {
 	switch {
 	case id.PID <= 0 || id.Start == 0:
@@ -67,8 +68,8 @@ func judge(self, id ID, find func(pid int) (start uint64, exists bool, err error
 	return exists && start == id.Start, true
 }
 
-// onHost says whether the process counts its pid in the first namespace of its machine, which has the same number on every
-// Linux, and so is in no container that has pids of its own.
+// onHost reports whether the process is in the first pid namespace of its machine, and so in no
+// container that has pids of its own. That namespace has the same number on every Linux.
 func onHost(id ID) bool { return id.Namespace == "pid:[4026531836]" }
 
 // String returns the text form, such as 4711/109612/83eea007-…/pid:[4026531836]/3d1219c7….
