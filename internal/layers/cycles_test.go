@@ -28,7 +28,7 @@ var held = []string{"internal/cli", "internal/store"}
 
 // longer are the packages whose longest cycle may be longer yet. Lower a number when the cycle became shorter.
 var longer = map[string]int{
-	"internal/store/sqlite": 38, "internal/store/storetest": 36,
+	"internal/store/storetest": 36,
 }
 
 type checked struct {

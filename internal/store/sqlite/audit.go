@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"bytes"
-	"context"
 	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -50,42 +49,6 @@ type faults struct {
 
 func (f *faults) len() int {
 	return len(f.counts) + len(f.queues) + len(f.jobs) + len(f.noted) + len(f.places) + len(f.held)
-}
-
-// audit returns what some more of the store has of faults; nil: no audit is due.
-func (s *Store) audit(ctx context.Context) (f *faults, err error) {
-	if at := s.auditing; len(at.left) > 0 {
-		f = &faults{held: at.left, next: at}
-		f.next.left = nil
-		return f, nil
-	}
-	err = s.read(ctx, func(c *conn) error {
-		last := int64(0)
-		if r := c.query(getMeta, auditKey); r.one() {
-			last = r.int(0)
-		}
-		at := s.auditing
-		if !at.on && !rules.AuditDue(instant(last), s.now()) {
-			return nil
-		}
-		f = &faults{most: s.auditSize, begins: !at.on, last: last, counts: map[plan.PlanID]plan.Counts{}, queues: map[int64][2]int{}}
-		if f.begins {
-			c.auditQueues(f)
-			c.auditQueued(f)
-			c.auditJobs(f)
-			c.auditApart(f)
-		}
-		c.auditPlans(f, at)
-		return nil
-	})
-	return f, err
-}
-
-// audited takes notice that what was found is mended, but for some held tasks.
-func (s *Store) audited(f *faults, left []int64) {
-	s.mended.Add(int64(f.len() - len(left)))
-	s.auditing = f.next
-	s.auditing.left = left
 }
 
 // auditQueues counts what is queued and active.
@@ -358,11 +321,6 @@ func (c *conn) knownOf(held []taskRow) *facts {
 
 // gate returns the gate of a task as its parents say.
 func (k *facts) gate(r *taskRow) gate { return countParents(r.n, r.rule, k.parents[r.n], k.ended) }
-
-// dropsItems reports whether a foreach task was cancelled, so that its items are.
-func (r *taskRow) dropsItems() bool {
-	return r.status == plan.Cancelled || r.status == plan.Held && r.cancel
-}
 
 // countItems says how the items of a held foreach task did.
 func (c *conn) countItems(r *taskRow) foreachRow {

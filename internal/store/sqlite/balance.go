@@ -15,8 +15,6 @@ var _ store.Balance = (*Store)(nil)
 // The balance document, and the id of the instance that balances, are two rows of meta: a table of their own would be another schema, which
 // no older node may use, for what few sites have on SQLite. A text that is no number, and bytes, stay what they are in a column for numbers.
 const (
-	setMeta    = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-	getMeta    = "SELECT value FROM meta WHERE key = ?"
 	balanceKey = "balance"
 	holderKey  = "balancer"
 )

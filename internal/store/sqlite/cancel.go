@@ -86,18 +86,6 @@ func (t *tx) cancelItems(of *taskRow) {
 	}
 }
 
-// cancelActive marks claimed and running tasks for their nodes to stop: those of which a column has the value.
-func (t *tx) cancelActive(column string, value int64) {
-	var ns []int64
-	for r := t.query("SELECT n FROM tasks INDEXED BY tasks_mine WHERE status IN (-1, 0) AND cancel = 0 AND "+column+" = ?", value); r.next(); {
-		ns = append(ns, r.int(0))
-	}
-	if len(ns) > 0 {
-		t.exec("UPDATE tasks SET cancel = 1, modified = ? WHERE n IN (SELECT value FROM json_each(?))", t.now, list(ns))
-		t.changed = append(t.changed, ns...)
-	}
-}
-
 // Adopt implements store.Admin.
 func (s *Store) Adopt(ctx context.Context, id plan.PlanID) error {
 	return s.write(ctx, func(t *tx) error {

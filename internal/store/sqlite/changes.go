@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,12 +30,6 @@ func (t *tx) packChanges() []byte {
 	body := make([]byte, 0, 2*(len(t.changed)+len(t.shown))+8)
 	body = binary.AppendUvarint(body, uint64(len(t.shown)))
 	return appendDistances(appendDistances(body, t.shown), t.changed)
-}
-
-// distinct sorts numbers, and takes out those that are there twice; the slice that it is handed is used up.
-func distinct(ns []int64) []int64 {
-	slices.Sort(ns)
-	return slices.Compact(ns)
 }
 
 func appendDistances(b []byte, ns []int64) []byte {

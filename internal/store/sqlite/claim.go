@@ -13,12 +13,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// candidate is a queued task that may be claimed.
-type candidate struct {
-	n, prio int64
-	id      []byte
-}
-
 // offer is a queue from which a turn may claim.
 type offer struct {
 	*queueRow
@@ -175,13 +169,6 @@ func (t *tx) written(o *offer, limit int, several bool) (found []candidate) {
 		}
 	}
 	return found
-}
-
-func pick(first bool, a, b string) string {
-	if first {
-		return a
-	}
-	return b
 }
 
 // closing reports whether any plan is closed and has not ended, or is being retried, or tasks of no plan are.

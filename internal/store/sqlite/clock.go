@@ -118,14 +118,6 @@ func (t *tx) setBack(by int64) {
 	t.exec("DELETE FROM jumps WHERE by <= 0")
 }
 
-// meta returns a number that is kept under a key; 0 if there is none.
-func (t *tx) meta(key string) int64 {
-	if r := t.query(getMeta, key); r.one() {
-		return r.int(0)
-	}
-	return 0
-}
-
 // lateBy is, in SQL, by how much an instant of a plan, or of a task, looks older than it is.
 func lateBy(column string) string {
 	return "(SELECT coalesce(sum(by), 0) FROM jumps WHERE at > " + column + ")"

@@ -321,3 +321,29 @@ func list(ns []int64) string {
 	}
 	return string(append(b, ']'))
 }
+
+// A dbError is what SQLite says.
+type dbError struct{ error }
+
+func (e dbError) Unwrap() error { return e.error }
+
+func cmpErr(first, second error) error {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+// distinct sorts numbers, and takes out those that are there twice; the slice that it is handed is used up.
+func distinct(ns []int64) []int64 {
+	slices.Sort(ns)
+	return slices.Compact(ns)
+}
+
+// pick returns a if first is true, else b.
+func pick(first bool, a, b string) string {
+	if first {
+		return a
+	}
+	return b
+}

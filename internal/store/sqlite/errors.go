@@ -9,11 +9,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A dbError is what SQLite says.
-type dbError struct{ error }
-
-func (e dbError) Unwrap() error { return e.error }
-
 // translate makes an error of the driver one of plan's where a caller can act on it, and names the file.
 func (s *Store) translate(err error) error {
 	if _, ok := errors.AsType[dbError](err); !ok {

@@ -9,45 +9,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// foreachRow is what a transaction knows of a foreach task's items.
-type foreachRow struct {
-	n      int64
-	items  int64
-	made   int64
-	undone int64
-	failed int64
-	seen   rules.Outcome
-	bytes  int64
-	dirty  bool
-}
-
-// size is how long the list of the items' outputs is at most.
-func (f *foreachRow) size() int64 { return f.bytes + f.items + 2 }
-
-// count adds items that are there, of one outcome, with the length of their outputs in all.
-func (f *foreachRow) count(outcome rules.Outcome, items, bytes int64) {
-	f.items += items
-	f.bytes += bytes
-	f.seen |= outcome
-	switch outcome {
-	case 0:
-		f.undone += items
-	case rules.OutcomeFailed:
-		f.failed += items
-	}
-}
-
-// ended takes notice of an item that has finished.
-func (f *foreachRow) ended(outcome rules.Outcome, size int64) {
-	f.dirty = true
-	f.undone--
-	f.seen |= outcome
-	f.bytes += max(size, int64(len("null")))
-	if outcome == rules.OutcomeFailed {
-		f.failed++
-	}
-}
-
 func (t *tx) foreach(n int64) *foreachRow {
 	if f, ok := t.foreachs[n]; ok {
 		return f
@@ -55,16 +16,6 @@ func (t *tx) foreach(n int64) *foreachRow {
 	f, _ := t.storedForeach(n)
 	t.foreachs[n] = &f
 	return &f
-}
-
-// storedForeach returns what is kept of a foreach task's items, if anything is.
-func (c *conn) storedForeach(n int64) (f foreachRow, there bool) {
-	f.n = n
-	r := c.query("SELECT items, made, undone, failed, seen, bytes FROM foreachs WHERE n = ?", n)
-	if there = r.one(); there {
-		f.items, f.made, f.undone, f.failed, f.seen, f.bytes = r.int(0), r.int(1), r.int(2), r.int(3), rules.Outcome(r.int(4)), r.int(5)
-	}
-	return f, there
 }
 
 // flushForeachs writes how the items of foreach tasks did, and ends those tasks whose items have all finished. It reports whether any
@@ -91,11 +42,6 @@ func (t *tx) flushForeachs() (ended bool) {
 	return ended
 }
 
-// endsWithItems reports whether a task is a foreach task that waits for nothing but the end of its items.
-func (r *taskRow) endsWithItems() bool {
-	return r.status == plan.Held && r.gate == gateItems && r.is(flagExpanded)
-}
-
 // Gathered implements engine.Settler.
 func (t *tx) Gathered(_ context.Context, r *taskRow) (json.RawMessage, error) {
 	if t.foreach(r.n).bytes > plan.MaxCopiedOne {
@@ -104,16 +50,6 @@ func (t *tx) Gathered(_ context.Context, r *taskRow) (json.RawMessage, error) {
 	}
 	t.flushTasks()
 	return t.gathered(r.n), t.err
-}
-
-// gathered puts the output of a foreach task together.
-func (c *conn) gathered(n int64) json.RawMessage {
-	var outputs []plan.Input
-	for r := c.query(`SELECT coalesce(t.output, o.output) FROM tasks AS t INDEXED BY tasks_of LEFT JOIN outputs AS o ON o.n = t.n
-		WHERE t.of = ? AND t.of <> 0 ORDER BY t.idx`, n); r.next(); {
-		outputs = append(outputs, plan.Input{Output: r.bytes(0)})
-	}
-	return rules.List(outputs)
 }
 
 // List implements engine.Settler.

@@ -2,10 +2,8 @@ package sqlite
 
 import (
 	"cmp"
-	"context"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -116,17 +114,17 @@ func (h *heads) check() error {
 }
 
 // listInputs returns the one input of a foreach task that its list comes from, if it comes from one.
-func (t *tx) listInputs(n int64, f *plan.Foreach) ([]plan.Input, error) {
+func (c *conn) listInputs(n int64, f *plan.Foreach) ([]plan.Input, error) {
 	if rules.ListFrom(f) == "" {
 		return nil, nil
 	}
-	h := t.heads(n)
+	h := c.heads(n)
 	for _, p := range h.parents {
 		if in, there := h.sizes[p]; there && in.Name == rules.ListFrom(f) {
 			if err := rules.CheckInputs(in.Bytes); err != nil {
 				return nil, err
 			}
-			return []plan.Input{t.outputs([]int64{p})[p]}, nil
+			return []plan.Input{c.outputs([]int64{p})[p]}, nil
 		}
 	}
 	return nil, nil
@@ -146,60 +144,6 @@ func (c *conn) itemInputs(h heads, f *plan.Foreach) []plan.Input {
 	return rules.ItemInputs(f, in)
 }
 
-// Inputs implements store.Node.
-func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		r := c.query("SELECT n, of FROM tasks WHERE id = ?", id.ID[:])
-		if !r.one() {
-			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
-		}
-		n, of := r.int(0), r.int(1)
-		if of == 0 {
-			h := c.heads(n)
-			if err := h.check(); err != nil {
-				return err
-			}
-			in = c.inputs([]int64{n})[n]
-			return nil
-		}
-		var d plan.Definition
-		if r = c.query("SELECT def FROM bodies WHERE n = ?", of); !r.one() || json.Unmarshal(r.bytes(0), &d) != nil || d.Foreach == nil {
-			return fmt.Errorf("the foreach task of %s is damaged", id)
-		}
-		h := c.heads(of)
-		if err := rules.CheckItemInputs(d.Foreach, h.all()); err != nil {
-			return err
-		}
-		in = c.itemInputs(h, d.Foreach)
-		return nil
-	})
-	return in, err
-}
-
-// Parents implements store.Node.
-func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Parent, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		r := c.query("SELECT n FROM tasks WHERE id = ?", id.ID[:])
-		if !r.one() {
-			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
-		}
-		n := r.int(0)
-		ns := c.parentsOf([]int64{n})[n]
-		states := make(map[int64]plan.Parent, len(ns))
-		for r = c.query(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.status, t.reason
-			FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value`, list(ns)); r.next(); {
-			states[r.int(0)] = plan.Parent{Name: r.text(1), State: plan.State(plan.Status(r.int(2)), plan.Reason(r.text(3)))}
-		}
-		for _, n := range ns {
-			if p, there := states[n]; there {
-				parents = append(parents, p)
-			}
-		}
-		return nil
-	})
-	return parents, err
-}
-
 // freeze keeps the inputs of finished children that a retry, or a deletion, of their parents would change.
 func (t *tx) freeze(children []int64) {
 	for _, n := range children { // one at a time: together they may be large
@@ -217,4 +161,25 @@ func (t *tx) freeze(children []int64) {
 		}
 		t.exec("INSERT OR IGNORE INTO frozen (n, inputs) VALUES (?, ?)", n, []byte(b))
 	}
+}
+
+// missed returns what is missing of tasks, with its id and name.
+func (c *conn) missed(ns []int64) map[int64]plan.Task {
+	found := map[int64]plan.Task{}
+	for r := c.query(`SELECT m.n, m.idx, f.id, f.name FROM json_each(?) AS j CROSS JOIN missing AS m ON m.n = j.value CROSS JOIN tasks AS f ON f.n = m.of`,
+		list(ns)); r.next(); {
+		index := int(r.int(1))
+		found[r.int(0)] = plan.Task{ID: plan.ItemID(plan.TaskID{ID: r.id(2)}, index), Name: rules.ItemName(r.text(3), index)}
+	}
+	return found
+}
+
+// gathered puts the output of a foreach task together.
+func (c *conn) gathered(n int64) json.RawMessage {
+	var outputs []plan.Input
+	for r := c.query(`SELECT coalesce(t.output, o.output) FROM tasks AS t INDEXED BY tasks_of LEFT JOIN outputs AS o ON o.n = t.n
+		WHERE t.of = ? AND t.of <> 0 ORDER BY t.idx`, n); r.next(); {
+		outputs = append(outputs, plan.Input{Output: r.bytes(0)})
+	}
+	return rules.List(outputs)
 }

@@ -3,10 +3,8 @@ package sqlite
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 
-	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -85,19 +83,6 @@ func (t *tx) count(task *plan.Task, x newTask) {
 	t.changed = append(t.changed, x.n)
 }
 
-func definitionFlags(d *plan.Definition) (flags int64) {
-	if d.ContinueOnError {
-		flags |= flagContinue
-	}
-	if d.Foreach != nil {
-		flags |= flagForeach
-		if d.Foreach.OnNode() {
-			flags |= flagOnNode
-		}
-	}
-	return flags
-}
-
 // number reserves numbers of tasks, and returns the first.
 func (t *tx) number(count int64) int64 {
 	r := t.query("SELECT value FROM meta WHERE key = 'task'")
@@ -107,24 +92,6 @@ func (t *tx) number(count int64) int64 {
 	n := r.int(0)
 	t.exec("UPDATE meta SET value = ? WHERE key = 'task'", n+count)
 	return n + 1
-}
-
-// packDefinition writes what a task's row does not hold of its definition; nil if that is nothing.
-func packDefinition(d plan.Definition) ([]byte, error) {
-	d.Rank, d.When, d.ContinueOnError = 0, "", false
-	if reflect.ValueOf(&d).Elem().IsZero() {
-		return nil, nil
-	}
-	return jsontext.Marshal(d)
-}
-
-// unpackDefinition is the reverse; b may be nil.
-func unpackDefinition(b []byte, rank int64, rule plan.When, flags int64) (d plan.Definition, err error) {
-	if b != nil {
-		err = json.Unmarshal(b, &d)
-	}
-	d.Rank, d.When, d.ContinueOnError = rank, rule, flags&flagContinue != 0
-	return d, err
 }
 
 // body is what is seldom read of a task.
@@ -146,12 +113,4 @@ func (t *tx) body(r *taskRow) body {
 		t.fail(fmt.Errorf("definition of task %s: %w", r.id, err))
 	}
 	return body{d, b.bytes(1), b.text(2), int(b.int(3)), b.int(5)}
-}
-
-// orNone returns params, an empty object where there are none.
-func orNone(params []byte) []byte {
-	if len(params) == 0 {
-		return []byte("{}")
-	}
-	return params
 }

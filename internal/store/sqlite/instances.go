@@ -11,12 +11,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-type instanceRow struct {
-	n    int64
-	id   plan.InstanceID
-	node plan.NodeName
-}
-
 // instance returns plan.ErrInstanceGone for one that is not registered.
 func (t *tx) instance(id plan.InstanceID) (*instanceRow, error) {
 	r := t.query("SELECT n, node FROM instances WHERE id = ? AND gone = 0", id.ID[:])

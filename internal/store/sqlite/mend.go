@@ -1,6 +1,11 @@
 package sqlite
 
-import "github.com/seed-1177d267/sluice/plan"
+import (
+	"context"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/plan"
+)
 
 // mend repairs the faults that an audit found, and returns the held tasks that the budget does not
 // reach. The faults may have changed meanwhile: mend moves counts by the difference, and checks
@@ -78,4 +83,40 @@ func (t *tx) mendHeld(ns []int64) {
 			}
 		}
 	}
+}
+
+// audit returns what some more of the store has of faults; nil: no audit is due.
+func (s *Store) audit(ctx context.Context) (f *faults, err error) {
+	if at := s.auditing; len(at.left) > 0 {
+		f = &faults{held: at.left, next: at}
+		f.next.left = nil
+		return f, nil
+	}
+	err = s.read(ctx, func(c *conn) error {
+		last := int64(0)
+		if r := c.query(getMeta, auditKey); r.one() {
+			last = r.int(0)
+		}
+		at := s.auditing
+		if !at.on && !rules.AuditDue(instant(last), s.now()) {
+			return nil
+		}
+		f = &faults{most: s.auditSize, begins: !at.on, last: last, counts: map[plan.PlanID]plan.Counts{}, queues: map[int64][2]int{}}
+		if f.begins {
+			c.auditQueues(f)
+			c.auditQueued(f)
+			c.auditJobs(f)
+			c.auditApart(f)
+		}
+		c.auditPlans(f, at)
+		return nil
+	})
+	return f, err
+}
+
+// audited takes notice that what was found is mended, but for some held tasks.
+func (s *Store) audited(f *faults, left []int64) {
+	s.mended.Add(int64(f.len() - len(left)))
+	s.auditing = f.next
+	s.auditing.left = left
 }

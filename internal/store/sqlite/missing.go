@@ -1,38 +1,12 @@
 package sqlite
 
 import (
-	"github.com/seed-1177d267/sluice/plan"
-
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // An item that others need and that a retry deletes is missing: who needs it waits for the new item with the same index, as
 // rules.MissingItem says. The new item gets the number of the old one, so that edges and lists of needs stay as they are.
-
-// missItems notes which of the items that are about to be deleted others need. A task that has run
-// with them keeps its inputs.
-func (r *retry) missItems(items []taskRow) {
-	ns := list(numbers(items))
-	r.exec(`INSERT OR REPLACE INTO missing (of, idx, n) SELECT t.of, t.idx, t.n FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value
-		WHERE EXISTS (SELECT 1 FROM kids AS k WHERE k.parent = t.n)`, ns)
-	var have []int64
-	for q := r.query(`SELECT t.n FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child
-		WHERE t.outcome <> 0 AND t.flags & ? <> 0`, ns, flagDelivered|flagExpanded); q.next(); {
-		have = append(have, q.int(0))
-	}
-	r.freeze(distinct(have))
-}
-
-// waitForItems has those wait again who need missing items of a foreach task and have not been decided about.
-func (r *retry) waitForItems(of int64) {
-	r.exec("UPDATE missing SET absent = 0 WHERE of = ? AND absent = 1", of)
-	var ns []int64
-	for q := r.query(`SELECT t.n FROM missing AS m CROSS JOIN kids AS k ON k.parent = m.n CROSS JOIN tasks AS t ON t.n = k.child
-		WHERE m.of = ? AND t.outcome = 0 AND t.gate IN (?, ?)`, of, gateParents, gateNone); q.next(); {
-		ns = append(ns, q.int(0))
-	}
-	r.waitAgain(distinct(ns))
-}
 
 // awaitedItems returns the missing items among so many from an index on, each with its number.
 func (t *tx) awaitedItems(of, from int64, count int) map[int64]int64 {
@@ -123,15 +97,4 @@ func (t *tx) dropMissing(tasks []taskRow) {
 		}
 		t.exec("DELETE FROM missing WHERE of = ?", r.n)
 	}
-}
-
-// missed returns what is missing of tasks, with its id and name.
-func (c *conn) missed(ns []int64) map[int64]plan.Task {
-	found := map[int64]plan.Task{}
-	for r := c.query(`SELECT m.n, m.idx, f.id, f.name FROM json_each(?) AS j CROSS JOIN missing AS m ON m.n = j.value CROSS JOIN tasks AS f ON f.n = m.of`,
-		list(ns)); r.next(); {
-		index := int(r.int(1))
-		found[r.int(0)] = plan.Task{ID: plan.ItemID(plan.TaskID{ID: r.id(2)}, index), Name: rules.ItemName(r.text(3), index)}
-	}
-	return found
 }

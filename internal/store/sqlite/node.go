@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -34,21 +33,6 @@ func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err 
 func (t *tx) Finish(_ context.Context, only plan.PlanID) (engine.Did, error) {
 	t.endPlans()
 	return engine.Did{Queued: t.queued, Ended: t.ended, Over: t.over(only)}, t.err
-}
-
-// A token, as the node has it, is the task's number and what the row holds: so that an ending finds its row without another index.
-func packToken(n, token int64) (t plan.Token) {
-	binary.BigEndian.PutUint16(t[0:2], uint16(n>>32))
-	binary.BigEndian.PutUint32(t[2:6], uint32(n))
-	binary.BigEndian.PutUint16(t[6:8], uint16(token>>32))
-	binary.BigEndian.PutUint32(t[8:12], uint32(token))
-	return t
-}
-
-func unpackToken(t plan.Token) (n, token int64) {
-	n = int64(binary.BigEndian.Uint16(t[0:2]))<<32 | int64(binary.BigEndian.Uint32(t[2:6]))
-	token = int64(binary.BigEndian.Uint16(t[6:8]))<<32 | int64(binary.BigEndian.Uint32(t[8:12]))
-	return n, token
 }
 
 // claimed returns, for each of the claims, its task's row if the claim holds, else nil; of a claim that is there twice, the second is nil.
@@ -108,13 +92,6 @@ func (t *tx) End(_ context.Context, a *engine.Attempt[*taskRow]) error {
 func (t *tx) Ended(context.Context) ([]engine.Attempt[*taskRow], []plan.TaskID, error) {
 	t.flushPrinted()
 	return nil, nil, t.err
-}
-
-// delay holds a task until its next attempt.
-func (t *tx) delay(r *taskRow, s rules.Step) {
-	t.move(r, s.Status, s.Reason)
-	t.exec(`UPDATE tasks SET status = -4, gate = ?, reason = ?, detail = ?, exit = ?, instance = 0, not_before = ?, modified = ? WHERE n = ?`,
-		gateDelay, orNull(s.Reason), orNull(s.Detail), t.exit(s.Exit), t.unset(t.now+s.Delay.Microseconds()), t.now, r.n)
 }
 
 // Start implements store.Node.
@@ -200,9 +177,10 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 		if t.by, err = t.instance(w.Instance); err != nil {
 			return err
 		}
-		t.found = found
+		if found != nil {
+			t.repair = func() { left = t.mend(found) }
+		}
 		did, err = engine.Sweep(ctx, t, &w)
-		left = t.left
 		return err
 	})
 	if err != nil {
@@ -217,8 +195,8 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 
 // Audit implements engine.Sweeper.
 func (t *tx) Audit(context.Context) error {
-	if t.found != nil {
-		t.left = t.mend(t.found)
+	if t.repair != nil {
+		t.repair()
 	}
 	return t.err
 }

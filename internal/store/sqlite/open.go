@@ -498,13 +498,6 @@ func (s *Store) read(ctx context.Context, do func(*conn) error) error {
 	return err
 }
 
-func cmpErr(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
-}
-
 // newToken mints what the claims of one turn are fenced by; 0 is none. The sequence is SplitMix64 (Steele, Lea, Flood, "Fast splittable
 // pseudorandom number generators", 2014) from a seed of chance: a token need not be secret, only never the same twice.
 func (s *Store) newToken() int64 {
@@ -518,3 +511,6 @@ func (s *Store) newToken() int64 {
 		}
 	}
 }
+
+// retryAtOnce is how many tasks one transaction of a retry takes.
+const retryAtOnce = 500

@@ -138,18 +138,6 @@ func (c *conn) factsOf(parents map[int64][]int64) map[int64]fact {
 	return facts
 }
 
-// recount looks at the parents of tasks anew, and writes and returns their gates.
-func (t *tx) recount(children []int64) []gate {
-	parents := t.parentsOf(children)
-	facts := t.factsOf(parents)
-	var gates []gate
-	for r := t.query("SELECT g.n, t.rule FROM gates AS g CROSS JOIN tasks AS t ON t.n = g.n WHERE g.n IN (SELECT value FROM json_each(?))", list(children)); r.next(); {
-		gates = append(gates, countParents(r.int(0), plan.When(r.text(1)), parents[r.int(0)], facts))
-	}
-	t.writeGates(gates)
-	return gates
-}
-
 // countParents returns the gate of a task as its parents are.
 func countParents(child int64, rule plan.When, parents []int64, facts map[int64]fact) gate {
 	g := newGate(child, 0, rule)

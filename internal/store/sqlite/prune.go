@@ -234,14 +234,6 @@ func (t *tx) letGo(tasks []taskRow) {
 	t.decideAll(gates)
 }
 
-func numbers(tasks []taskRow) []int64 {
-	ns := make([]int64, len(tasks))
-	for i := range tasks {
-		ns[i] = tasks[i].n
-	}
-	return ns
-}
-
 // deleteRows deletes tasks that are not active, and all that belongs to them. The edges to their children are the children's.
 func (t *tx) deleteRows(tasks []taskRow) {
 	if len(tasks) == 0 {

@@ -8,16 +8,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Special values of a queue's column threads. Stored: never renumbered. Tasks of such a queue are
-// not claimed.
-const (
-	threadsUnset = -1 // nobody gave it any yet
-	threadsGone  = -2 // it was deleted; its row stays for the tasks that are in it
-)
-
-// isQueue selects the queues that were not deleted.
-const isQueue = "threads <> -2"
-
 // CreateQueue implements store.Admin.
 func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
 	made, there, err := s.queueFor(ctx, q)

@@ -452,3 +452,72 @@ func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int)
 	})
 	return entries, next, err
 }
+
+// Inputs implements store.Node.
+func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		r := c.query("SELECT n, of FROM tasks WHERE id = ?", id.ID[:])
+		if !r.one() {
+			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+		}
+		n, of := r.int(0), r.int(1)
+		if of == 0 {
+			h := c.heads(n)
+			if err := h.check(); err != nil {
+				return err
+			}
+			in = c.inputs([]int64{n})[n]
+			return nil
+		}
+		var d plan.Definition
+		if r = c.query("SELECT def FROM bodies WHERE n = ?", of); !r.one() || json.Unmarshal(r.bytes(0), &d) != nil || d.Foreach == nil {
+			return fmt.Errorf("the foreach task of %s is damaged", id)
+		}
+		h := c.heads(of)
+		if err := rules.CheckItemInputs(d.Foreach, h.all()); err != nil {
+			return err
+		}
+		in = c.itemInputs(h, d.Foreach)
+		return nil
+	})
+	return in, err
+}
+
+// Parents implements store.Node.
+func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Parent, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		r := c.query("SELECT n FROM tasks WHERE id = ?", id.ID[:])
+		if !r.one() {
+			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+		}
+		n := r.int(0)
+		ns := c.parentsOf([]int64{n})[n]
+		states := make(map[int64]plan.Parent, len(ns))
+		for r = c.query(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.status, t.reason
+			FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value`, list(ns)); r.next(); {
+			states[r.int(0)] = plan.Parent{Name: r.text(1), State: plan.State(plan.Status(r.int(2)), plan.Reason(r.text(3)))}
+		}
+		for _, n := range ns {
+			if p, there := states[n]; there {
+				parents = append(parents, p)
+			}
+		}
+		return nil
+	})
+	return parents, err
+}
+
+// listIDs writes ids as a JSON list of their digits.
+func listIDs(ids []plan.TaskID) string {
+	b := make([]byte, 0, 27*len(ids)+2)
+	b = append(b, '[')
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '"')
+		b = hex.AppendEncode(b, id.ID[:])
+		b = append(b, '"')
+	}
+	return string(append(b, ']'))
+}

@@ -11,18 +11,6 @@ import (
 // of them. Most released tasks are claimed at once, which saves a write of the row and one of the
 // index of queued tasks.
 
-// A place is where tasks are queued.
-type place struct {
-	queue, lane int64
-	delivered   bool
-}
-
-// A newcomer is a task that this transaction queued, and has not written.
-type newcomer struct {
-	candidate
-	plan int64
-}
-
 // prio is where in its queue a task of this rank is.
 func (t *tx) prio(rank, queue int64) int64 { return rank * t.ranked(queue) }
 
@@ -110,12 +98,4 @@ func (t *tx) flushReady() {
 			WHERE n`, ns, at.flag(), at.lane, t.ranked(at.queue), t.now)
 		t.ready[at] = ready[:0]
 	}
-}
-
-// flag is what is set in tasks that are queued there.
-func (at place) flag() int64 {
-	if at.delivered {
-		return flagDelivered
-	}
-	return 0
 }

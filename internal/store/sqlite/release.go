@@ -11,28 +11,12 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// parent is a finished task whose children are to be told.
-type parent struct {
-	n       int64
-	outcome rules.Outcome
-	size    int64 // of its output
-	past    int64 // children up to this n have been told
-	job     int64 // seq of the job that keeps it, or 0
-}
-
 // A unit looks whether another writer waits after a portion of remembered work. It releases the
 // children of tasks that ended now in portions of a family.
 const (
 	portion = plan.DefaultBudget / 100
 	family  = plan.DefaultBudget / 4
 )
-
-// work releases the children of ended tasks and continues jobs, within the budget.
-func (t *tx) work() (more bool) {
-	more, err := engine.Work(t.ctx, t)
-	t.failOn(err)
-	return more
-}
 
 // Budget implements engine.Worker.
 func (t *tx) Budget() *int { return &t.budget }
@@ -42,14 +26,6 @@ func (t *tx) Portion() int { return portion }
 
 // Yield implements engine.Worker. Other writers do not wait for what is left of large plans.
 func (t *tx) Yield() bool { return t.s.awaited() }
-
-// within does something with a part of the budget.
-func (t *tx) within(part int, do func()) {
-	rest := max(0, t.budget-part)
-	t.budget -= rest
-	do()
-	t.budget += rest
-}
 
 // Release implements engine.Worker.
 func (t *tx) Release(context.Context) error {
@@ -235,17 +211,6 @@ func (t *tx) decideAll(gates []gate) {
 	t.settle(waiting)
 }
 
-// settle does with held and queued tasks as the rules say, and returns how many stay as they are.
-func (t *tx) settle(found []taskRow) (left int) {
-	rows := make([]*taskRow, len(found))
-	for i := range found {
-		rows[i] = &found[i]
-	}
-	left, err := engine.Settle(t.ctx, t, rows)
-	t.failOn(err)
-	return left
-}
-
 // Waiter implements engine.Settler. To a task that a retry holds up, its plan seems not to run.
 func (t *tx) Waiter(r *taskRow) *rules.Waiter {
 	w := &rules.Waiter{Status: r.status, When: r.rule, Seen: r.seen, All: r.all}
@@ -311,3 +276,76 @@ func (t *tx) Step(_ context.Context, r *taskRow, s rules.Step) error {
 
 // Written implements engine.Settler. The transaction writes what it gathered at its end.
 func (t *tx) Written(context.Context) error { return t.err }
+
+// endPlans ends the plans in which nothing is unfinished any more.
+func (t *tx) endPlans() {
+	for _, p := range t.plans {
+		if p.Counts.Settled() { // else nothing else matters
+			t.failOn(engine.EndPlan(t.ctx, t, p))
+		}
+	}
+}
+
+// PlanView implements engine.Closer.
+func (t *tx) PlanView(p *planRow) engine.PlanView {
+	return engine.PlanView{State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Retrying: p.retry != 0}
+}
+
+// ClosePlan implements engine.Closer.
+func (t *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (closed bool, err error) {
+	p.Closing = closing
+	t.touch(p)
+	t.drop(jobClose, p.n) // a person's reason takes the place of a failure's, from the start
+	t.add(jobClose, p.n)
+	if closing == plan.ClosedByPerson {
+		t.flushTasks()
+		t.cancelActive("plan", p.n)
+	}
+	return true, t.err
+}
+
+// Finished implements engine.Closer.
+func (t *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled bool, err error) {
+	return p.Counts.Settled(), p.Counts.Broken() > 0, p.Counts.Cancelled > 0, t.err
+}
+
+// EndPlan implements engine.Closer.
+func (t *tx) EndPlan(_ context.Context, p *planRow, state plan.Lifecycle) error {
+	p.State, p.Ended = state, t.at
+	t.ended, t.told = append(t.ended, plan.EndedPlan{ID: p.ID, State: p.State}), t.told || p.Own
+	t.touch(p)
+	return t.err
+}
+
+// cancelActive marks claimed and running tasks for their nodes to stop: those of which a column has the value.
+func (t *tx) cancelActive(column string, value int64) {
+	var ns []int64
+	for r := t.query("SELECT n FROM tasks INDEXED BY tasks_mine WHERE status IN (-1, 0) AND cancel = 0 AND "+column+" = ?", value); r.next(); {
+		ns = append(ns, r.int(0))
+	}
+	if len(ns) > 0 {
+		t.exec("UPDATE tasks SET cancel = 1, modified = ? WHERE n IN (SELECT value FROM json_each(?))", t.now, list(ns))
+		t.changed = append(t.changed, ns...)
+	}
+}
+
+// Remembered implements engine.Worker. Mostly there is nothing.
+func (t *tx) Remembered(context.Context) (children, jobs bool, err error) {
+	r := t.query("SELECT EXISTS (SELECT 1 FROM jobs WHERE kind = 1), EXISTS (SELECT 1 FROM jobs WHERE kind > 1)")
+	if !r.one() {
+		return false, false, t.err
+	}
+	return r.bool(0), r.bool(1), t.err
+}
+
+// recount looks at the parents of tasks anew, and writes and returns their gates.
+func (t *tx) recount(children []int64) []gate {
+	parents := t.parentsOf(children)
+	facts := t.factsOf(parents)
+	var gates []gate
+	for r := t.query("SELECT g.n, t.rule FROM gates AS g CROSS JOIN tasks AS t ON t.n = g.n WHERE g.n IN (SELECT value FROM json_each(?))", list(children)); r.next(); {
+		gates = append(gates, countParents(r.int(0), plan.When(r.text(1)), parents[r.int(0)], facts))
+	}
+	t.writeGates(gates)
+	return gates
+}

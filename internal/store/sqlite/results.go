@@ -35,12 +35,6 @@ func (s *Store) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io
 	})
 }
 
-// printed is what an attempt printed, and its ending brought.
-type printed struct {
-	task int64
-	*plan.Printed
-}
-
 // flushPrinted keeps what came with endings.
 func (t *tx) flushPrinted() {
 	if len(t.printed) == 0 {

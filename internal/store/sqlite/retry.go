@@ -29,9 +29,6 @@ import (
 // Tasks of no plan have no plan that could note a retry. While a large one of them is made, all tasks of no plan are held up as those of
 // the plan would be. There is one such retry at a time.
 
-// retryAtOnce is how many tasks one transaction of a retry takes.
-const retryAtOnce = 500
-
 // deadRetry is how long a retry that is not decided is left alone: its process may be at it.
 const deadRetry = 1_000_000 * 60 // microseconds
 
@@ -67,9 +64,6 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 		return err
 	})
 }
-
-// errRetrying says that another retry is made of the plan, or of tasks of no plan.
-var errRetrying = errors.New("another retry is being made")
 
 // errLarge says that a retry is too large to be checked in a transaction that writes.
 var errLarge = errors.New("the retry takes tasks with many items")
@@ -178,24 +172,6 @@ func (t *tx) makeRetry(of int64) (done bool) {
 	return t.noted(r.plan) == 0
 }
 
-// retryOfNone finds the retry of tasks of no plan.
-const retryOfNone = "SELECT n FROM retries WHERE plan = 0"
-
-// noted returns the retry that a plan notes, or (nil) that is made of tasks of no plan; 0 is none.
-func (t *tx) noted(p *planRow) int64 {
-	if p != nil {
-		return p.retry
-	}
-	if t.apart == nil {
-		n := int64(0)
-		if q := t.query(retryOfNone); q.one() {
-			n = q.int(0)
-		}
-		t.apart = &n
-	}
-	return *t.apart
-}
-
 // settle continues the retry of a plan, or of tasks of no plan, until it is over: the one with that
 // number, or (0) any. It undoes an undecided retry.
 func (s *Store) settle(ctx context.Context, id plan.PlanID, n int64) error {
@@ -226,13 +202,6 @@ func (s *Store) settle(ctx context.Context, id plan.PlanID, n int64) error {
 		}
 	}
 	return s.wal.sync()
-}
-
-func numberOf(p *planRow) int64 {
-	if p == nil {
-		return 0
-	}
-	return p.n
 }
 
 // beginRetry has the plan note a new retry, if it is one of a plan, and returns its number.
@@ -359,31 +328,8 @@ func (t *tx) undoDeadRetries() {
 	}
 }
 
-const anyRetry = "SELECT 1 FROM plans INDEXED BY plans_retry WHERE retry <> 0 LIMIT 1"
-
 const deadRetries = `SELECT p.n FROM plans AS p INDEXED BY plans_retry LEFT JOIN retries AS r ON r.n = p.retry
 	WHERE p.retry <> 0 AND (r.n IS NULL OR r.step = ? AND (r.at < ? OR r.at > ?))`
 
 // deadOfNone finds the retry of tasks of no plan that is one of these.
 const deadOfNone = retryOfNone + " AND step = ? AND (at < ? OR at > ?)"
-
-// holdsUp reports whether a retry that is being made keeps a task from being queued: one of the task's plan, or, of a task of no plan, one
-// of any such tasks, or of a plan that it needs some of.
-func (t *tx) holdsUp(r *taskRow) bool {
-	if p := t.plan(r.plan); t.noted(p) != 0 {
-		return true
-	} else if p != nil {
-		return false
-	}
-	if t.retrying == nil {
-		some := t.query(anyRetry).one()
-		t.retrying = &some
-	}
-	if !*t.retrying {
-		return false
-	}
-	return t.query(`SELECT 1 FROM json_each(?1) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN plans AS p ON p.n = t.plan WHERE p.retry <> 0
-		UNION ALL SELECT 1 FROM json_each(?1) AS j CROSS JOIN missing AS m ON m.n = j.value CROSS JOIN tasks AS t ON t.n = m.of
-			CROSS JOIN plans AS p ON p.n = t.plan WHERE p.retry <> 0
-		LIMIT 1`, list(t.parentsOf([]int64{r.n})[r.n])).one()
-}

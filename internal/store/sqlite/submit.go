@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -15,38 +14,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// planDef is what of a plan only its readers need.
-type planDef struct {
-	Secrets []string `json:"secrets,omitempty"`
-	By      string   `json:"by,omitempty"`
-	Request string   `json:"request,omitempty"`
-}
-
-// wholeColumns are those of a plan for its readers; wholePlan reads them.
-const wholeColumns = planColumns + ", params, def"
-
-func (r *rows) wholePlan() plan.Plan {
-	p := r.plan().Plan
-	p.Params = r.bytes(planWidth)
-	var d planDef
-	if def := r.bytes(planWidth + 1); def != nil {
-		if err := json.Unmarshal(def, &d); err != nil {
-			r.c.fail(fmt.Errorf("plan %s: what its submitter said of it: %w", p.ID, err))
-		}
-	}
-	p.Secrets, p.By, p.Request = d.Secrets, d.By, d.Request
-	return p
-}
-
-// packPlan writes what wholePlan reads of def; nil if that is nothing.
-func packPlan(p *plan.Plan) ([]byte, error) {
-	d := planDef{Secrets: p.Secrets, By: p.By, Request: p.Request}
-	if len(d.Secrets) == 0 && d.By == "" && d.Request == "" {
-		return nil, nil
-	}
-	return json.Marshal(d)
-}
 
 // CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
@@ -362,29 +329,6 @@ func dense(ids []plan.TaskID) (least, most plan.ID, ok bool) {
 	const high = len(least) - 8
 	gap := binary.BigEndian.Uint64(most[high:]) - binary.BigEndian.Uint64(least[high:])
 	return least, most, bytes.Equal(least[:high], most[:high]) && gap < 3*uint64(len(ids))
-}
-
-// listIDs writes ids as a JSON list of their digits.
-func listIDs(ids []plan.TaskID) string {
-	b := make([]byte, 0, 27*len(ids)+2)
-	b = append(b, '[')
-	for i, id := range ids {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, '"')
-		b = hex.AppendEncode(b, id.ID[:])
-		b = append(b, '"')
-	}
-	return string(append(b, ']'))
-}
-
-func (c *conn) queueNumber(id plan.QueueID) (int64, error) {
-	r := c.query("SELECT n FROM queues WHERE id = ? AND "+isQueue, id.ID[:])
-	if !r.one() {
-		return 0, fmt.Errorf("queue %s: %w", id, plan.ErrNotFound)
-	}
-	return r.int(0), nil
 }
 
 // addTasks inserts tasks, from a place on, and releases those that can be, unless their plan is being submitted.

@@ -32,12 +32,6 @@ func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask
 	return claimed, nil
 }
 
-// taking is what a transaction knows of the task that it takes.
-type taking struct {
-	holder plan.InstanceID // that has the task now
-	status plan.Status     // that the task gets
-}
-
 // ToTake implements engine.Taker.
 func (t *tx) ToTake(_ context.Context, k *plan.Take) (r *taskRow, v engine.Taken, err error) {
 	if t.by, err = t.instance(k.Instance); err != nil {

@@ -9,90 +9,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// The reasons for which a task is held. Stored: never renumbered.
-const (
-	gateNone    = 0 // nothing: it is a root, and released when its plan is ready
-	gateDelay   = 1 // an instant
-	gateItems   = 2 // a foreach task: its items
-	gateParents = 3 // its parents
-	gateOpen    = 4 // an item: the other items to be in
-	gateRetry   = 5 // the retry that takes it, see retry.go
-)
-
-// Flags of a task. Stored: never renumbered.
-const (
-	flagContinue  = 1 << iota // continue_on_error
-	flagForeach               // a foreach task
-	flagOnNode                // whose items a node makes
-	flagExpanding             // and are being made
-	flagExpanded              // or are all in
-	flagGathered              // a foreach task whose output is put together from its items'
-	flagDelivered             // its parents' outputs are in its params, as readers see them
-	flagByRef                 // an item that gets its foreach task's inputs by reference
-	flagBadParams             // it has parents, and params that nothing can be delivered into
-	flagItems                 // a foreach task whose items are all in, and of which there are some
-	flagReplaced              // a retry gave it another definition: it may have had items before
-)
-
-// inlineOutput is how long an output may be, in bytes, to lie in the row of its task. Longer ones would fill the pages that every turn
-// rewrites.
-const inlineOutput = 128
-
-// taskRow is a task as a transaction needs it.
-type taskRow struct {
-	n         int64
-	id        plan.TaskID
-	status    plan.Status
-	reason    plan.Reason
-	gate      int64
-	plan      int64
-	queue     int64
-	flags     int64
-	attempt   int64
-	token     int64
-	cancel    bool
-	rule      plan.When
-	of        int64
-	notBefore int64 // as unset has it
-	rank      int64
-
-	// The transaction knows these besides the row.
-	seen    rules.Outcome // of the task's parents that have finished
-	all     bool          // all of them have
-	stopped *taskRow      // the foreach task of an item, if a person cancelled it; else nil
-}
-
-// Small columns come as one: what the driver does for a column costs more than SQLite's arithmetic.
-const taskColumns = `t.n, t.id, ((t.status + 8) << 20) | (t.flags << 4) | (t.cancel << 3) | t.gate, t.reason, t.plan, t.queue, t.attempt, t.token,
-	t.rule, t.of, t.not_before, t.rank`
-
-// taskWidth is the number of taskColumns.
-const taskWidth = 12
-
-func (r *rows) task() taskRow {
-	packed := r.int(2)
-	return taskRow{
-		n: r.int(0), id: plan.TaskID{ID: r.id(1)}, status: plan.Status(packed>>20 - 8), flags: packed >> 4 & 0xffff, cancel: packed>>3&1 != 0,
-		gate: packed & 7, reason: plan.Reason(r.text(3)), plan: r.int(4), queue: r.int(5), attempt: r.int(6), token: r.int(7),
-		rule: plan.When(r.text(8)), of: r.int(9), notBefore: r.int(10), rank: r.int(11),
-	}
-}
-
-// orNull is how a word is stored that is mostly empty.
-func orNull[T ~string](word T) any {
-	if word == "" {
-		return nil
-	}
-	return string(word)
-}
-
-func (r *taskRow) is(flag int64) bool { return r.flags&flag != 0 }
-
-// counted returns what the counts of a plan ask of the task.
-func (r *taskRow) counted() plan.Counted {
-	return plan.Counted{Status: r.status, Reason: r.reason, ContinueOnError: r.is(flagContinue), Items: r.is(flagItems)}
-}
-
 // countMoved counts in its plan what a task is in place of what it was.
 func (t *tx) countMoved(r *taskRow, was plan.Counted) {
 	if p := t.plan(r.plan); p != nil {
@@ -108,33 +24,6 @@ func (t *tx) tasks(ns []int64) []taskRow {
 	}
 	t.flushUnstarted()
 	return t.taskRows(ns)
-}
-
-// taskRows is tasks for who has nothing to be written first.
-func (c *conn) taskRows(ns []int64) []taskRow {
-	out := make([]taskRow, 0, len(ns))
-	for r := c.query("SELECT "+taskColumns+" FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value", list(ns)); r.next(); {
-		out = append(out, r.task())
-	}
-	return out
-}
-
-// taskByID returns plan.ErrNotFound for a task that is not there.
-func (t *tx) taskByID(id plan.TaskID) (taskRow, error) {
-	r := t.query("SELECT "+taskColumns+" FROM tasks AS t WHERE t.id = ?", id.ID[:])
-	if !r.one() {
-		return taskRow{}, fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
-	}
-	return r.task(), nil
-}
-
-// named is what refusals are made of: the task with its id, name and state.
-func (c *conn) named(r *taskRow) *plan.Task {
-	out := &plan.Task{ID: r.id, Status: r.status, Reason: r.reason}
-	if q := c.query("SELECT name FROM tasks WHERE n = ?", r.n); q.one() {
-		out.Name = q.text(0)
-	}
-	return out
 }
 
 // move takes a task to another status in everything that counts tasks by it. Its row is the caller's to write.
@@ -281,13 +170,6 @@ func (t *tx) flushTasks() {
 	t.flushReady()
 }
 
-// unstarted is the end of held and queued tasks that do not run. Tasks of one kind are written
-// together. A reader of such a task writes them first.
-type unstarted struct {
-	reason plan.Reason
-	detail string
-}
-
 func (t *tx) flushUnstarted() {
 	for how, ns := range t.unstarted {
 		t.execEach(`UPDATE tasks SET status = -5, gate = 0, reason = ?, detail = ?, outcome = ?, out_len = 0, output = NULL, cancel = 0,
@@ -303,4 +185,11 @@ func (t *tx) flushDone() {
 			not_before = 0, ended = ?, modified = ? WHERE n`, t.done, int64(rules.OutcomeSucceeded), t.now, t.now)
 		t.done = t.done[:0]
 	}
+}
+
+// delay holds a task until its next attempt.
+func (t *tx) delay(r *taskRow, s rules.Step) {
+	t.move(r, s.Status, s.Reason)
+	t.exec(`UPDATE tasks SET status = -4, gate = ?, reason = ?, detail = ?, exit = ?, instance = 0, not_before = ?, modified = ? WHERE n = ?`,
+		gateDelay, orNull(s.Reason), orNull(s.Detail), t.exit(s.Exit), t.unset(t.now+s.Delay.Microseconds()), t.now, r.n)
 }

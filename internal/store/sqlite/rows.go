@@ -1,0 +1,242 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// planRow is a plan as a transaction needs it.
+type planRow struct {
+	n int64
+	plan.Plan
+	shared  bool
+	leaving bool
+	retry   int64 // n of the retry that is being made, or 0
+	was     plan.Counts
+	dirty   bool // a field besides Counts was changed
+}
+
+const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, shared, leaving, modified, ended, keep, created, source, " +
+	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, allowed, size, gathering, retry, gathered"
+
+// planWidth is the number of planColumns.
+const planWidth = 31
+
+func (r *rows) plan() *planRow {
+	c := plan.Counts{
+		Held: int(r.int(16)), Queued: int(r.int(17)), Claimed: int(r.int(18)), Running: int(r.int(19)), Succeeded: int(r.int(20)), Failed: int(r.int(21)),
+		Terminated: int(r.int(22)), Cancelled: int(r.int(23)), Skipped: int(r.int(24)), Orphaned: int(r.int(25)), Allowed: int(r.int(26)), Gathering: int(r.int(28)),
+		Gathered: int(r.int(30)),
+	}
+	return &planRow{
+		n: r.int(0), shared: r.bool(9), leaving: r.bool(10), retry: r.int(29), was: c,
+		Plan: plan.Plan{
+			ID: plan.PlanID{ID: r.id(1)}, Name: r.text(2), Run: int(r.int(3)), State: plan.Lifecycle(r.int(4)), Closing: plan.Closing(r.text(5)),
+			OnFailure: plan.OnFailure(r.text(6)), Own: r.bool(7), Edits: int(r.int(8)), Modified: instant(r.int(11)), Ended: instant(r.int(12)),
+			Keep: time.Duration(r.int(13)), Created: instant(r.int(14)), Source: r.text(15), Counts: c, Size: int(r.int(27)),
+		},
+	}
+}
+
+// stopped reports whether nothing of the plan is claimed: it is closed, or a retry is being made.
+func (p *planRow) stopped() bool { return p.Closing != plan.Open || p.retry != 0 }
+
+// planDef is what of a plan only its readers need.
+type planDef struct {
+	Secrets []string `json:"secrets,omitempty"`
+	By      string   `json:"by,omitempty"`
+	Request string   `json:"request,omitempty"`
+}
+
+// wholeColumns are those of a plan for its readers; wholePlan reads them.
+const wholeColumns = planColumns + ", params, def"
+
+func (r *rows) wholePlan() plan.Plan {
+	p := r.plan().Plan
+	p.Params = r.bytes(planWidth)
+	var d planDef
+	if def := r.bytes(planWidth + 1); def != nil {
+		if err := json.Unmarshal(def, &d); err != nil {
+			r.c.fail(fmt.Errorf("plan %s: what its submitter said of it: %w", p.ID, err))
+		}
+	}
+	p.Secrets, p.By, p.Request = d.Secrets, d.By, d.Request
+	return p
+}
+
+// packPlan writes what wholePlan reads of def; nil if that is nothing.
+func packPlan(p *plan.Plan) ([]byte, error) {
+	d := planDef{Secrets: p.Secrets, By: p.By, Request: p.Request}
+	if len(d.Secrets) == 0 && d.By == "" && d.Request == "" {
+		return nil, nil
+	}
+	return json.Marshal(d)
+}
+
+func numberOf(p *planRow) int64 {
+	if p == nil {
+		return 0
+	}
+	return p.n
+}
+
+const planThere = "SELECT 1 FROM plans WHERE n = ?"
+
+// micro is an instant as it is stored; the zero one is 0.
+func micro(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixMicro()
+}
+
+func instant(micro int64) time.Time {
+	if micro == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(micro).UTC()
+}
+
+// queueRow is a queue as a transaction needs it.
+type queueRow struct {
+	n int64
+	plan.Queue
+	wasQueued, wasActive int
+}
+
+const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active, pin, ignored, node_threads, on_lost, secrets, keep"
+
+func (r *rows) queue() *queueRow {
+	return &queueRow{
+		n: r.int(0), wasQueued: int(r.int(7)), wasActive: int(r.int(8)),
+		Queue: plan.Queue{
+			ID: plan.QueueID{ID: r.id(1)}, Name: r.text(2), Plugin: r.text(3), Threads: int(max(0, r.int(4))), Unlimited: r.bool(5),
+			Sort: plan.QueueSort(r.text(6)), Queued: int(r.int(7)), Active: int(r.int(8)),
+			Pin: texts[plan.NodeName](r, 9), Ignore: texts[plan.NodeName](r, 10), NodeThreads: int(r.int(11)), OnLost: plan.OnLost(r.text(12)),
+			Secrets: texts[string](r, 13), Keep: r.keep(14),
+		},
+	}
+}
+
+// texts reads a column as textList writes it.
+func texts[T ~string](r *rows, i int) (list []T) {
+	if text := r.text(i); text != "" {
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			r.c.fail(fmt.Errorf("a list of a queue: %w", err))
+		}
+	}
+	return list
+}
+
+// textList makes texts one column; none are the empty text.
+func textList[T ~string](list []T) string {
+	if len(list) == 0 {
+		return ""
+	}
+	b, _ := json.Marshal(list) // texts have JSON
+	return string(b)
+}
+
+// keep reads a column as keepText writes it.
+func (r *rows) keep(i int) (k plan.Keep) {
+	if text := r.text(i); text != "" {
+		if err := json.Unmarshal([]byte(text), &k); err != nil {
+			r.c.fail(fmt.Errorf("how long a queue keeps its tasks: %w", err))
+		}
+	}
+	return k
+}
+
+// keepText makes a Keep one column; one that says nothing is the empty text.
+func keepText(k plan.Keep) string {
+	if k == (plan.Keep{}) {
+		return ""
+	}
+	b, _ := json.Marshal(k) // numbers have JSON
+	return string(b)
+}
+
+// free returns how many of the queue's tasks may still be claimed, at most some.
+func (q *queueRow) free(most int) int {
+	if !q.Unlimited {
+		most = min(most, q.Threads-q.Active)
+	}
+	return max(0, min(most, q.Queued))
+}
+
+// Special values of a queue's column threads. Stored: never renumbered. Tasks of such a queue are
+// not claimed.
+const (
+	threadsUnset = -1 // nobody gave it any yet
+	threadsGone  = -2 // it was deleted; its row stays for the tasks that are in it
+)
+
+// isQueue selects the queues that were not deleted.
+const isQueue = "threads <> -2"
+
+func (c *conn) queueNumber(id plan.QueueID) (int64, error) {
+	r := c.query("SELECT n FROM queues WHERE id = ? AND "+isQueue, id.ID[:])
+	if !r.one() {
+		return 0, fmt.Errorf("queue %s: %w", id, plan.ErrNotFound)
+	}
+	return r.int(0), nil
+}
+
+// foreachRow is what a transaction knows of a foreach task's items.
+type foreachRow struct {
+	n      int64
+	items  int64
+	made   int64
+	undone int64
+	failed int64
+	seen   rules.Outcome
+	bytes  int64
+	dirty  bool
+}
+
+// size is how long the list of the items' outputs is at most.
+func (f *foreachRow) size() int64 { return f.bytes + f.items + 2 }
+
+// count adds items that are there, of one outcome, with the length of their outputs in all.
+func (f *foreachRow) count(outcome rules.Outcome, items, bytes int64) {
+	f.items += items
+	f.bytes += bytes
+	f.seen |= outcome
+	switch outcome {
+	case 0:
+		f.undone += items
+	case rules.OutcomeFailed:
+		f.failed += items
+	}
+}
+
+// ended takes notice of an item that has finished.
+func (f *foreachRow) ended(outcome rules.Outcome, size int64) {
+	f.dirty = true
+	f.undone--
+	f.seen |= outcome
+	f.bytes += max(size, int64(len("null")))
+	if outcome == rules.OutcomeFailed {
+		f.failed++
+	}
+}
+
+// storedForeach returns what is kept of a foreach task's items, if anything is.
+func (c *conn) storedForeach(n int64) (f foreachRow, there bool) {
+	f.n = n
+	r := c.query("SELECT items, made, undone, failed, seen, bytes FROM foreachs WHERE n = ?", n)
+	if there = r.one(); there {
+		f.items, f.made, f.undone, f.failed, f.seen, f.bytes = r.int(0), r.int(1), r.int(2), r.int(3), rules.Outcome(r.int(4)), r.int(5)
+	}
+	return f, there
+}
+
+type instanceRow struct {
+	n    int64
+	id   plan.InstanceID
+	node plan.NodeName
+}

@@ -1,0 +1,172 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// nextOther sorts the few jobs that are no releases, and reads no release.
+const nextOther = "SELECT seq, kind, ref, past FROM jobs INDEXED BY sqlite_autoindex_jobs_1 WHERE kind > 1 AND seq > ? ORDER BY seq LIMIT 1"
+
+// Job implements engine.Worker.
+func (t *tx) Job(context.Context) (was bool, err error) {
+	j, ok := t.nextJob()
+	if ok {
+		t.run(j)
+	}
+	return ok, t.err
+}
+
+// nextJob returns the job that is no release and has waited longest, but none behind which a transaction has come, or that waits for a retry.
+func (t *tx) nextJob() (job, bool) {
+	for {
+		r := t.query(nextOther, t.passed)
+		if !r.one() {
+			return job{}, false
+		}
+		j := job{seq: r.int(0), kind: r.int(1), ref: r.int(2), past: r.int(3), pastID: r.bytes(3)}
+		if !t.parked(&j) {
+			return j, true
+		}
+		t.passed = j.seq
+	}
+}
+
+// parked reports whether a job waits for the end of a retry of its plan.
+func (t *tx) parked(j *job) bool {
+	of := j.ref
+	switch j.kind {
+	case jobOrphans, jobForgetRetry:
+		return false
+	case jobRetry:
+		return time.Since(t.began) > longRetry
+	case jobItems, jobOpen, jobDrop, jobAbsent:
+		r := t.query("SELECT plan FROM tasks WHERE n = ?", j.ref)
+		if !r.one() {
+			return false
+		}
+		of = r.int(0)
+	}
+	if of != 0 && !t.query(planThere, of).one() {
+		return false
+	}
+	return t.noted(t.plan(of)) != 0
+}
+
+// run does as much of a job as the budget allows. When it is done it is deleted, else it goes behind the others, so that a large plan does
+// not keep small ones waiting.
+func (t *tx) run(j job) {
+	var past any
+	var done bool
+	switch j.kind {
+	case jobRoots:
+		done = t.releaseRoots(j.ref)
+	case jobItems:
+		done = t.makeItems(j.ref)
+	case jobOpen:
+		past, done = t.openItems(j.ref, j.past)
+	case jobDrop:
+		past, done = t.dropItems(j.ref, j.past)
+	case jobOrphans:
+		done = t.deleteItems(j.ref)
+	case jobAbsent:
+		done = t.tellAbsent(j.ref)
+	case jobRetry:
+		done = t.makeRetry(j.ref)
+	case jobForgetRetry:
+		done = t.forgetRetried(j.ref)
+	case jobClose, jobAdopt, jobForget:
+		past, done = t.ofPlan(j)
+	}
+	switch {
+	case done:
+		t.exec("DELETE FROM jobs WHERE seq = ? AND kind = ?", j.seq, j.kind) // what is added now may have its number
+	default:
+		t.exec("UPDATE jobs SET seq = (SELECT max(seq) + 1 FROM jobs), past = coalesce(?, past) WHERE seq = ? AND kind = ?", past, j.seq, j.kind)
+	}
+}
+
+// ofPlan does as much of a job for a plan as the budget allows; if the plan is there, and what the job is for.
+func (t *tx) ofPlan(j job) (past any, done bool) {
+	if !t.query(planThere, j.ref).one() {
+		return nil, true
+	}
+	switch p := t.plan(j.ref); {
+	case j.kind == jobClose:
+		return t.closeTasks(j.ref, j.pastID)
+	case j.kind == jobAdopt && p.Own:
+		return t.adoptTasks(j.ref, j.pastID)
+	case j.kind == jobForget && p.State == plan.PlanAbandoned:
+		done, _ = t.DeleteTasks(t.ctx, p)
+		return nil, done
+	}
+	return nil, true
+}
+
+const rootsOf = "SELECT " + taskColumns + `, g.waits FROM tasks AS t INDEXED BY tasks_root LEFT JOIN gates AS g ON g.n = t.n
+	WHERE t.status = -4 AND t.gate = 0 AND t.plan = ? LIMIT ? + 0`
+
+// releaseRoots releases the tasks of a plan that wait for nothing.
+func (t *tx) releaseRoots(n int64) (done bool) {
+	t.flushTasks()
+	var roots []taskRow
+	var waits []int64
+	for r := t.query(rootsOf, n, t.budget); r.next(); {
+		roots = append(roots, r.task())
+		waits = append(waits, r.int(taskWidth))
+	}
+	done = len(roots) < t.budget
+	t.budget -= len(roots)
+	for i := range roots {
+		roots[i].seen, roots[i].all = rules.Outcome(waits[i]&15), true
+	}
+	t.again = true // their parents may have finished before
+	t.settle(roots)
+	t.again = false
+	return done
+}
+
+// eachOf hands over those tasks of a plan behind an id that have one of two statuses, as far as the budget reaches; it returns the
+// last id that it looked at, and whether that was the last one of the plan.
+func (t *tx) eachOf(n int64, past []byte, a, b plan.Status, do func([]taskRow)) (any, bool) {
+	if past == nil {
+		past = []byte{}
+	}
+	t.flushTasks()
+	var found []taskRow
+	looked, most := 0, lookAhead*t.budget
+	r := t.query("SELECT "+taskColumns+" FROM tasks AS t INDEXED BY tasks_plan WHERE t.plan = ? AND t.id > ? ORDER BY t.id LIMIT ? + 0", n, past, most)
+	for len(found) < t.budget && r.next() {
+		looked++
+		row := r.task()
+		past = row.id.ID[:]
+		if row.status == a || row.status == b {
+			found = append(found, row)
+		}
+	}
+	full := len(found) == t.budget
+	r.close()
+	t.budget -= max(len(found), looked/lookAhead)
+	do(found)
+	return past, looked < most && !full
+}
+
+func (t *tx) closeTasks(n int64, past []byte) (any, bool) {
+	p := t.plan(n)
+	if p.Closing == plan.Open || p.State.Ended() {
+		return nil, true
+	}
+	return t.eachOf(n, past, plan.Held, plan.Queued, func(found []taskRow) { t.settle(found) })
+}
+
+func (t *tx) adoptTasks(n int64, past []byte) (any, bool) {
+	var ns []int64
+	at, done := t.eachOf(n, past, plan.Queued, plan.Queued, func(found []taskRow) { ns = numbers(found) })
+	if len(ns) > 0 {
+		t.exec("UPDATE tasks SET lane = ? WHERE n IN (SELECT value FROM json_each(?))", n, list(ns))
+	}
+	return at, done
+}
