@@ -14,14 +14,12 @@ import (
 // asked are the functions of internal/rules that return a step and that a driver calls itself, with
 // the reason. The engine asks all others. A rule that no driver calls any more leaves the list.
 var asked = map[string]string{
-	"Claimed":     "a driver claims by its own indexes",
 	"Dropped":     "MongoDB cancels the items of a foreach task with one command",
 	"GivenBack":   "MongoDB gives back what it claimed of a plan that closed meanwhile",
 	"InputFailed": "making items finds that it cannot",
 	"NotKept":     "only MongoDB has documents of a limited size",
 	"NotStarted":  "MongoDB ends the tasks of a closed plan with one command",
 	"Reset":       "a retry is not in the engine yet",
-	"Started":     "a driver starts claims all together",
 }
 
 // TestDriversLeaveDecisionsToTheEngine finds the rules that the drivers ask what becomes of a task.

@@ -53,25 +53,34 @@ type Selection[K comparable] struct {
 	Taken map[K]bool
 }
 
-// A Halfway is the error of a retry that finds another one. Finish ends that one.
+// A Halfway is the error of a call that finds a retry in progress. Finish ends that one.
 type Halfway struct{ Finish func(context.Context) error }
 
 func (*Halfway) Error() string { return "another retry is being made" }
 
-// Retry takes the chosen tasks back, if there are any. attempt hands do a unit, and undoes what the
-// unit noted if do returns an error.
-func Retry[K comparable](ctx context.Context, chosen []plan.Retried, replace []plan.Task, attempt func(do func(Retrier[K]) error) error) error {
-	for len(chosen) > 0 {
-		err := attempt(func(u Retrier[K]) error { return retry(ctx, u, chosen, replace) })
-		var other *Halfway
-		if !errors.As(err, &other) {
+// Past calls do again as long as it finds a retry in progress, which it ends.
+func Past(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		var retry *Halfway
+		if !errors.As(err, &retry) {
 			return err
 		}
-		if err := other.Finish(ctx); err != nil {
+		if err := retry.Finish(ctx); err != nil {
 			return err
 		}
 	}
-	return nil
+}
+
+// Retry takes the chosen tasks back, if there are any. attempt hands do a unit, and undoes what the
+// unit noted if do returns an error.
+func Retry[K comparable](ctx context.Context, chosen []plan.Retried, replace []plan.Task, attempt func(do func(Retrier[K]) error) error) error {
+	if len(chosen) == 0 {
+		return nil
+	}
+	return Past(ctx, func() error {
+		return attempt(func(u Retrier[K]) error { return retry(ctx, u, chosen, replace) })
+	})
 }
 
 func retry[K comparable](ctx context.Context, u Retrier[K], chosen []plan.Retried, replace []plan.Task) error {

@@ -23,9 +23,9 @@ type Taker[T any] interface {
 	// ToTake looks at the task and at the instances.
 	ToTake(ctx context.Context, k *plan.Take) (t T, v Taken, err error)
 
-	// Take gives the task to the instance, and starts it if start is true, if the task is still as
-	// it was looked at.
-	Take(ctx context.Context, t T, start bool) (taken bool, err error)
+	// Take gives the task to the instance with the step that starts it, or nil, if the task is still
+	// as it was looked at.
+	Take(ctx context.Context, t T, start *rules.Step) (taken bool, err error)
 
 	// Handed returns a taken task as its runner gets it.
 	Handed(ctx context.Context, t T, k *plan.Take) (plan.ClaimedTask, error)
@@ -35,41 +35,46 @@ type Taker[T any] interface {
 const tries = 10
 
 // Take moves a claimed task to another instance. A task that a person cancelled is given back
-// instead, and ends by that: the error is then Written.
-func Take[T any](ctx context.Context, u Taker[T], k *plan.Take) (claimed plan.ClaimedTask, err error) {
+// instead, and ends by that. write hands do a unit, and keeps what it did unless do returns an error.
+func Take[T any](ctx context.Context, k *plan.Take, write func(do func(Taker[T]) error) error) (claimed plan.ClaimedTask, err error) {
+	var cancelled error
+	if err = write(func(u Taker[T]) (err error) {
+		claimed, cancelled, err = take(ctx, u, k)
+		return err
+	}); err == nil {
+		err = cancelled
+	}
+	return claimed, err
+}
+
+func take[T any](ctx context.Context, u Taker[T], k *plan.Take) (claimed plan.ClaimedTask, cancelled, err error) {
 	for range tries {
 		t, v, err := u.ToTake(ctx, k)
 		if err == nil {
 			err = rules.CheckTake(&v.Task, &v.By, v.Other)
 		}
 		if err != nil {
-			return claimed, err
+			return claimed, nil, err
 		}
-		cancelled := rules.CheckTakeCancelled(&v.Task)
-		taken, err := u.Take(ctx, t, k.Start && cancelled == nil)
+		var start *rules.Step
+		if cancelled = rules.CheckTakeCancelled(&v.Task); cancelled == nil && k.Start && v.Task.Status == plan.Claimed {
+			step := rules.Started()
+			start = &step
+		}
+		taken, err := u.Take(ctx, t, start)
 		switch {
 		case err != nil:
-			return claimed, err
+			return claimed, nil, err
 		case !taken:
 			continue
 		case cancelled == nil:
-			return u.Handed(ctx, t, k)
+			claimed, err = u.Handed(ctx, t, k)
+			return claimed, nil, err
 		}
-		if err := GiveBack(ctx, u, []T{t}); err != nil {
-			return claimed, err
+		if err = GiveBack(ctx, u, []T{t}); err == nil {
+			_, err = Work(ctx, u)
 		}
-		if _, err := Work(ctx, u); err != nil {
-			return claimed, err
-		}
-		return claimed, Written{cancelled}
+		return claimed, cancelled, err
 	}
-	return claimed, fmt.Errorf("it changed all the time: %w", plan.ErrConflict)
+	return claimed, nil, fmt.Errorf("it changed all the time: %w", plan.ErrConflict)
 }
-
-// Written is an error of a call whose unit is to be written all the same.
-type Written struct{ Err error }
-
-func (w Written) Error() string { return w.Err.Error() }
-
-// Unwrap returns the error.
-func (w Written) Unwrap() error { return w.Err }

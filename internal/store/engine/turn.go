@@ -21,8 +21,8 @@ type Instance[T any] interface {
 	// be more.
 	EndDelays(ctx context.Context, most int) (more bool, err error)
 
-	// Claim claims tasks for the instance.
-	Claim(ctx context.Context, t *plan.Turn) ([]plan.ClaimedTask, error)
+	// Claim claims tasks for the instance, each with the step.
+	Claim(ctx context.Context, t *plan.Turn, s rules.Step) ([]plan.ClaimedTask, error)
 
 	// Finish ends plans in which nothing is unfinished, and returns what the unit did. over reports
 	// whether that plan has ended or is deleted, if it is not none.
@@ -63,7 +63,7 @@ func Turn[T any](ctx context.Context, u Instance[T], t *plan.Turn) (did plan.Tur
 		return did, err
 	}
 	did.More = more || due
-	if did.Claimed, err = u.Claim(ctx, t); err != nil {
+	if did.Claimed, err = u.Claim(ctx, t, rules.Claimed(t.Start)); err != nil {
 		return did, err
 	}
 	all, err := u.Finish(ctx, t.Plan)
@@ -87,6 +87,34 @@ func applyEndings[T any](ctx context.Context, u Instance[T], endings []plan.Endi
 	refused, delay, err := End(ctx, u, held)
 	did.Lost, did.Delay = append(lost, refused...), delay
 	return did, err
+}
+
+// A Starter is a unit that starts claimed tasks.
+type Starter[T any] interface {
+	Instance[T]
+
+	// Start writes the step of these tasks.
+	Start(ctx context.Context, tasks []T, s rules.Step) error
+}
+
+// Start starts those of the claimed tasks that have not started, and returns the tasks whose claims
+// are lost.
+func Start[T any](ctx context.Context, u Starter[T], claims []plan.Claim) (lost []plan.TaskID, err error) {
+	endings := make([]plan.Ending, len(claims))
+	for i := range claims {
+		endings[i].Claim = claims[i]
+	}
+	held, lost, err := u.Attempts(ctx, endings)
+	if err != nil {
+		return nil, err
+	}
+	var tasks []T
+	for _, a := range held {
+		if u.ClaimView(a.Task).Status == plan.Claimed {
+			tasks = append(tasks, a.Task)
+		}
+	}
+	return lost, u.Start(ctx, tasks, rules.Started())
 }
 
 // A Sweeper is the unit of a sweep.

@@ -144,7 +144,7 @@ func (tx *tx) LossView(t *task) rules.Loss {
 
 // Claim implements engine.Instance. It takes one task in turn of each queue that has work and a free
 // thread.
-func (tx *tx) Claim(_ context.Context, turn *plan.Turn) (claimed []plan.ClaimedTask, err error) {
+func (tx *tx) Claim(_ context.Context, turn *plan.Turn, s rules.Step) (claimed []plan.ClaimedTask, err error) {
 	i := tx.by
 	slots := min(turn.Slots, tx.room(i.Node))
 	if slots <= 0 {
@@ -181,7 +181,7 @@ func (tx *tx) Claim(_ context.Context, turn *plan.Turn) (claimed []plan.ClaimedT
 				return true
 			}
 			room[q]--
-			if err = tx.take(t, i, token, turn.Start); err != nil {
+			if err = tx.take(t, i, token, s); err != nil {
 				return true
 			}
 			tasks = append(tasks, t)
@@ -249,13 +249,13 @@ func (q *queue) offer(only plan.PlanID) *task {
 	return q.heads[0].tasks[0]
 }
 
-func (tx *tx) take(t *task, i *instance, token plan.Token, start bool) error {
+func (tx *tx) take(t *task, i *instance, token plan.Token, s rules.Step) error {
 	t.token, t.Node, t.Instance = token, i.Node, i.ID
-	if t.Started = (time.Time{}); start {
+	if t.Started = (time.Time{}); s.Status == plan.Running {
 		t.Started = tx.at
 	}
 	i.tasks[t.ID] = t
-	return tx.apply(t, rules.Claimed(start))
+	return tx.apply(t, s)
 }
 
 func (t *task) claim() plan.ClaimedTask {
@@ -274,18 +274,21 @@ func (t *task) claim() plan.ClaimedTask {
 // Start implements store.Node.
 func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error) {
 	err = s.write(ctx, func(tx *tx) error {
-		for _, c := range claims {
-			t, ok := tx.claimed(c)
-			if !ok {
-				lost = append(lost, c.Task)
-			} else if t.Status == plan.Claimed {
-				t.Started = tx.at
-				err = tx.apply(t, rules.Started())
-			}
-		}
+		lost, err = engine.Start(ctx, tx, claims)
 		return err
 	})
 	return lost, err
+}
+
+// Start implements engine.Starter.
+func (tx *tx) Start(_ context.Context, tasks []*task, s rules.Step) error {
+	for _, t := range tasks {
+		t.Started = tx.at
+		if err := tx.apply(t, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func sameEntry(a, b plan.LogEntry) bool {

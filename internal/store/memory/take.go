@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
@@ -11,18 +10,10 @@ import (
 )
 
 // Take implements store.Node.
-func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask, err error) {
-	var written engine.Written // with which the write stays
-	err = s.write(ctx, func(tx *tx) error {
-		if claimed, err = engine.Take(ctx, tx, &k); errors.As(err, &written) {
-			return nil
-		}
-		return err
+func (s *Store) Take(ctx context.Context, k plan.Take) (plan.ClaimedTask, error) {
+	return engine.Take(ctx, &k, func(do func(engine.Taker[*task]) error) error {
+		return s.write(ctx, func(tx *tx) error { return do(tx) })
 	})
-	if err == nil && written.Err != nil {
-		err = written.Err
-	}
-	return claimed, err
 }
 
 // ToTake implements engine.Taker.
@@ -38,7 +29,7 @@ func (tx *tx) ToTake(_ context.Context, k *plan.Take) (t *task, v engine.Taken, 
 }
 
 // Take implements engine.Taker.
-func (tx *tx) Take(_ context.Context, t *task, start bool) (taken bool, err error) {
+func (tx *tx) Take(ctx context.Context, t *task, start *rules.Step) (taken bool, err error) {
 	if from := tx.instances[t.Instance]; from != tx.by {
 		delete(from.tasks, t.ID)
 		tx.by.tasks[t.ID] = t
@@ -46,9 +37,8 @@ func (tx *tx) Take(_ context.Context, t *task, start bool) (taken bool, err erro
 		_, _ = rand.Read(t.token[:]) // crypto/rand never fails: it ends the process instead
 		tx.touch(t)
 	}
-	if start && t.Status == plan.Claimed {
-		t.Started = tx.at
-		err = tx.apply(t, rules.Started())
+	if start != nil {
+		err = tx.Start(ctx, []*task{t}, *start)
 	}
 	return true, err
 }

@@ -1,7 +1,6 @@
 package mongodb
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,39 +21,36 @@ var takenFields = slices.Concat(claimedFields, d("status", 1, "reason", 1, "node
 
 // Take implements store.Node. A task whose claim has no token was claimed by another program.
 func (s *Store) Take(ctx context.Context, k plan.Take) (plan.ClaimedTask, error) {
-	claimed, err := s.takeOver(ctx, &k)
+	claimed, err := engine.Take(ctx, &k, func(do func(engine.Taker[*outcome]) error) error {
+		r, err := s.newRound(ctx, 0)
+		if err != nil {
+			return err
+		}
+		defer r.end()
+		if err := do(r); err != nil {
+			return err
+		}
+		if err := r.wrapUp(ctx); err != nil {
+			return err
+		}
+		return r.wake(ctx)
+	})
 	if err != nil {
 		return plan.ClaimedTask{}, fmt.Errorf("take of task %s: %w", k.Task, err)
 	}
 	return claimed, nil
 }
 
-func (s *Store) takeOver(ctx context.Context, k *plan.Take) (claimed plan.ClaimedTask, err error) {
-	i, err := wire.FindOne[instanceDoc](ctx, s.instances, d("_id", oid(k.Instance.ID), "gone", nil), wire.Query{Fields: d("node", 1)})
+// ToTake implements engine.Taker.
+func (r *round) ToTake(ctx context.Context, k *plan.Take) (o *outcome, v engine.Taken, err error) {
+	i, err := wire.FindOne[instanceDoc](ctx, r.instances, d("_id", oid(k.Instance.ID), "gone", nil), wire.Query{Fields: d("node", 1)})
 	if err == nil && i == nil {
 		err = fmt.Errorf("instance %s: %w", k.Instance, plan.ErrInstanceGone)
 	}
 	if err != nil {
-		return claimed, err
+		return nil, v, err
 	}
-	r, err := s.newRound(ctx, 0)
-	if err != nil {
-		return claimed, err
-	}
-	defer r.end()
 	r.taking.by = i
-	claimed, err = engine.Take(ctx, r, k)
-	if written := (engine.Written{}); errors.As(err, &written) {
-		if err := r.wrapUp(ctx); err != nil {
-			return claimed, err
-		}
-		return claimed, cmp.Or(r.wake(ctx), written.Err)
-	}
-	return claimed, err
-}
-
-// ToTake implements engine.Taker.
-func (r *round) ToTake(ctx context.Context, k *plan.Take) (o *outcome, v engine.Taken, err error) {
 	t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", oid(k.Task.ID)), wire.Query{Fields: takenFields})
 	if err == nil && t == nil {
 		err = plan.ErrNotFound
@@ -62,7 +58,7 @@ func (r *round) ToTake(ctx context.Context, k *plan.Take) (o *outcome, v engine.
 	if err != nil {
 		return nil, v, err
 	}
-	v.By = plan.Instance{ID: instanceID(r.taking.by.ID), Node: r.taking.by.Node}
+	v.By = plan.Instance{ID: instanceID(i.ID), Node: i.Node}
 	v.Task = plan.Task{ID: k.Task, Name: t.Name, Status: t.Status, Reason: t.Reason, Node: plan.NodeName(t.Node), Cancel: t.Cancel}
 	if !t.Token.IsZero() {
 		v.Task.Instance = instanceID(t.Instance)
@@ -76,7 +72,7 @@ func (r *round) ToTake(ctx context.Context, k *plan.Take) (o *outcome, v engine.
 }
 
 // Take implements engine.Taker.
-func (r *round) Take(ctx context.Context, o *outcome, start bool) (taken bool, err error) {
+func (r *round) Take(ctx context.Context, o *outcome, start *rules.Step) (taken bool, err error) {
 	r.taking.q, err = wire.FindOne[queueDoc](ctx, r.queues, d("_id", o.task.Queue), wire.Query{})
 	if err == nil && r.taking.q == nil {
 		err = fmt.Errorf("its queue %s: %w", o.task.Queue.Hex(), plan.ErrNotFound)
@@ -84,7 +80,7 @@ func (r *round) Take(ctx context.Context, o *outcome, start bool) (taken bool, e
 	if err != nil {
 		return false, err
 	}
-	return r.takeTask(ctx, r.taking.by, o.task, start)
+	return r.takeTask(ctx, r.taking.by, o.task, start != nil)
 }
 
 // Handed implements engine.Taker. Another program that runs the task reads the outputs of its parents

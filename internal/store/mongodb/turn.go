@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -59,8 +60,8 @@ func (r *round) claimAhead(ctx context.Context, t *plan.Turn) {
 	}()
 }
 
-// Claim implements engine.Instance.
-func (r *round) Claim(ctx context.Context, t *plan.Turn) (claimed []plan.ClaimedTask, err error) {
+// Claim implements engine.Instance. Claims that went ahead did not wait for the step.
+func (r *round) Claim(ctx context.Context, t *plan.Turn, _ rules.Step) (claimed []plan.ClaimedTask, err error) {
 	a := &r.turn
 	if a.ahead != nil {
 		if <-a.done; a.err != nil {

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
@@ -22,26 +21,11 @@ func (t *tx) PlanToCancel(_ context.Context, id plan.PlanID) (p *planRow, named 
 	return p, p.Plan, nil
 }
 
-// CancelTask implements store.Admin.
+// CancelTask implements store.Admin. A retry in progress may take the task.
 func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
-	for {
-		retried, err := s.cancelTask(ctx, id)
-		if !errors.Is(err, errRetrying) {
-			return err
-		}
-		if err := s.settle(ctx, retried, 0); err != nil { // it may take the task
-			return err
-		}
-	}
-}
-
-func (s *Store) cancelTask(ctx context.Context, id plan.TaskID) (retried plan.PlanID, err error) {
-	err = s.write(ctx, func(t *tx) error {
-		err := engine.CancelTask(ctx, t, id)
-		retried = t.retried
-		return err
+	return engine.Past(ctx, func() error {
+		return s.write(ctx, func(t *tx) error { return engine.CancelTask(ctx, t, id) })
 	})
-	return retried, err
 }
 
 // TaskToCancel implements engine.Canceller.
@@ -51,10 +35,7 @@ func (t *tx) TaskToCancel(_ context.Context, id plan.TaskID) (r *taskRow, named 
 		return nil, named, false, err
 	}
 	if p := t.plan(row.plan); t.noted(p) != 0 {
-		if p != nil {
-			t.retried = p.ID
-		}
-		return nil, named, false, errRetrying
+		return nil, named, false, t.s.halfway(p)
 	}
 	return &row, *t.named(&row), row.endsWithItems(), t.err
 }

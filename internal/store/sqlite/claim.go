@@ -26,7 +26,7 @@ type offer struct {
 // Claim implements engine.Instance. It takes an equal share of each queue that has work and a free
 // thread, and starts with another queue each time. Tasks that this transaction queued are among
 // those that it takes.
-func (t *tx) Claim(_ context.Context, turn *plan.Turn) ([]plan.ClaimedTask, error) {
+func (t *tx) Claim(_ context.Context, turn *plan.Turn, s rules.Step) ([]plan.ClaimedTask, error) {
 	if turn.Slots <= 0 || len(turn.Plugins) == 0 {
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func (t *tx) Claim(_ context.Context, turn *plan.Turn) ([]plan.ClaimedTask, erro
 			}
 		}
 	}
-	return t.takeAll(t.by, turn, offers), t.err
+	return t.takeAll(t.by, turn.Start, s.Status, offers), t.err
 }
 
 // activeOn counts what the instances of a node have claimed, among all that is claimed.
@@ -291,12 +291,12 @@ func (t *tx) offersOf(i *instanceRow, turn *plan.Turn) []*offer {
 }
 
 // takeAll claims what was taken, and returns it as its node gets it.
-func (t *tx) takeAll(i *instanceRow, turn *plan.Turn, offers []*offer) []plan.ClaimedTask {
+func (t *tx) takeAll(i *instanceRow, start bool, status plan.Status, offers []*offer) []plan.ClaimedTask {
 	byOffer := make([][]plan.ClaimedTask, len(offers))
 	token := t.s.newToken()
-	status, started := plan.Claimed, int64(0)
-	if turn.Start {
-		status, started = plan.Running, t.now
+	started := int64(0)
+	if start {
+		started = t.now
 	}
 	for k, o := range offers {
 		if len(o.taken) == 0 {

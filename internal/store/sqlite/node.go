@@ -97,25 +97,23 @@ func (t *tx) Ended(context.Context) ([]engine.Attempt[*taskRow], []plan.TaskID, 
 // Start implements store.Node.
 func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error) {
 	err = s.write(ctx, func(t *tx) error {
-		var started []int64
-		for i, r := range t.claimed(len(claims), func(i int) *plan.Claim { return &claims[i] }) {
-			switch {
-			case r == nil:
-				lost = append(lost, claims[i].Task)
-			case r.status == plan.Claimed:
-				t.move(r, rules.Started().Status, r.reason)
-				started = append(started, r.n)
-			}
-		}
-		if len(started) > 0 {
-			t.exec("UPDATE tasks SET status = 0, started = ?, modified = ? WHERE n IN (SELECT value FROM json_each(?))", t.now, t.now, list(started))
-		}
-		return nil
+		lost, err = engine.Start(ctx, t, claims)
+		return err
 	})
-	if err != nil {
-		return nil, err
+	return lost, err
+}
+
+// Start implements engine.Starter.
+func (t *tx) Start(_ context.Context, tasks []*taskRow, s rules.Step) error {
+	var ns []int64
+	for _, r := range tasks {
+		t.move(r, s.Status, r.reason)
+		ns = append(ns, r.n)
 	}
-	return lost, nil
+	if len(ns) > 0 {
+		t.exec("UPDATE tasks SET status = ?, started = ?, modified = ? WHERE n IN (SELECT value FROM json_each(?))", int64(s.Status), t.now, t.now, list(ns))
+	}
+	return t.err
 }
 
 // AppendLog implements store.Node.

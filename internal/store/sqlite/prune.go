@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,18 +15,13 @@ import (
 
 // DeletePlan implements store.Admin.
 func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
-	for {
-		err = s.write(ctx, func(t *tx) error {
+	err = engine.Past(ctx, func() error {
+		return s.write(ctx, func(t *tx) error {
 			more, err = engine.DeletePlan(ctx, t, id, budget)
 			return err
 		})
-		if !errors.Is(err, errRetrying) {
-			return more, err
-		}
-		if err := s.settle(ctx, plan.PlanID{}, 0); err != nil { // it may take what needs some of the plan
-			return false, err
-		}
-	}
+	})
+	return more, err
 }
 
 // Prune implements store.Admin.
@@ -57,13 +51,13 @@ func (t *tx) Deletion(p *planRow) rules.Deletion {
 	return rules.Deletion{Title: p.Title(), State: p.State, Begun: p.leaving}
 }
 
-// NeededBy implements engine.Deleter.
+// NeededBy implements engine.Deleter. A retry in progress may take what needs some of the plan.
 func (t *tx) NeededBy(_ context.Context, p *planRow) (*plan.Task, error) {
 	if !p.shared || p.State == plan.PlanAbandoned {
 		return nil, nil
 	}
 	if t.noted(nil) != 0 {
-		return nil, errRetrying
+		return nil, t.s.halfway(nil)
 	}
 	if r := t.query("SELECT c.id, c.status "+needing+"? LIMIT 1", p.n); r.one() {
 		return &plan.Task{ID: plan.TaskID{ID: r.id(0)}, Status: plan.Status(r.int(1))}, nil

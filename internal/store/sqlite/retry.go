@@ -65,6 +65,15 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 	})
 }
 
+// halfway is the error of a call that finds a retry of the plan, or (nil) of tasks of no plan.
+func (s *Store) halfway(p *planRow) error {
+	var id plan.PlanID
+	if p != nil {
+		id = p.ID
+	}
+	return &engine.Halfway{Finish: func(ctx context.Context) error { return s.settle(ctx, id, 0) }}
+}
+
 // errLarge says that a retry is too large to be checked in a transaction that writes.
 var errLarge = errors.New("the retry takes tasks with many items")
 
@@ -108,7 +117,7 @@ func (r *retrier) Begin(ctx context.Context, check func(*plan.Plan, int) error) 
 			p, err = t.planByID(r.id)
 		}
 		if err == nil && t.noted(p) != 0 {
-			err = &engine.Halfway{Finish: func(ctx context.Context) error { return r.s.settle(ctx, r.id, 0) }}
+			err = r.s.halfway(p)
 		}
 		if err == nil && p != nil {
 			err = check(&p.Plan, p.Counts.Stored())

@@ -1,7 +1,5 @@
 package sqlite
 
-import "errors"
-
 // retryOfNone finds the retry of tasks of no plan.
 const retryOfNone = "SELECT n FROM retries WHERE plan = 0"
 
@@ -42,6 +40,3 @@ func (t *tx) holdsUp(r *taskRow) bool {
 			CROSS JOIN plans AS p ON p.n = t.plan WHERE p.retry <> 0
 		LIMIT 1`, list(t.parentsOf([]int64{r.n})[r.n])).one()
 }
-
-// errRetrying says that another retry is made of the plan, or of tasks of no plan.
-var errRetrying = errors.New("another retry is being made")

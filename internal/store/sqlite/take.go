@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -15,21 +14,10 @@ import (
 const holderOf = "SELECT t.name, i.id, i.node, i.body FROM tasks AS t LEFT JOIN instances AS i ON i.n = t.instance WHERE t.n = ?"
 
 // Take implements store.Node.
-func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask, err error) {
-	var written engine.Written // with which the transaction is committed
-	err = s.write(ctx, func(t *tx) error {
-		if claimed, err = engine.Take(ctx, t, &k); errors.As(err, &written) {
-			return nil
-		}
-		return err
+func (s *Store) Take(ctx context.Context, k plan.Take) (plan.ClaimedTask, error) {
+	return engine.Take(ctx, &k, func(do func(engine.Taker[*taskRow]) error) error {
+		return s.write(ctx, func(t *tx) error { return do(t) })
 	})
-	if err == nil && written.Err != nil {
-		err = written.Err
-	}
-	if err != nil {
-		return plan.ClaimedTask{}, err
-	}
-	return claimed, nil
 }
 
 // ToTake implements engine.Taker.
@@ -59,10 +47,10 @@ func (t *tx) ToTake(_ context.Context, k *plan.Take) (r *taskRow, v engine.Taken
 }
 
 // Take implements engine.Taker.
-func (t *tx) Take(_ context.Context, r *taskRow, start bool) (taken bool, err error) {
+func (t *tx) Take(_ context.Context, r *taskRow, start *rules.Step) (taken bool, err error) {
 	started := any(nil)
-	if t.taking.status = r.status; start && r.status == plan.Claimed {
-		t.taking.status, started = rules.Started().Status, t.now
+	if t.taking.status = r.status; start != nil {
+		t.taking.status, started = start.Status, t.now
 	}
 	if t.taking.holder != t.by.id {
 		r.token = t.s.newToken()

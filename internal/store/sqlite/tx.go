@@ -28,11 +28,10 @@ type tx struct {
 	foreachs map[int64]*foreachRow
 	printed  []printed // results that came with endings
 	taking   taking
-	retried  plan.PlanID // the plan whose retry keeps a task from being cancelled
-	repair   func()      // of what the audit of a sweep found; nil: nothing
-	ends     []parent    // what ended here and whose children are still to be told
-	kept     int         // of those that were kept by others, how many are looked at together
-	done     []int64     // tasks to be written as succeeded with null, all together
+	repair   func()   // of what the audit of a sweep found; nil: nothing
+	ends     []parent // what ended here and whose children are still to be told
+	kept     int      // of those that were kept by others, how many are looked at together
+	done     []int64  // tasks to be written as succeeded with null, all together
 	// tasks to be written as cancelled that were held or queued, those that end alike together
 	unstarted map[unstarted][]int64
 	ready     map[place][]newcomer // tasks to be queued, those of a place together
