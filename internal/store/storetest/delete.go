@@ -13,36 +13,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// ended submits and runs a plan with so many tasks, and a log for the first.
-func (w *world) ended(spec plan.Spec, tasks int) plan.Plan {
-	w.Helper()
-	for i := range tasks {
-		spec.Add(task(fmt.Sprint("t", i)))
-	}
-	p := w.submitSpec(&spec)
-	w.node("n1").run(func(c plan.ClaimedTask) plan.Ending {
-		e := ok(c)
-		e.Log = []plan.LogEntry{{At: time.Now(), Attempt: 1, Stream: plan.Stdout, Text: "x\n"}}
-		return e
-	})
-	w.wantPlan(p, plan.PlanSucceeded)
-	return p
-}
-
-func (w *world) gone(p plan.Plan, first plan.TaskID) {
-	w.Helper()
-	_, err := w.s.Plan(w.ctx, p.ID)
-	w.is(err, plan.ErrNotFound)
-	w.equal("tasks left", len(w.all(store.TaskQuery{Plan: p.ID})), 0)
-	_, err = w.s.Task(w.ctx, first)
-	w.is(err, plan.ErrNotFound)
-	entries, _, err := w.s.Log(w.ctx, first, 0, 10)
-	if err != nil {
-		w.is(err, plan.ErrNotFound)
-	}
-	w.equal("log entries left", len(entries), 0)
-}
-
 // expire deletes what is kept no longer, a little at a time, and returns how many plans that were.
 func (w *world) expire() (plans int) {
 	w.Helper()

@@ -11,35 +11,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// expand ends the claim of a foreach task with the items that its node made.
-func expand(c plan.ClaimedTask, items ...string) plan.Ending {
-	e := plan.Ending{Claim: c.Claim, Status: plan.Held, Expand: true}
-	for _, i := range items {
-		e.Items = append(e.Items, json.RawMessage(i))
-	}
-	return e
-}
-
-// ordinals is a JSON list of n numbers.
-func ordinals(n int) json.RawMessage {
-	b := []byte{'['}
-	for i := range n {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = fmt.Append(b, i)
-	}
-	return append(b, ']')
-}
-
-// withOutput ends an item with its index, doubled.
-func withOutput(c plan.ClaimedTask) plan.Ending {
-	if _, _, item := strings.Cut(c.Name, "["); !item {
-		return ok(c)
-	}
-	return succeed(c, fmt.Sprint(2*c.Index))
-}
-
 var foreachCases = []testCase{
 	{"a foreach task has an item for each element, and its output is the list of theirs", func(w *world) {
 		p := w.submit(plan.TaskSpec{
@@ -428,17 +399,4 @@ var foreachCases = []testCase{
 		}
 		w.equal("outputs", len(out), items)
 	}},
-}
-
-// holdOne claims tasks until it has the one of that name, and returns it.
-func (n *node) holdOne(name string) plan.ClaimedTask {
-	n.w.Helper()
-	n.claim(99)
-	for _, c := range n.holding {
-		if c.Name == name {
-			return c
-		}
-	}
-	n.w.Fatalf("there is no %q to claim", name)
-	panic("unreachable")
 }

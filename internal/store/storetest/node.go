@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -159,4 +161,156 @@ func giveBack(c plan.ClaimedTask) plan.Ending {
 
 func later(c plan.ClaimedTask, d time.Duration) plan.Ending {
 	return plan.Ending{Claim: c.Claim, Status: plan.Held, Delay: d}
+}
+
+// oneOf returns one of the claims that a node holds.
+func oneOf(n *node) plan.ClaimedTask {
+	n.w.Helper()
+	for _, c := range n.holding {
+		return c
+	}
+	n.w.Fatal("the node holds nothing")
+	panic("unreachable")
+}
+
+// expand ends the claim of a foreach task with the items that its node made.
+func expand(c plan.ClaimedTask, items ...string) plan.Ending {
+	e := plan.Ending{Claim: c.Claim, Status: plan.Held, Expand: true}
+	for _, i := range items {
+		e.Items = append(e.Items, json.RawMessage(i))
+	}
+	return e
+}
+
+// ordinals is a JSON list of n numbers.
+func ordinals(n int) json.RawMessage {
+	b := []byte{'['}
+	for i := range n {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = fmt.Append(b, i)
+	}
+	return append(b, ']')
+}
+
+// withOutput ends an item with its index, doubled.
+func withOutput(c plan.ClaimedTask) plan.Ending {
+	if _, _, item := strings.Cut(c.Name, "["); !item {
+		return ok(c)
+	}
+	return succeed(c, fmt.Sprint(2*c.Index))
+}
+
+// holdOne claims tasks until it has the one of that name, and returns it.
+func (n *node) holdOne(name string) plan.ClaimedTask {
+	n.w.Helper()
+	n.claim(99)
+	for _, c := range n.holding {
+		if c.Name == name {
+			return c
+		}
+	}
+	n.w.Fatalf("there is no %q to claim", name)
+	panic("unreachable")
+}
+
+// endAll has a node run what it does not hold yet; the task of a name returns the output.
+func (w *world) endAll(n *node, name, output string) {
+	w.Helper()
+	for {
+		claimed := n.turn(plan.Turn{Slots: 10}).Claimed
+		if len(claimed) == 0 {
+			return
+		}
+		for _, c := range claimed {
+			if c.Name == name {
+				n.end(succeed(c, output))
+			} else {
+				n.end(withOutput(c))
+			}
+		}
+	}
+}
+
+// endBut ends what the node holds, and what it can claim then, but for the tasks of these names.
+func (n *node) endBut(names ...string) {
+	n.w.Helper()
+	for ended := true; ended; {
+		n.claim(99)
+		ended = false
+		for _, c := range held(n) {
+			if !slices.Contains(names, c.Name) {
+				n.end(withOutput(c))
+				ended = true
+			}
+		}
+	}
+}
+
+// failing ends the named tasks as failed and the others well.
+func failing(names ...string) func(plan.ClaimedTask) plan.Ending {
+	return func(c plan.ClaimedTask) plan.Ending {
+		if slices.Contains(names, c.Name) {
+			return fail(c)
+		}
+		return withOutput(c)
+	}
+}
+
+// checkSettledAfter sweeps and then checks that nobody is held without a reason.
+func (w *world) checkSettledAfter(n *node) {
+	w.Helper()
+	n.sweep()
+	w.checkSettled()
+}
+
+// held returns what a node holds, by name.
+func held(n *node) []plan.ClaimedTask {
+	return slices.SortedFunc(maps.Values(n.holding), func(a, b plan.ClaimedTask) int {
+		return strings.Compare(a.Name+a.Task.String(), b.Name+b.Task.String())
+	})
+}
+
+// runner registers a runner of the node's name.
+func (w *world) runner(name plan.NodeName) *node {
+	w.Helper()
+	return w.runnerOn(w.s, name)
+}
+
+// runnerOn registers a runner that uses another handle from then on.
+func (w *world) runnerOn(s store.Store, name plan.NodeName) *node {
+	w.Helper()
+	r := &node{w: w, s: s, id: plan.InstanceID{ID: plan.NewID(time.Now())}, name: name, holding: map[plan.TaskID]plan.ClaimedTask{}}
+	w.no(w.s.Register(w.ctx, plan.Instance{ID: r.id, Node: name, Host: "host", Lease: time.Minute, Runner: true}))
+	return r
+}
+
+func (n *node) tryTake(id plan.TaskID, start bool) (plan.ClaimedTask, error) {
+	c, err := n.s.Take(n.w.ctx, plan.Take{Instance: n.id, Task: id, Start: start})
+	if err == nil {
+		n.holding[id] = c
+	}
+	return c, err
+}
+
+func (n *node) takeOver(id plan.TaskID, start bool) plan.ClaimedTask {
+	n.w.Helper()
+	return must(n.tryTake(id, start))(n.w)
+}
+
+// claimOnly claims the one task that there is to claim, and does not start it.
+func (n *node) claimOnly() plan.ClaimedTask {
+	n.w.Helper()
+	did := n.turn(plan.Turn{Slots: 2})
+	if len(did.Claimed) != 1 {
+		n.w.Fatalf("claimed %v, want one task", names(did.Claimed))
+	}
+	return did.Claimed[0]
+}
+
+// cancels returns what a beat tells the instance to end.
+func (n *node) cancels() []plan.TaskID {
+	n.w.Helper()
+	return must(n.s.Beat(n.w.ctx, plan.Beat{Instance: n.id}))(n.w).Cancel
 }

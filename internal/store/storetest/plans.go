@@ -235,19 +235,3 @@ var planCases = []testCase{
 		w.wantPlan(p, plan.PlanFailed)
 	}},
 }
-
-// is fails the test unless the error is the one that is wanted.
-func (w *world) is(err, want error) {
-	w.Helper()
-	if !errors.Is(err, want) {
-		w.Errorf("got error %v, want %v", err, want)
-	}
-}
-
-// refused wants a plan.ErrConflict that says what is in the way, and not that something changed where nothing did.
-func (w *world) refused(err error, why string) {
-	w.Helper()
-	if w.is(err, plan.ErrConflict); err != nil && (!strings.Contains(err.Error(), why) || strings.Contains(err.Error(), plan.ErrConflict.Error())) {
-		w.Errorf("got error %q, want one that says %q", err, why)
-	}
-}

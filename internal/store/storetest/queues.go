@@ -13,23 +13,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// in puts a task into a queue.
-func in(queue, name string, needs ...string) plan.TaskSpec {
-	return plan.TaskSpec{Name: name, Queue: queue, Needs: needs}
-}
-
-// queueNamed returns the queue of that name with its counts.
-func (w *world) queueNamed(name string) plan.Queue {
-	w.Helper()
-	queues := must(w.s.Queues(w.ctx))(w)
-	k := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.Name == name })
-	if k < 0 {
-		w.Fatalf("there is no queue %q", name)
-	}
-	w.no(w.s.CountQueues(w.ctx, queues[k:k+1]))
-	return queues[k]
-}
-
 // claims has a node end what it runs, and start as many tasks of up to so many slots as are wanted.
 func claims(want int, n *node, slots int, ended ...plan.Ending) {
 	n.w.Helper()
@@ -621,14 +604,4 @@ var queueCases = []testCase{
 		w.equal("claimed when it has ended", len(n.turn(plan.Turn{Slots: 9, Plan: p.ID}).Claimed), 0)
 		w.equal("tasks", len(w.all(store.TaskQuery{Plan: p.ID})), 2)
 	}},
-}
-
-// oneOf returns one of the claims that a node holds.
-func oneOf(n *node) plan.ClaimedTask {
-	n.w.Helper()
-	for _, c := range n.holding {
-		return c
-	}
-	n.w.Fatal("the node holds nothing")
-	panic("unreachable")
 }

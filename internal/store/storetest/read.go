@@ -341,11 +341,3 @@ var readCases = []testCase{
 		w.equal("of another task", len(other), 0)
 	}},
 }
-
-// lookup returns a field of a JSON object.
-func lookup(w *world, object json.RawMessage, key string) json.RawMessage {
-	w.Helper()
-	var m map[string]json.RawMessage
-	w.no(json.Unmarshal(object, &m))
-	return m[key]
-}

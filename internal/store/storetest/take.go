@@ -13,49 +13,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// runner registers a runner of the node's name.
-func (w *world) runner(name plan.NodeName) *node {
-	w.Helper()
-	return w.runnerOn(w.s, name)
-}
-
-// runnerOn registers a runner that uses another handle from then on.
-func (w *world) runnerOn(s store.Store, name plan.NodeName) *node {
-	w.Helper()
-	r := &node{w: w, s: s, id: plan.InstanceID{ID: plan.NewID(time.Now())}, name: name, holding: map[plan.TaskID]plan.ClaimedTask{}}
-	w.no(w.s.Register(w.ctx, plan.Instance{ID: r.id, Node: name, Host: "host", Lease: time.Minute, Runner: true}))
-	return r
-}
-
-func (n *node) tryTake(id plan.TaskID, start bool) (plan.ClaimedTask, error) {
-	c, err := n.s.Take(n.w.ctx, plan.Take{Instance: n.id, Task: id, Start: start})
-	if err == nil {
-		n.holding[id] = c
-	}
-	return c, err
-}
-
-func (n *node) takeOver(id plan.TaskID, start bool) plan.ClaimedTask {
-	n.w.Helper()
-	return must(n.tryTake(id, start))(n.w)
-}
-
-// claimOnly claims the one task that there is to claim, and does not start it.
-func (n *node) claimOnly() plan.ClaimedTask {
-	n.w.Helper()
-	did := n.turn(plan.Turn{Slots: 2})
-	if len(did.Claimed) != 1 {
-		n.w.Fatalf("claimed %v, want one task", names(did.Claimed))
-	}
-	return did.Claimed[0]
-}
-
-// cancels returns what a beat tells the instance to end.
-func (n *node) cancels() []plan.TaskID {
-	n.w.Helper()
-	return must(n.s.Beat(n.w.ctx, plan.Beat{Instance: n.id}))(n.w).Cancel
-}
-
 var takeCases = []testCase{
 	{"a runner is given what the node was that claimed the task", func(w *world) {
 		p := w.submitSpec(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{

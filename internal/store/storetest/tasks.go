@@ -10,17 +10,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// newTask makes a task that nobody has added yet.
-func (w *world) newTask(q plan.Queue, name string, needs ...plan.TaskID) plan.Task {
-	return plan.Task{ID: plan.TaskID{ID: w.newID()}, Name: name, Queue: q.ID, Needs: needs}
-}
-
-// add adds tasks to a plan, or to none.
-func (w *world) add(p plan.PlanID, tasks ...plan.Task) {
-	w.Helper()
-	w.no(w.s.AddTasks(w.ctx, p, tasks))
-}
-
 var taskCases = []testCase{
 	{"a task is kept as it was given", func(w *world) {
 		p := w.submitUnready(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a")}})

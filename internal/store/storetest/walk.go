@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -236,13 +235,6 @@ func (w *walker) gone(n *node, err error) {
 	if errors.Is(err, plan.ErrInstanceGone) {
 		w.nodes = slices.DeleteFunc(w.nodes, func(o *node) bool { return o == n })
 	}
-}
-
-// held returns what a node holds, by name.
-func held(n *node) []plan.ClaimedTask {
-	return slices.SortedFunc(maps.Values(n.holding), func(a, b plan.ClaimedTask) int {
-		return strings.Compare(a.Name+a.Task.String(), b.Name+b.Task.String())
-	})
 }
 
 // some returns a random part of a list, in its order.

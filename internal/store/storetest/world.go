@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,9 +14,16 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/compiler"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
+
+// A testCase is a sentence and what shows it. It gets a world with an empty store.
+type testCase struct {
+	name string
+	run  func(w *world)
+}
 
 // A world is what a case acts in: a store, the clock that it reads, and shorthands that fail the test when something goes wrong.
 type world struct {
@@ -261,4 +269,104 @@ func canonical(j []byte) (string, error) {
 	}
 	out, err := json.Marshal(v)
 	return string(out), err
+}
+
+// is fails the test unless the error is the one that is wanted.
+func (w *world) is(err, want error) {
+	w.Helper()
+	if !errors.Is(err, want) {
+		w.Errorf("got error %v, want %v", err, want)
+	}
+}
+
+// refused wants a plan.ErrConflict that says what is in the way, and not that something changed where nothing did.
+func (w *world) refused(err error, why string) {
+	w.Helper()
+	if w.is(err, plan.ErrConflict); err != nil && (!strings.Contains(err.Error(), why) || strings.Contains(err.Error(), plan.ErrConflict.Error())) {
+		w.Errorf("got error %q, want one that says %q", err, why)
+	}
+}
+
+// newTask makes a task that nobody has added yet.
+func (w *world) newTask(q plan.Queue, name string, needs ...plan.TaskID) plan.Task {
+	return plan.Task{ID: plan.TaskID{ID: w.newID()}, Name: name, Queue: q.ID, Needs: needs}
+}
+
+// add adds tasks to a plan, or to none.
+func (w *world) add(p plan.PlanID, tasks ...plan.Task) {
+	w.Helper()
+	w.no(w.s.AddTasks(w.ctx, p, tasks))
+}
+
+// in puts a task into a queue.
+func in(queue, name string, needs ...string) plan.TaskSpec {
+	return plan.TaskSpec{Name: name, Queue: queue, Needs: needs}
+}
+
+// queueNamed returns the queue of that name with its counts.
+func (w *world) queueNamed(name string) plan.Queue {
+	w.Helper()
+	queues := must(w.s.Queues(w.ctx))(w)
+	k := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.Name == name })
+	if k < 0 {
+		w.Fatalf("there is no queue %q", name)
+	}
+	w.no(w.s.CountQueues(w.ctx, queues[k:k+1]))
+	return queues[k]
+}
+
+// lookup returns a field of a JSON object.
+func lookup(w *world, object json.RawMessage, key string) json.RawMessage {
+	w.Helper()
+	var m map[string]json.RawMessage
+	w.no(json.Unmarshal(object, &m))
+	return m[key]
+}
+
+// ended submits and runs a plan with so many tasks, and a log for the first.
+func (w *world) ended(spec plan.Spec, tasks int) plan.Plan {
+	w.Helper()
+	for i := range tasks {
+		spec.Add(task(fmt.Sprint("t", i)))
+	}
+	p := w.submitSpec(&spec)
+	w.node("n1").run(func(c plan.ClaimedTask) plan.Ending {
+		e := ok(c)
+		e.Log = []plan.LogEntry{{At: time.Now(), Attempt: 1, Stream: plan.Stdout, Text: "x\n"}}
+		return e
+	})
+	w.wantPlan(p, plan.PlanSucceeded)
+	return p
+}
+
+func (w *world) gone(p plan.Plan, first plan.TaskID) {
+	w.Helper()
+	_, err := w.s.Plan(w.ctx, p.ID)
+	w.is(err, plan.ErrNotFound)
+	w.equal("tasks left", len(w.all(store.TaskQuery{Plan: p.ID})), 0)
+	_, err = w.s.Task(w.ctx, first)
+	w.is(err, plan.ErrNotFound)
+	entries, _, err := w.s.Log(w.ctx, first, 0, 10)
+	if err != nil {
+		w.is(err, plan.ErrNotFound)
+	}
+	w.equal("log entries left", len(entries), 0)
+}
+
+// selectRetry chooses what a retry of the named tasks, or of all that did not succeed, takes back.
+func (w *world) selectRetry(p plan.Plan, downstream bool, names ...string) []plan.Retried {
+	w.Helper()
+	tasks := w.all(store.TaskQuery{Plan: p.ID, Needs: true})
+	var chosen []plan.TaskID
+	for _, t := range tasks {
+		if slices.Contains(names, t.Name) {
+			chosen = append(chosen, t.ID)
+		}
+	}
+	return must(rules.SelectRetry(tasks, chosen, downstream))(w)
+}
+
+func (w *world) retry(p plan.Plan, downstream bool, names ...string) {
+	w.Helper()
+	w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, downstream, names...), nil, nil))
 }

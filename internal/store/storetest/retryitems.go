@@ -1,0 +1,407 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// retryItemCases are the cases of retries about foreach tasks and their items.
+var retryItemCases = []testCase{
+	{"a retry of a foreach task runs its items that failed, and gathers all", func(w *world) {
+		p := w.submit(each("copy", list(0, 1, 2, 3)), task("after", "copy"))
+		n := w.node("n1")
+		n.run(failing("copy[1]", "copy[3]"))
+		w.want(p, "copy failed", "after skipped")
+		w.equal("counts", w.plan(p.ID).Counts, plan.Counts{Succeeded: 2, Failed: 2, Skipped: 1, Gathered: 1})
+		w.retry(p, false)
+		w.equal("counts", w.plan(p.ID).Counts, plan.Counts{Held: 1, Queued: 2, Succeeded: 2, Gathering: 1})
+		w.want(p, "copy held", "copy[0] succeeded", "copy[1] queued", "copy[2] succeeded", "copy[3] queued", "after held")
+		w.equal("ran", n.run(failing("copy[3]")), "[copy[1] copy[3]]")
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,2,4,null]`)
+		w.want(p, "copy failed")
+		w.equal("detail", w.named(p, "copy").Detail, "1 of 4 items failed")
+		w.retry(p, false, "copy")
+		n.run(failing())
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,2,4,6]`)
+		w.want(p, "copy succeeded", "after succeeded")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a retry may bring new definitions and params of items, each by its own id, and leaves the others as they were", func(w *world) {
+		spec := each("copy", list(0, 1, 2))
+		spec.Params = json.RawMessage(`{"how":"badly"}`)
+		p := w.submit(spec)
+		n := w.node("n1")
+		n.run(failing("copy[0]", "copy[1]"))
+		better := w.named(p, "copy")
+		better.Params, better.Timeout = json.RawMessage(`{"how":"well"}`), time.Hour
+		first := rules.ItemTask(&better, 0, json.RawMessage("0"), better.Params, w.clock.Now())
+		first.Queue = w.queue("narrow", 1).ID
+		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{better, first}, nil))
+		var got []string
+		n.run(func(c plan.ClaimedTask) plan.Ending {
+			got = append(got, fmt.Sprint(c.Name, " ", c.QueueName, " ", c.Timeout))
+			return succeed(c, string(c.Params))
+		})
+		slices.Sort(got)
+		w.equal("ran", got, "[copy[0] narrow 1h0m0s copy[1] exec 0s]")
+		w.equalJSON("output", w.named(p, "copy").Output, `[{"how":"well","item":0},{"how":"badly","item":1},4]`)
+		w.equal("the foreach task", w.named(p, "copy").Timeout, time.Hour)
+		w.equal("an item that succeeded", w.named(p, "copy[2]").Timeout, time.Duration(0))
+	}},
+	{"a retry of one item gathers its task again, and leaves the other items", func(w *world) {
+		p := w.submit(each("copy", list(0, 1, 2)), task("after", "copy"))
+		n := w.node("n1")
+		n.run(failing("copy[0]", "copy[1]"))
+		w.retry(p, false, "copy[0]")
+		w.want(p, "copy held", "copy[0] queued", "copy[1] failed", "copy[2] succeeded", "after held")
+		w.equal("ran", n.run(failing()), "[copy[0]]")
+		w.want(p, "copy failed", "after skipped")
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,null,4]`)
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a retry of one item takes along those that wait, with their task", func(w *world) {
+		p := w.submit(each("copy", list(0, 1, 2)), task("after", "copy"))
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy[1]").ID))
+		w.want(p, "copy held", "copy[0] queued", "copy[1] cancelled", "copy[2] queued")
+		w.retry(p, false, "copy[1]")
+		w.want(p, "copy held", "copy[0] queued", "copy[1] queued", "copy[2] queued", "after held")
+		n := w.node("n1")
+		w.equal("ran", n.run(failing()), "[copy[0] copy[1] copy[2] after]")
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,2,4]`)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a foreach task whose items could not be made makes them after a retry of its parent", func(w *world) {
+		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"))
+		n := w.node("n1")
+		n.end(succeed(n.one(), `"not a list"`))
+		w.want(p, "copy failed")
+		w.retry(p, true, "list")
+		w.want(p, "list queued", "copy held")
+		n.end(succeed(n.one(), `[5,6]`))
+		w.equal("ran", n.run(failing()), "[copy[0] copy[1]]")
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,2]`)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"when the parent that its list comes from runs again, a foreach task makes its items anew", func(w *world) {
+		for _, c := range []struct{ name, first, then, params, output string }{
+			{"fewer items", `[1,2,3]`, `[4,5]`, `{"needs":{"list":null},"args":[null],"item":4}`, `[0,2]`},
+			{"more items", `[1]`, `[4,5,6]`, `{"needs":{"list":null},"args":[null],"item":4}`, `[0,2,4]`},
+			{"other items", `["a","b"]`, `["c","a"]`, `{"needs":{"list":null},"args":[null],"item":"c"}`, `[0,2]`},
+			{"no items", `[1,2]`, `[]`, ``, `[]`},
+			{"items after none", `[]`, `[7]`, `{"needs":{"list":null},"args":[null],"item":7}`, `[0]`},
+			{"as many as several joins have, and a few", string(ordinals(600)), `[1,2]`, `{"needs":{"list":null},"args":[null],"item":1}`, `[0,2]`},
+		} {
+			p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("after", "copy"))
+			n := w.node("n1")
+			run := func(list string) []string {
+				return n.run(func(c plan.ClaimedTask) plan.Ending {
+					if c.Name == "list" {
+						return succeed(c, list)
+					}
+					e := withOutput(c)
+					e.Log = []plan.LogEntry{{At: w.clock.Now(), Attempt: c.Attempt, Stream: plan.Stdout, Text: list}}
+					return e
+				})
+			}
+			run(c.first)
+			w.wantPlan(p, plan.PlanSucceeded)
+			w.retry(p, true, "list")
+			w.want(p, "list queued", "copy held", "after held")
+			copied := w.named(p, "copy")
+			w.equal(c.name+": copy", []any{copied.Items, copied.Expanded, copied.Expanding, w.plan(p.ID).Counts.Total()}, []any{0, false, false, 3})
+			run(c.then)
+			w.wantPlan(p, plan.PlanSucceeded)
+			var items []json.RawMessage
+			w.no(json.Unmarshal([]byte(c.then), &items))
+			w.equal(c.name+": tasks", w.plan(p.ID).Counts.Succeeded, max(3, 2+len(items)))
+			w.equalJSON(c.name+": output", w.named(p, "copy").Output, c.output)
+			w.equalJSON(c.name+": params", w.named(p, "after").Params, `{"needs":{"copy":`+c.output+`},"args":[`+c.output+`]}`)
+			if len(items) > 0 {
+				first := w.named(p, "copy[0]")
+				w.equalJSON(c.name+": params", first.Params, c.params)
+				entries, _, err := w.s.Log(w.ctx, first.ID, 0, 10)
+				w.no(err)
+				w.equal(c.name+": log", []any{len(entries), entries[len(entries)-1].Text, first.Attempt}, []any{1, c.then, 1})
+			}
+		}
+	}},
+	{"a task that needs an item waits for the new one with its index, and is skipped if there is none", func(w *world) {
+		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("slow"))
+		n := w.node("n1")
+		var slow plan.ClaimedTask
+		for _, c := range n.turn(plan.Turn{Slots: 2}).Claimed {
+			if c.Name == "list" {
+				n.end(succeed(c, `[1,2,3]`))
+			} else {
+				slow = c
+			}
+		}
+		w.endAll(n, "", "")
+		q := plan.Queue{ID: w.named(p, "slow").Queue}
+		item := func(k int) plan.TaskID { return w.named(p, rules.ItemName("copy", k)).ID }
+		first, third, after := w.newTask(q, "first", item(0), slow.Task), w.newTask(q, "third", item(2), slow.Task), w.newTask(q, "after", item(2), slow.Task)
+		after.When = plan.AllDone
+		plain := w.newTask(q, "plain", item(1), slow.Task)
+		w.add(p.ID, first, third, after)
+		w.add(plan.PlanID{}, plain)
+		w.retry(p, true, "list")
+		w.endAll(n, "list", `[4,5]`)
+		w.want(p, "copy succeeded", "first held", "third skipped", "after held")
+		w.equal("why", w.named(p, "third").Detail, "it needs copy[2], and copy has 2 items since it was retried")
+		n.end(ok(slow))
+		w.endAll(n, "", "")
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.want(p, "first succeeded", "third skipped", "after succeeded")
+		w.equal("the one of no plan", w.task(plain.ID).Status, plan.Succeeded)
+		w.equalJSON("params", w.task(plain.ID).Params, `{"needs":{"copy[1]":2,"slow":null},"args":[2,null]}`)
+		w.equal("needs", w.task(plain.ID).Needs[0], item(1))
+		w.equalJSON("params of the one that ran without", w.named(p, "after").Params, `{"needs":{"copy[2]":null,"slow":null},"args":[null,null]}`)
+	}},
+	{"tasks of many parents wait for an item that a retry makes again, and are skipped if it makes none", func(w *world) {
+		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("slow"))
+		n := w.node("n1")
+		n.endBut("slow", "list")
+		n.end(succeed(n.holdOne("list"), `[1,2,3]`))
+		n.endBut("slow")
+		q := plan.Queue{ID: w.named(p, "slow").Queue}
+		var others []plan.Task
+		var ids []plan.TaskID
+		for i := range 400 {
+			others = append(others, w.newTask(q, fmt.Sprint("t", i)))
+			ids = append(ids, others[i].ID)
+		}
+		many := func(name string, k int, when plan.When) plan.Task {
+			t := w.newTask(q, name, append(slices.Clone(ids), w.named(p, rules.ItemName("copy", k)).ID)...)
+			t.When = when
+			return t
+		}
+		first, third, after := many("first", 0, plan.AllSucceeded), many("third", 2, plan.AllSucceeded), many("after", 2, plan.AllDone)
+		w.add(p.ID, append(others, first, third, after)...)
+		w.retry(p, true, "list")
+		n.endBut("slow", "list")
+		w.want(p, "t399 succeeded", "copy held", "first held", "third held", "after held")
+		n.end(succeed(n.holdOne("list"), `[4,5]`))
+		n.endBut("slow")
+		w.want(p, "first succeeded", "third skipped", "after succeeded")
+		w.equal("why", w.named(p, "third").Detail, "it needs copy[2], and copy has 2 items since it was retried")
+	}},
+	{"a retry that makes a missing item again is refused once a task that needs it was let go on without", func(w *world) {
+		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("slow"))
+		n := w.node("n1")
+		slow := n.holdOne("slow")
+		n.end(succeed(n.holdOne("list"), `[1,2,3]`))
+		n.endBut("slow")
+		q := plan.Queue{ID: slow.Queue}
+		after := w.newTask(q, "after", w.named(p, rules.ItemName("copy", 2)).ID)
+		waits := w.newTask(q, "waits", after.Needs[0], slow.Task)
+		after.When, waits.When = plan.AllDone, plan.AllDone
+		w.add(p.ID, after, waits)
+		w.retry(p, true, "list")
+		n.end(succeed(n.holdOne("list"), `[4,5]`))
+		n.endBut("slow", "after")
+		w.want(p, "copy succeeded", "after running", "waits held")
+		err := w.s.Retry(w.ctx, p.ID, w.selectRetry(p, true, "list"), nil, nil)
+		if !errors.Is(err, plan.ErrPlanActive) {
+			w.Errorf("the retry while a task runs: %v, want %v", err, plan.ErrPlanActive)
+		}
+		n.end(giveBack(n.holding[after.ID]))
+		err = w.s.Retry(w.ctx, p.ID, w.selectRetry(p, true, "list"), nil, nil)
+		if !errors.Is(err, plan.ErrConflict) {
+			w.Errorf("the retry while a task is queued: %v, want %v", err, plan.ErrConflict)
+		}
+		w.want(p, "list succeeded", "copy succeeded", "after queued")
+		n.end(withOutput(n.holdOne("after")))
+		w.retry(p, true, "list")
+		n.end(succeed(n.holdOne("list"), `[6,7,8]`))
+		n.endBut("slow")
+		n.end(ok(slow))
+		w.endAll(n, "", "")
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.equalJSON("params", w.named(p, "waits").Params, `{"needs":{"copy[2]":4,"slow":null},"args":[4,null]}`)
+	}},
+	{"so is one that makes a missing item of a task that made none since, or was no foreach task", func(w *world) {
+		for _, plain := range []bool{false, true} {
+			p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("slow"))
+			n := w.node(plan.NodeName(fmt.Sprint("n-", plain)))
+			slow := n.holdOne("slow")
+			n.end(succeed(n.holdOne("list"), `[1,2,3]`))
+			n.endBut("slow")
+			after := w.newTask(plan.Queue{ID: slow.Queue}, "after", w.named(p, rules.ItemName("copy", 2)).ID, slow.Task)
+			after.When = plan.AllDone
+			w.add(p.ID, after)
+			copied := w.named(p, "copy")
+			foreach := copied
+			copied.Foreach = nil
+			var replace, back []plan.Task
+			if plain {
+				replace, back = []plan.Task{copied}, []plan.Task{foreach}
+				back[0].Params = json.RawMessage("{}")
+			}
+			w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, true, "list"), replace, nil))
+			n.end(succeed(n.holdOne("list"), `[]`))
+			n.endBut("after")
+			w.want(p, "copy succeeded", "after running")
+			n.end(giveBack(n.holding[after.ID]))
+			w.refused(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, true, "copy"), back, nil), `task "after" below is queued`)
+			w.want(p, "copy succeeded", "after queued")
+			n.endBut()
+			w.wantPlan(p, plan.PlanSucceeded)
+		}
+	}},
+	{"a task that needs an item and its foreach task runs once the task has ended as no foreach task", func(w *world) {
+		p := w.submit(each("copy", list(0, 1)), task("slow"))
+		n := w.node("n1")
+		slow := n.holdOne("slow")
+		after := w.newTask(plan.Queue{ID: slow.Queue}, "after", w.named(p, "copy").ID, w.named(p, "copy[1]").ID)
+		after.When = plan.AllDone
+		w.add(p.ID, after)
+		copied := w.named(p, "copy")
+		n.endBut("slow", "after")
+		n.end(ok(n.holdOne("after")))
+		copied.Foreach = nil
+		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, true, "copy"), []plan.Task{copied}, nil))
+		w.want(p, "copy queued", "after held")
+		n.endBut("slow")
+		w.want(p, "copy succeeded", "after succeeded")
+		n.end(ok(slow))
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"an item does not run again without its foreach task", func(w *world) {
+		p := w.submit(each("copy", list(0, 1)), task("a"))
+		n := w.node("n1")
+		n.run(failing("copy[1]"))
+		item := w.named(p, "copy[1]")
+		w.refused(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: item.ID, Status: item.Status}}, nil, nil), "without its foreach task")
+		w.want(p, "copy failed", "copy[1] failed")
+	}},
+	{"of several reasons to refuse a retry each store gives the same one", func(w *world) {
+		p := w.submit(task("a"), task("b"), task("c", "a"))
+		n := w.node("n1")
+		held := n.take("a", "b")
+		n.end(fail(held[0]))
+		a, b := w.named(p, "a"), w.named(p, "b")
+		other := a
+		other.Queue = plan.QueueID{ID: plan.NewID(time.Now())}
+		as := func(t plan.Task, status plan.Status) plan.Retried { return plan.Retried{ID: t.ID, Status: status} }
+		refused := func(kind error, why string, replace []plan.Task, chosen ...plan.Retried) {
+			w.Helper()
+			if err := w.s.Retry(w.ctx, p.ID, chosen, replace, nil); !errors.Is(err, kind) || !strings.Contains(err.Error(), why) {
+				w.Errorf("got error %v, want %v that says %q", err, kind, why)
+			}
+		}
+		nobody := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}}
+		refused(plan.ErrConflict, "was taken for", []plan.Task{other}, as(a, plan.Succeeded), as(b, plan.Running))
+		refused(plan.ErrPlanActive, "is running", []plan.Task{other}, as(b, plan.Running), as(a, plan.Failed))
+		refused(plan.ErrNotFound, other.Queue.String(), []plan.Task{other}, as(a, plan.Failed), as(b, plan.Running))
+		refused(plan.ErrNotFound, nobody.ID.String(), nil, as(nobody, plan.Failed), as(b, plan.Running))
+		refused(plan.ErrPlanActive, "is running", nil, as(b, plan.Failed), as(nobody, plan.Failed))
+		w.no(w.s.Retry(w.ctx, p.ID, nil, nil, nil))
+		w.want(p, "a failed", "b running", "c skipped")
+	}},
+	{"items that succeeded are made anew too, when the parent of a foreach task that failed runs again", func(w *world) {
+		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("after", "copy"))
+		n := w.node("n1")
+		n.end(succeed(n.one(), `[1,2,3]`))
+		n.run(failing("copy[1]"))
+		w.want(p, "copy failed", "copy[0] succeeded", "after skipped")
+		w.retry(p, true, "list")
+		n.end(succeed(n.one(), `[4,5,6]`))
+		w.equal("ran", n.run(failing()), "[copy[0] copy[1] copy[2] after]")
+		w.equalJSON("params", w.named(p, "copy[2]").Params, `{"needs":{"list":null},"args":[null],"item":6}`)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a foreach task whose parent runs again while its items are being made makes only the new ones", func(w *world) {
+		p := w.submit(task("list"), task("fails"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("after", "copy"))
+		n := w.node("n1")
+		c := n.take("list", "fails")
+		n.end(fail(c[1]))
+		n.turn(plan.Turn{Ended: []plan.Ending{succeed(c[0], string(ordinals(250)))}, Budget: 100})
+		w.equal("expanding", w.named(p, "copy").Expanding, true)
+		w.retry(p, true, "list")
+		n.end(succeed(n.one(), `[4,5]`))
+		n.run(failing())
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,2]`)
+		w.want(p, "after succeeded")
+		w.equal("tasks", w.plan(p.ID).Counts.Total(), 5)
+		w.checkSettledAfter(n)
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a task of many parents that is retried with another rule is decided by that one", func(w *world) {
+		var names []string
+		var tasks []plan.TaskSpec
+		for i := range 260 {
+			names = append(names, fmt.Sprint("t", i))
+			tasks = append(tasks, task(names[i]))
+		}
+		join := task("join", names...)
+		join.When = plan.AllDone
+		p := w.submit(append(tasks, join)...)
+		n := w.node("n1")
+		w.equal("tasks that ran", len(n.run(failing(append(names, "join")...))), 261)
+		again := w.named(p, "join")
+		again.When = plan.AllSucceeded
+		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{again}, nil))
+		n.end(fail(n.claim(1)[0]))
+		again = w.named(p, "join")
+		w.equal("join", []any{again.Status, again.Reason}, []any{plan.Cancelled, plan.ReasonSkipped})
+	}},
+	{"a foreach task over files that is named with downstream reads them again, and without runs what failed", func(w *world) {
+		p := w.submit(each("copy", plan.Foreach{Lines: "/tmp/list"}), task("after", "copy"))
+		n := w.node("n1")
+		n.end(expand(n.one(), `"a"`, `"b"`, `"c"`))
+		n.run(failing("copy[1]"))
+		w.retry(p, false, "copy")
+		w.equal("ran", n.run(failing("copy[1]")), "[copy[1]]")
+		w.retry(p, true, "copy")
+		w.want(p, "copy queued", "after held")
+		w.equal("tasks", w.plan(p.ID).Counts.Total(), 2)
+		c := n.one()
+		w.equal("claim", []any{c.Name, c.Attempt}, "[copy 1]")
+		n.end(expand(c, `"d"`, `"b"`))
+		n.run(failing())
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.retry(p, true, "copy[1]")
+		w.equal("ran", n.run(failing()), "[copy[1] after]")
+		w.retry(p, true, "copy")
+		n.end(expand(n.one(), `"e"`))
+		n.run(failing())
+		w.equalJSON("params", w.named(p, "copy[0]").Params, `{"item":"e"}`)
+		w.equalJSON("output", w.named(p, "copy").Output, `[0]`)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a foreach task over files reads them again when its parent has run again", func(w *world) {
+		p := w.submit(task("z"), each("copy", plan.Foreach{Glob: "*"}, "z"))
+		n := w.node("n1")
+		n.end(succeed(n.one(), `1`))
+		n.end(expand(n.one(), `"a"`, `"b"`))
+		n.run(failing())
+		w.retry(p, true, "z")
+		w.want(p, "z queued", "copy held")
+		n.end(succeed(n.one(), `2`))
+		n.end(expand(n.one(), `"c"`))
+		w.equalJSON("params", w.named(p, "copy[0]").Params, `{"needs":{"z":2},"args":[2],"item":"c"}`)
+		w.equal("ran", n.run(failing()), "[copy[0]]")
+		w.equal("tasks", w.plan(p.ID).Counts.Succeeded, 2)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a foreach task that was cancelled runs its items again", func(w *world) {
+		p := w.submit(each("copy", list(0, 1, 2)))
+		n := w.node("n1")
+		n.end()
+		n.end(withOutput(n.claim(1)[0]))
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		n.sweep()
+		w.wantPlan(p, plan.PlanCancelled)
+		w.retry(p, false)
+		w.equal("ran", n.run(failing()), "[copy[1] copy[2]]")
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,2,4]`)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+}
