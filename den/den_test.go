@@ -11,22 +11,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/compiler"
-	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -265,153 +261,6 @@ func TestTimesAreNotNegative(t *testing.T) {
 	}
 }
 
-// stopped runs a node, ends its context after a while and returns how long it took to come to an end after that.
-func (w *world) stopped(n *den.Node, after time.Duration) time.Duration {
-	w.Helper()
-	ctx, stop := context.WithCancel(w.Context())
-	var at time.Time
-	time.AfterFunc(after, func() { at = time.Now(); stop() })
-	if err := n.Run(ctx); err != nil {
-		w.Errorf("a node that is stopped returns %v, want nil", err)
-	}
-	return time.Since(at)
-}
-
-func TestAStoppedNodeLetsTasksEndWithinItsGrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		s := plan.New("short")
-		s.Add(plan.TaskSpec{Name: "a", Plugin: "sleep", Params: params(`{"for": "14s"}`)})
-		s.Add(plan.TaskSpec{Name: "b", Plugin: "sleep", Params: params(`{"for": "1s"}`), Needs: []string{"a"}})
-		p := w.submit(s)
-		if got, want := w.stopped(w.node(den.Config{Grace: 5 * time.Second}), 10*time.Second), 4*time.Second; got != want {
-			t.Errorf("the node ended %v after it was stopped, want %v", got, want)
-		}
-		w.wantState(p, map[string]string{"a": "succeeded", "b": "queued"})
-	})
-}
-
-func TestAStoppedNodeGivesBackWhatOutlastsItsGrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		s := plan.New("long")
-		s.Add(plan.TaskSpec{Name: "a", Plugin: "sleep", Params: params(`{"for": "1h"}`)})
-		s.Add(plan.TaskSpec{Name: "once", Plugin: "sleep", Params: params(`{"for": "1h"}`), OnLost: plan.OnLostFail})
-		p := w.submit(s)
-		if got, want := w.stopped(w.node(den.Config{Grace: 5 * time.Second, Threads: 2}), 10*time.Second), 5*time.Second; got != want {
-			t.Errorf("the node ended %v after it was stopped, want its grace %v", got, want)
-		}
-		w.wantState(p, map[string]string{"a": "queued", "once": "orphaned"})
-		if a := w.task(p, "a"); a.Attempt != 0 {
-			t.Errorf("what was given back has attempt %d, want 0: it does not count", a.Attempt)
-		}
-		for name, want := range map[string]bool{"a": true, "once": false} {
-			entries, _, err := w.store.Log(t.Context(), w.task(p, name).ID, 0, 10)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := len(entries) == 1 && rules.IsGivenBack(&entries[0]) && entries[0].Attempt == 1; got != want {
-				t.Errorf("the log of %s says that it was given back: %v, want %v", name, got, want)
-			}
-		}
-		left, err := w.store.Instances(t.Context())
-		if err != nil || len(left) != 0 {
-			t.Errorf("the node left %d instances behind (%v)", len(left), err)
-		}
-	})
-}
-
-func TestAStoppedNodeGivesBackWhatItsQueueLetsRunTwice(t *testing.T) {
-	for says, want := range map[plan.OnLost][2]plan.Status{
-		plan.OnLostDefault: {plan.Queued, plan.Orphaned}, plan.OnLostRetry: {plan.Queued, plan.Queued}, plan.OnLostFail: {plan.Orphaned, plan.Orphaned},
-	} {
-		t.Run(string(says), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				q, err := w.store.CreateQueue(t.Context(), plan.Queue{Name: "sleep", Plugin: "sleep", Unlimited: true, OnLost: says})
-				if err != nil {
-					t.Fatal(err)
-				}
-				plain := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Params: params(`{"for": "1h"}`)}
-				if err := w.store.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{plain}); err != nil {
-					t.Fatal(err)
-				}
-				p := w.submit(&plan.Spec{Name: "long", Tasks: []plan.TaskSpec{{Name: "a", Plugin: "sleep", Params: params(`{"for": "1h"}`)}}})
-				w.stopped(w.node(den.Config{Grace: 5 * time.Second, Threads: 2}), 10*time.Second)
-				if plain, err = w.store.Task(t.Context(), plain.ID); err != nil {
-					t.Fatal(err)
-				}
-				if got := [2]plan.Status{w.task(p, "a").Status, plain.Status}; got != want {
-					t.Errorf("of a plan, and of none, became %v, want %v", got, want)
-				}
-			})
-		})
-	}
-}
-
-func TestHurryEndsTheGrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		s := plan.New("long")
-		s.Add(plan.TaskSpec{Name: "a", Plugin: "sleep", Params: params(`{"for": "1h"}`)})
-		p := w.submit(s)
-		n := w.node(den.Config{Grace: time.Hour})
-		time.AfterFunc(12*time.Second, n.Hurry)
-		if got, want := w.stopped(n, 10*time.Second), 2*time.Second; got != want {
-			t.Errorf("the node ended %v after it was stopped, want %v", got, want)
-		}
-		w.wantState(p, map[string]string{"a": "queued"})
-	})
-}
-
-// Some tasks obey no signal, such as a process that hangs in the system. They do not prevent a node
-// from ending at once, even if the node lost touch before.
-func TestHurryLeavesBehindWhatDoesNotEnd(t *testing.T) {
-	for _, lost := range []bool{false, true} {
-		t.Run(fmt.Sprintf("lease lost: %v", lost), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				deaf := make(chan struct{})
-				defer close(deaf)
-				w.register("deaf", func(context.Context, *plugins.Task) (any, error) { <-deaf; return nil, nil })
-				s := plan.New("long")
-				s.Add(plan.TaskSpec{Name: "a", Plugin: "sleep", Params: params(`{"for": "1h"}`)})
-				s.Add(plan.TaskSpec{Name: "b", Plugin: "deaf"})
-				p := w.submit(s)
-				var log strings.Builder
-				n := w.node(den.Config{Threads: 2, Grace: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-				if lost {
-					time.AfterFunc(5*time.Second, func() {
-						all, err := w.store.Instances(t.Context())
-						if err != nil || len(all) != 1 {
-							t.Errorf("got instances %v, %v; want one", all, err)
-							return
-						}
-						if _, err := w.store.Rescue(t.Context(), all[0].ID, all[0].Beats); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				time.AfterFunc(20*time.Second, n.Hurry)
-				if got, want := w.stopped(n, 10*time.Second), 15*time.Second; got != want {
-					t.Errorf("the node ended %v after it was stopped, want %v: 5 s after it was to hurry", got, want)
-				}
-				if !strings.Contains(log.String(), "left behind") || !strings.Contains(log.String(), "tasks=b") {
-					t.Errorf("the log does not name b alone as left behind:\n%s", log.String())
-				}
-				if lost {
-					return
-				}
-				w.wantState(p, map[string]string{"a": "queued", "b": "running"})
-				left, err := w.store.Instances(t.Context())
-				if err != nil || len(left) != 1 {
-					t.Errorf("there are %d instances (%v), want that of the node: its lease is to run out", len(left), err)
-				}
-			})
-		})
-	}
-}
-
 func TestATaskThatFailsIsTriedAgainAfterItsDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -470,130 +319,6 @@ func TestATaskWithoutDelayIsTriedAgainAtOnce(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestTheInstancesOfANodeKeepToItsLimitTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		var mu sync.Mutex
-		running, most := 0, 0
-		w.register("count", func(context.Context, *plugins.Task) (any, error) {
-			mu.Lock()
-			running++
-			most = max(most, running)
-			mu.Unlock()
-			time.Sleep(5 * time.Second)
-			mu.Lock()
-			defer mu.Unlock()
-			running--
-			return nil, nil
-		})
-		const limit, tasks = 3, 12
-		if err := w.store.SetMaxThreads(t.Context(), "host", limit); err != nil {
-			t.Fatal(err)
-		}
-		s := plan.New("many")
-		for i := range tasks {
-			s.Add(plan.TaskSpec{Name: fmt.Sprint("t", i), Plugin: "count"})
-		}
-		p := w.submit(s)
-		start := time.Now()
-		var nodes sync.WaitGroup
-		for range 2 {
-			nodes.Go(func() {
-				if err := w.node(den.Config{Plan: p.ID, Threads: 4}).Run(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		nodes.Wait()
-		if most != limit {
-			t.Errorf("%d tasks ran at once, want the limit of the node, %d", most, limit)
-		}
-		if got, want := time.Since(start), tasks/limit*5*time.Second; got < want || got > want+time.Second {
-			t.Errorf("the plan took %v, want %v", got, want)
-		}
-		w.wantEnd(p, plan.PlanSucceeded)
-	})
-}
-
-// A node heeds a limit that was raised or lifted with its next beat. It does so even if each of its
-// instances alone was within the limit.
-func TestALimitThatIsRaisedIsHeededAtOnce(t *testing.T) {
-	for _, raised := range []int{8, -1} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
-			var running atomic.Int32
-			w.register("wait", func(ctx context.Context, _ *plugins.Task) (any, error) {
-				running.Add(1)
-				<-ctx.Done()
-				return nil, ctx.Err()
-			})
-			if err := w.store.SetMaxThreads(t.Context(), "host", 4); err != nil {
-				t.Fatal(err)
-			}
-			s := plan.New("many")
-			for i := range 8 {
-				s.Add(plan.TaskSpec{Name: fmt.Sprint("t", i), Plugin: "wait"})
-			}
-			w.submit(s)
-			ctx, stop := context.WithCancel(t.Context())
-			var nodes sync.WaitGroup
-			for range 2 {
-				nodes.Go(func() {
-					if err := w.node(den.Config{Threads: 4}).Run(ctx); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			time.Sleep(time.Minute)
-			if n := running.Load(); n != 4 {
-				t.Errorf("%d tasks run, want the limit of the node, 4", n)
-			}
-			if err := w.store.SetMaxThreads(t.Context(), "host", raised); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(1100 * time.Millisecond)
-			if n := running.Load(); n != 8 {
-				t.Errorf("%d tasks run a second after the limit became %d, want 8", n, raised)
-			}
-			stop()
-			nodes.Wait()
-		})
-	}
-}
-
-func TestADelayIsOverInTimeHoweverManyBegin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		first, again := map[string]time.Time{}, map[string]time.Time{} // by task, when an attempt failed and when the next one began
-		w.register("flaky", func(_ context.Context, t *plugins.Task) (any, error) {
-			if t.Attempt == 2 {
-				again[t.Name] = time.Now()
-				return nil, nil
-			}
-			time.Sleep(500 * time.Millisecond)
-			first[t.Name] = time.Now()
-			return nil, errors.New("not yet")
-		})
-		const tasks, delay = 200, 5 * time.Second
-		s := plan.New("flaky")
-		for i := range tasks {
-			s.Add(plan.TaskSpec{Name: fmt.Sprint("t", i), Plugin: "flaky", Retry: plan.Retry{Attempts: 2, Delay: delay, Max: delay}})
-		}
-		// Each turn of the one thread begins another delay; what comes back is older than what has not run, and so is claimed first.
-		if err := w.node(den.Config{Plan: w.submit(s).ID, Threads: 1}).Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for name, at := range again {
-			if took := at.Sub(first[name]); took > delay+2*time.Second {
-				t.Errorf("%s ran again after %v, want at most its delay of %v, a sweep and who came first", name, took, delay)
-			}
-		}
-		if len(again) != tasks {
-			t.Errorf("%d tasks ran again, want %d", len(again), tasks)
-		}
-	})
 }
 
 func TestATaskEndsAsItsPluginOrItsNodeSays(t *testing.T) {

@@ -178,128 +178,6 @@ func TestWatchingEndsWithTheRunAndShowsEachEnd(t *testing.T) {
 	})
 }
 
-// Such an attempt is over before anybody looks, and its task is held, as is a foreach task whose items were made.
-func TestAttemptsThatFailAtOnceAreShown(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "regions")
-	if err := os.WriteFile(file, []byte("north\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		spec := plan.New("p")
-		retry := plan.Retry{Attempts: 2, Delay: 1e6 * time.Hour, Max: 1e6 * time.Hour} // a random part of it is waited
-		spec.Add(plan.TaskSpec{Name: "copy", Plugin: "second", Foreach: &plan.Foreach{Lines: file}, Retry: retry})
-		w, _, r := watchedSpec(t, spec, false)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		gone := runUntil(t, ctx, w)
-		if err := w.watch(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
-		}
-		<-gone
-		if want := []string{"retry copy[0] (north) attempt 1 failed: not yet"}; !slices.Equal(r.lines, want) {
-			t.Errorf("lines: %q, want %q", r.lines, want)
-		}
-	})
-}
-
-// Stores may tell only the last state. If another attempt followed between two looks, the watcher
-// knows only that the attempts ended, and their number. Attempts from before the watch are no news.
-func TestAttemptsThatNobodySawAreShown(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		fresh bool
-		want  []string
-	}{
-		{"of a new run", true, []string{"retry a attempt 1 failed", "retry a attempt 2 failed: exit 2", "retry a attempt 3 failed", "retry a attempt 4 failed",
-			"retry a attempt 5 failed: exit 5", "succeeded a"}},
-		{"of one that went on", false, []string{"retry a attempt 3 failed", "retry a attempt 4 failed", "retry a attempt 5 failed: exit 5", "succeeded a"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			w := &watcher{fresh: c.fresh, attempts: map[plan.TaskID]int{}}
-			var got []string
-			for _, state := range []struct {
-				status  plan.Status
-				attempt int
-				detail  string
-			}{{plan.Running, 3, "exit 2"}, {plan.Held, 3, ""}, {plan.Running, 5, ""}, {plan.Queued, 5, "exit 5"}, {plan.Running, 6, "exit 5"}, {plan.Succeeded, 6, ""}} {
-				e := view.Event{Name: "a", Status: state.status, Attempt: state.attempt, Detail: state.detail, Took: -1, Label: "a"}
-				e.Again = e.Status == plan.Held
-				for _, e := range append(w.missed(&e), e) {
-					if line := e.End(false); line != "" {
-						got = append(got, strings.Join(strings.Fields(line), " "))
-					}
-				}
-			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
-// A logger is a store that has the same log for each task.
-type logger struct {
-	store.Store
-	log   []plan.LogEntry
-	asked int
-}
-
-func (l *logger) Log(_ context.Context, _ plan.TaskID, _ int64, limit int) ([]plan.LogEntry, int64, error) {
-	l.asked++
-	n := min(limit, len(l.log))
-	return l.log[:n], int64(n), nil
-}
-
-// The watcher reads the output of attempts that nobody saw end from their logs, at a bounded cost.
-// It reads each log once, of some tasks, and no long log.
-func TestWhatUnseenAttemptsSaidIsReadFromTheirLogs(t *testing.T) {
-	said := func(attempt int, text string) plan.LogEntry {
-		return plan.LogEntry{Attempt: attempt, Stream: plan.Stderr, Text: text + "\n"}
-	}
-	short := []plan.LogEntry{said(1, "no disk"), {Attempt: 1, Stream: plan.Stdout, Text: "bye\n"}, said(2, "no net"), said(2, "make: *** [all] Error 1")}
-	long := slices.Repeat([]plan.LogEntry{said(1, "no disk")}, saidLog+1)
-	unseen := func(tasks, attempts int) (events []view.Event) {
-		for range tasks {
-			id := plan.TaskID{ID: plan.NewID(time.Now())}
-			for n := range attempts {
-				events = append(events, view.Event{Task: id, Status: plan.Held, Attempt: n + 1, Took: -1, Label: "a", Past: true})
-			}
-		}
-		return events
-	}
-	for _, c := range []struct {
-		name         string
-		log          []plan.LogEntry
-		events       []view.Event
-		asked, known int
-	}{
-		{"two attempts", short, unseen(1, 2), 1, 2},
-		{"many tasks", short, unseen(mostSaid+10, 1), mostSaid, mostSaid},
-		{"a long log", long, unseen(1, 2), 1, 0},
-		{"a detail", short, []view.Event{{Past: true, Attempt: 1, Detail: "exit status 1"}}, 0, 0},
-		{"lost with a node", short, []view.Event{{Past: true, Lost: true, Attempt: 1}}, 0, 0},
-	} {
-		st := &logger{log: c.log}
-		w := &watcher{st: st}
-		if err := w.tellSaid(t.Context(), c.events); err != nil {
-			t.Error(err)
-		}
-		known := 0
-		for i := range c.events {
-			if e := &c.events[i]; e.Said != "" {
-				known++
-				want := fmt.Sprintf("retry      a  attempt %d failed; it said last: %s", e.Attempt, []string{"no disk", "no net"}[e.Attempt-1])
-				if got := e.End(false); got != want {
-					t.Errorf("%s: %q, want %q", c.name, got, want)
-				}
-			}
-		}
-		if st.asked != c.asked || known != c.known {
-			t.Errorf("%s: %d logs were read and %d attempts have what they said, want %d and %d", c.name, st.asked, known, c.asked, c.known)
-		}
-	}
-}
-
 // A lister is a store that has some tasks, whatever it is asked for.
 type lister struct {
 	store.Store
@@ -366,95 +244,6 @@ func TestWaitingEndsWithThePlan(t *testing.T) {
 	})
 }
 
-func TestWatchingSurvivesAStoreThatIsAwayForAWhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, st, r := watched(t, 3, false)
-		done := run(t, w)
-		watching := make(chan error)
-		go func() { watching <- w.watch(t.Context(), done) }()
-		time.Sleep(1500 * time.Millisecond)
-		synctest.Wait()
-		st.goAway(errors.New("gone fishing"))
-		time.Sleep(time.Second)
-		synctest.Wait()
-		st.goAway(nil)
-		if err := <-watching; err != nil {
-			t.Fatal(err)
-		}
-		if want := []string{"the store does not answer: gone fishing"}; !slices.Equal(r.said, want) {
-			t.Errorf("said %q, want %q", r.said, want)
-		}
-		if len(r.ends) != 3 {
-			t.Errorf("ends: %q, want three", r.ends)
-		}
-	})
-}
-
-// A hiccup is a store that answers one question for the plan with an error, and all others.
-type hiccup struct {
-	store.Store
-	before int // so many answers
-}
-
-func (h *hiccup) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
-	if h.before--; h.before == -1 {
-		return plan.Plan{}, errors.New("busy")
-	}
-	return h.Store.Plan(ctx, id)
-}
-
-// A restored store had more changes than it has, so that a place in its feed is none.
-type restored struct {
-	store.Store
-	now atomic.Bool
-}
-
-func (r *restored) Changes(ctx context.Context, after store.Cursor, limit int) ([]store.Change, store.Cursor, error) {
-	if r.now.CompareAndSwap(true, false) {
-		return nil, after, plan.ErrCursor
-	}
-	return r.Store.Changes(ctx, after, limit)
-}
-
-func TestWaitingGoesOnWhenTheStoreIsRestored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, st, r := watched(t, 3, false)
-		again := &restored{Store: st}
-		w.st, w.feed.Reader = again, again
-		done := run(t, w)
-		time.Sleep(1500 * time.Millisecond)
-		again.now.Store(true)
-		if err := w.watch(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		<-done
-		if w.p.State != plan.PlanSucceeded || len(r.said) > 0 {
-			t.Errorf("the plan is %v, and was said: %q", w.p.State, r.said)
-		}
-	})
-}
-
-func TestWatchingSurvivesAPlanThatCannotBeReadOnce(t *testing.T) {
-	for _, goOn := range []func(*plan.Plan) string{nil, (*plan.Plan).Title} { // with it the plan is read for stalls as well
-		for before := range 5 {
-			synctest.Test(t, func(t *testing.T) {
-				w, st, r := watched(t, 5, false)
-				done := run(t, w)
-				w.goOn, w.looked, w.st = goOn, time.Now(), &hiccup{st, before}
-				if err := w.watch(t.Context(), done); err != nil {
-					t.Fatal(err)
-				}
-				if want := []string{"the store does not answer: busy"}; !slices.Equal(r.said, want) {
-					t.Errorf("after %d answers: said %q, want %q", before, r.said, want)
-				}
-				if len(r.ends) != 5 || w.p.State != plan.PlanSucceeded {
-					t.Errorf("after %d answers: ends: %q, of a plan that is %v; want five, of one that succeeded", before, r.ends, w.p.State)
-				}
-			})
-		}
-	}
-}
-
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }
@@ -478,16 +267,6 @@ func TestAViewThatCannotBeWrittenIsNotTheStoresFault(t *testing.T) {
 		}
 		if want := []string{"standard output cannot be written: no space; what runs goes on"}; !slices.Equal(m.said, want) {
 			t.Errorf("said %q, want %q", m.said, want)
-		}
-	})
-}
-
-func TestWaitingDoesNotSurviveAStoreThatIsAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, st, _ := watched(t, 1, false)
-		st.goAway(plan.ErrUnavailable)
-		if err := w.watch(t.Context(), nil); !errors.Is(err, plan.ErrUnavailable) {
-			t.Errorf("got %v, want %v", err, plan.ErrUnavailable)
 		}
 	})
 }
@@ -624,42 +403,6 @@ func TestTheLastNotesOfANodeAreTold(t *testing.T) {
 			})
 		}
 	}
-}
-
-// An attempt that nobody saw end did fail, unless its task was taken from a node that died.
-func TestAttemptsThatMayBeLostAreSaidToBe(t *testing.T) {
-	e := view.Event{Status: plan.Held, Attempt: 1, Took: -1, Label: "a", Past: true, Lost: true}
-	if got, want := e.End(false), "retry      a  attempt 1 failed, or was lost with its node"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		w, st, _ := watched(t, 2, false)
-		tasks, err := st.Tasks(t.Context(), store.TaskQuery{Plan: w.p.ID, Limit: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.st = &rescued{st, tasks[1].ID}
-		events := []view.Event{{Task: tasks[0].ID, Past: true}, {Task: tasks[1].ID, Past: true}, {Task: tasks[1].ID}}
-		if err := w.tellLost(t.Context(), events); err != nil || events[0].Lost || !events[1].Lost || events[2].Lost {
-			t.Errorf("lost: %v, %v and %v, want only the second; %v", events[0].Lost, events[1].Lost, events[2].Lost, err)
-		}
-	})
-}
-
-// rescued is a store in which one task was taken from a node that died.
-type rescued struct {
-	store.Store
-	id plan.TaskID
-}
-
-func (r *rescued) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error) {
-	tasks, err := r.Store.Tasks(ctx, q)
-	for i := range tasks {
-		if tasks[i].ID == r.id {
-			tasks[i].Rescues = 1
-		}
-	}
-	return tasks, err
 }
 
 // A teller counts how often somebody reads the feed of changes.
@@ -801,22 +544,4 @@ func TestAPlanThatBecomesLargeIsFollowedWithoutItsChanges(t *testing.T) {
 			t.Errorf("in a run of 41 s the changes were read %d times", n)
 		}
 	})
-}
-
-func TestACancelledAttemptTookTheTimeSinceItsStart(t *testing.T) {
-	w := &watcher{runs: map[plan.TaskID]ran{}}
-	began := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	change := func(s plan.Status, attempt int, after time.Duration) time.Duration {
-		return w.took(store.Change{Status: s, Attempt: attempt, At: began.Add(after)}, time.Time{})
-	}
-	change(plan.Running, 1, 0)
-	change(plan.Running, 1, 3*time.Second) // it was marked to be cancelled
-	if got := change(plan.Terminated, 1, 3100*time.Millisecond); got != 3100*time.Millisecond {
-		t.Errorf("a task that was stopped 3.1 s after its start took %v", got)
-	}
-	change(plan.Running, 1, 0)
-	change(plan.Running, 2, 5*time.Second) // the first attempt was lost, and nobody saw that
-	if got := change(plan.Succeeded, 2, 6*time.Second); got != time.Second {
-		t.Errorf("the second attempt took %v, want the second since its own start", got)
-	}
 }
