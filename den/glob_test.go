@@ -53,7 +53,7 @@ func TestLinksAreFollowedOnlyByName(t *testing.T) {
 		{"a sign that means itself", `loop/\*`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			got, err := pathsOf(ctx, filepath.FromSlash(c.pattern), dir)
 			if s := filepath.ToSlash(strings.Join(got, " ")); err != nil || s != c.want {

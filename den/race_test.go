@@ -54,7 +54,7 @@ func TestNodesShareAPlanInRealTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 50*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	var nodes sync.WaitGroup
 	for n := range 3 {

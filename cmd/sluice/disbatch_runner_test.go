@@ -36,7 +36,7 @@ func (s *shared) script(r disbatchtest.Settings) string {
 	r.URI, r.Database, r.Dir, r.Runner = s.uri, s.database, s.dir, true
 	path := filepath.Join(s.dir, "task_runner")
 	name, setting, _ := strings.Cut(r.Environment(), "=")
-	s.no(os.WriteFile(path, []byte(fmt.Sprintf("#!/bin/sh\n%s='%s'\nexport %s\necho task runner of $$\necho $$ >> effects/pids\nexec %s \"$@\"\n", name, setting, name, os.Args[0])), 0o700))
+	s.program(path, fmt.Appendf(nil, "#!/bin/sh\n%s='%s'\nexport %s\necho task runner of $$\necho $$ >> effects/pids\nexec %s \"$@\"\n", name, setting, name, os.Args[0]))
 	return path
 }
 

@@ -66,7 +66,7 @@ func share(t *testing.T, threads int) *shared {
 	for _, folder := range []string{"got", "running", "plugins"} {
 		s.no(os.Mkdir(filepath.Join(s.dir, folder), 0o700))
 	}
-	s.no(os.WriteFile(filepath.Join(s.dir, "plugins", "effect"), []byte(disbatchtest.Plugin), 0o700))
+	s.program(filepath.Join(s.dir, "plugins", "effect"), []byte(disbatchtest.Plugin))
 	return s
 }
 

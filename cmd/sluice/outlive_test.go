@@ -5,7 +5,6 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -180,22 +179,25 @@ var newer = sync.OnceValues(func() (string, error) {
 // continue.
 func (s *site) place(program string) {
 	s.Helper()
-	from, err := os.Open(program)
+	text, err := os.ReadFile(program)
 	if err != nil {
 		s.Fatal(err)
 	}
-	defer from.Close()
 	s.path = filepath.Join(s.dir, "sluice")
-	to, err := os.OpenFile(s.path+".new", os.O_CREATE|os.O_WRONLY, 0o700)
-	if err == nil {
-		_, err = io.Copy(to, from)
-		if closed := to.Close(); err == nil {
-			err = closed
-		}
+	s.program(s.path+".new", text)
+	if err := os.Rename(s.path+".new", s.path); err != nil {
+		s.Fatal(err)
 	}
-	if err == nil {
-		err = os.Rename(s.path+".new", s.path)
-	}
+}
+
+// program writes a program that can be started at once. No test forks meanwhile: a child would hold
+// the file open for writing until it executes its own program, and "text file busy" would answer
+// whoever starts this one.
+func (s *site) program(path string, text []byte) {
+	s.Helper()
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, text, 0o700)
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		s.Fatal(err)
 	}

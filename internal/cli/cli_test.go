@@ -121,7 +121,7 @@ func scripts(t *testing.T, store func(*testscript.Env) string) {
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cmpplain": cmpPlain, "capture": capture, "until": until, "half": half, "fromdoc": fromDoc, "beats": beats},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cmpplain": cmpPlain, "capture": capture, "until": until, "outoftime": outOfTime, "half": half, "fromdoc": fromDoc, "beats": beats},
 	})
 }
 
@@ -277,6 +277,26 @@ func beats(ts *testscript.TestScript, neg bool, args []string) {
 
 // patience is how long a test waits for what has to become true, also on a machine that has other things to do. Nothing is measured by it.
 const patience = 2 * time.Minute
+
+// outOfTime runs a command with a --timeout, which the command has to end with, and with what it has to say before. A busy machine may not
+// let it read the store in the shortest time: it gets more then.
+func outOfTime(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: outoftime REGEXP COMMAND [ARG…]")
+	}
+	says, err := regexp.Compile(args[0])
+	ts.Check(err)
+	for _, timeout := range []string{"300ms", "3s", "30s", patience.String()} {
+		var exit *osexec.ExitError
+		if err := ts.Exec(args[1], append(args[2:], "--timeout", timeout)...); !errors.As(err, &exit) || exit.ExitCode() != 3 {
+			ts.Fatalf("%q ended with %v, want exit code 3", args[1:], err)
+		}
+		if says.MatchString(ts.ReadFile("stdout") + ts.ReadFile("stderr")) {
+			return
+		}
+	}
+	ts.Fatalf("%q does not say %q", args[1:], args[0])
+}
 
 // until runs a command again and again until it ends well.
 func until(ts *testscript.TestScript, neg bool, args []string) {

@@ -81,7 +81,7 @@ func TestAServiceIsNotHeldUpByAConfigurationThatIsRead(t *testing.T) {
 				close(reads)
 				select {
 				case <-read:
-				case <-time.After(10 * time.Second): // what waits for it is not to wait for ever
+				case <-time.After(time.Minute): // what waits for it is not to wait for ever
 				}
 			})
 		}()

@@ -203,7 +203,7 @@ func (s *secretStore) serve(t *testing.T) *secretServer {
 // the test if the answer holds a secret.
 func (s *secretServer) ask(method, path, kind, body string) (status int, text string) {
 	s.t.Helper()
-	ctx, done := context.WithTimeout(s.t.Context(), 30*time.Second)
+	ctx, done := context.WithTimeout(s.t.Context(), 2*time.Minute)
 	defer done()
 	r, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	if err != nil {

@@ -18,10 +18,10 @@ const (
 
 	// hurriedGrace is the rest of the grace period once the command has to end quickly.
 	hurriedGrace = 250 * time.Millisecond
-
-	// dying is how long killed processes may take to be gone before that is given up.
-	dying = time.Second
 )
+
+// dying is how long killed processes may take to be gone before that is given up. Tests set it.
+var dying = time.Second
 
 // ErrTimeout is why a command was stopped that ran longer than its Timeout.
 var ErrTimeout = errors.New("timeout")

@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// fionread asks how many bytes of a pipe nobody has read yet.
+const fionread = unix.TIOCINQ
+
 // A node may die after it started a command and before it told which group that is. The command may have children by then.
 func TestACommandWhoseGroupTheNodeDidNotComeToTell(t *testing.T) {
 	for _, c := range []struct {

@@ -79,7 +79,7 @@ func (s *site) next(told <-chan event) event {
 			s.Fatal("the events have ended")
 		}
 		return e
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		s.Fatal("no event in 20 s")
 	}
 	return event{}
@@ -308,7 +308,7 @@ func TestEventsEndWithWhatLetTheListenerIn(t *testing.T) {
 	if _, err := s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "secret"}); err != nil {
 		t.Fatal(err)
 	}
-	late := time.AfterFunc(10*time.Second, func() { a.Body.Close() })
+	late := time.AfterFunc(time.Minute, func() { a.Body.Close() })
 	rest, err := io.ReadAll(in)
 	if !late.Stop() || err != nil || strings.Contains(string(rest), "secret") {
 		t.Errorf("after its token was revoked it is told %q, %v", rest, err)

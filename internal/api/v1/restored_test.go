@@ -106,7 +106,7 @@ func TestListenersBeginAnewWhenTheStoreIsRestoredBelowThem(t *testing.T) {
 		told := s.listen(t.Context(), "/events", "")
 		s.next(told)
 		st.now.Store(true)
-		late := time.After(20 * time.Second)
+		late := time.After(time.Minute)
 		for open := true; open; {
 			select {
 			case _, open = <-told:

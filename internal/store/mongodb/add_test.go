@@ -57,7 +57,7 @@ func TestSubmittedTasksAreInsertedSideBySide(t *testing.T) {
 		select {
 		case <-all:
 			return nil
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			return errors.New("no other insert came")
 		}
 	})

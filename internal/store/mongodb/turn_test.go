@@ -275,7 +275,7 @@ func TestABusyNodeClaimsWhileItEnds(t *testing.T) {
 				first.Do(func() {
 					wait := 100 * time.Millisecond
 					if c.beside {
-						wait = 10 * time.Second
+						wait = time.Minute
 					}
 					select {
 					case <-looked:
