@@ -398,13 +398,13 @@ func validatePath(s *plan.Spec, i int, key, path string, note addProblem) {
 		return
 	case "results":
 		switch {
+		case len(steps) > 1 && !slices.Contains(t.Needs, steps[1]):
+			p := add(i, key, -1, "task %q: ${{ %s }}: the task does not need %q; add it to needs", t.Name, path, steps[1])
+			p.Word, p.Known = steps[1], slices.Clone(t.Needs)
 		case !rules.TellsResults(t.When):
 			add(i, key, -1, "task %q: ${{ %s }}: the task runs only when all that it needs has succeeded; results are for one with another when", t.Name, path)
 		case t.Foreach != nil:
 			add(i, key, -1, "task %q: ${{ %s }}: items have no results of what their foreach task needs; have a task in between return them", t.Name, path)
-		case len(steps) > 1 && !slices.Contains(t.Needs, steps[1]):
-			p := add(i, key, -1, "task %q: ${{ %s }}: the task does not need %q; add it to needs", t.Name, path, steps[1])
-			p.Word, p.Known = steps[1], slices.Clone(t.Needs)
 		}
 		return
 	case "item":

@@ -345,9 +345,10 @@ func (t *task) readWhen(n *yaml.Node) {
 	if !ok {
 		return
 	}
-	if rule, other := whenHints[word]; other {
+	rule, other := whenHints[word]
+	if other {
 		t.r.errorf(n, "when is %q; the rule is called %s here", word, rule)
-		return
+		word = string(rule) // what follows is judged by the rule that is meant
 	}
 	t.spec.When = plan.When(word)
 }
