@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/again"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/halt"
@@ -103,7 +104,7 @@ func (s *Store) Delete(ctx context.Context, id plan.PlanID) error {
 func (s *Store) Prune(ctx context.Context, keep time.Duration) (plans int, err error) {
 	for more := true; more && err == nil; {
 		var n int
-		n, more, err = s.shown.Prune(ctx, keep, plan.DefaultBudget)
+		n, more, err = s.shown.Prune(ctx, keep, protocol.DefaultBudget)
 		plans += n
 	}
 	return plans, err

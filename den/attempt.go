@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
@@ -34,7 +35,7 @@ type attempt struct {
 	log      *slog.Logger
 	failures slog.Level // of lines about what fails
 	node     plan.NodeName
-	task     plan.ClaimedTask
+	task     protocol.ClaimedTask
 	plugin   plugins.Plugin   // nil: there is none any more
 	reports  plugins.Reporter // nil: the log takes them
 	foreign  bool             // the plugin writes the task's end itself, if it is not stopped
@@ -43,7 +44,7 @@ type attempt struct {
 	abandon  <-chan struct{}  // and what is closed when that is not there for too long
 	last     string           // of a foreign one that has ended: how, for an error
 	results  Results          // nil: only the log keeps the output
-	gfs      plan.GFS
+	gfs      protocol.GFS
 	cancel   context.CancelCauseFunc
 	began    time.Time       // when it was started here,
 	ran      time.Duration   // and for how long it ran, once it has reported
@@ -85,7 +86,7 @@ func (a *attempt) shown(text string) string {
 
 // run runs the task and returns the ending of its claim, or nothing if the claim is lost. The
 // parent of ctx is alive. It continues if only this attempt is stopped.
-func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
+func (a *attempt) run(alive, ctx context.Context) (protocol.Ending, bool) {
 	if a.outside != nil {
 		return a.leave(ctx)
 	}
@@ -135,7 +136,7 @@ func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 }
 
 // end runs the plugin, or reads the items, and makes the result an ending that fits why the context ended, if it did.
-func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
+func (a *attempt) end(ctx context.Context) (protocol.Ending, bool) {
 	expand := a.task.Foreach != nil && a.task.Foreach.OnNode()
 	var r plan.Result
 	var items []json.RawMessage
@@ -143,7 +144,7 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 	case expand:
 		items, r = a.items(ctx, a.task.Foreach)
 	case a.plugin == nil:
-		return plan.Ending{Claim: a.task.Claim, Status: plan.Queued}, true
+		return protocol.Ending{Claim: a.task.Claim, Status: plan.Queued}, true
 	default:
 		r = a.result(ctx)
 	}
@@ -157,13 +158,13 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 			a.last = ": " + r.Detail
 			a.out.Append(plan.System, "its task runner: "+r.Detail)
 		}
-		return plan.Ending{}, false
+		return protocol.Ending{}, false
 	case cause == nil:
 	case errors.Is(cause, plugins.ErrTimeout):
 		r.Status, r.Reason = plan.Failed, plan.ReasonTimeout
 		r.Detail = fmt.Sprintf("it ran longer than %v", a.task.Timeout)
 	case errors.Is(cause, plugins.ErrCancelled):
-		return plan.Ending{Claim: a.task.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: rules.ByPerson, Exit: r.Exit}, true
+		return protocol.Ending{Claim: a.task.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: rules.ByPerson, Exit: r.Exit}, true
 	case errors.Is(cause, plugins.ErrDraining):
 		// The plugin was stopped, not lost; but it ran, so whether it may run again is for the same rule to say. To read items has no effect.
 		was := plan.Running
@@ -176,15 +177,15 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 		if loss.Finishes() {
 			loss.Detail = "its node was stopped while it ran, and it is not to run twice"
 		}
-		return plan.Ending{Claim: a.task.Claim, Status: loss.Status, Reason: loss.Reason, Detail: loss.Detail}, true
+		return protocol.Ending{Claim: a.task.Claim, Status: loss.Status, Reason: loss.Reason, Detail: loss.Detail}, true
 	default:
-		return plan.Ending{}, false
+		return protocol.Ending{}, false
 	}
 	if expand && r.Status == plan.Succeeded {
-		return plan.Ending{Claim: a.task.Claim, Status: plan.Held, Detail: r.Detail, Expand: true, Items: items}, true
+		return protocol.Ending{Claim: a.task.Claim, Status: plan.Held, Detail: r.Detail, Expand: true, Items: items}, true
 	}
 	if r.Status == plan.Queued {
-		return plan.Ending{Claim: a.task.Claim, Status: plan.Queued}, true
+		return protocol.Ending{Claim: a.task.Claim, Status: plan.Queued}, true
 	}
 	if r.Status <= plan.Running && r.Status != plan.Terminated {
 		r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin ended it with status %d, which is no end", r.Status)}

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -23,7 +24,7 @@ type slow struct {
 	took time.Duration
 }
 
-func (s *slow) AppendLog(context.Context, plan.Claim, []plan.LogEntry) error {
+func (s *slow) AppendLog(context.Context, protocol.Claim, []plan.LogEntry) error {
 	time.Sleep(s.took)
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/plan"
@@ -55,9 +56,9 @@ func (s *scales) HoldBalance(ctx context.Context, i plan.InstanceID) (bool, erro
 	return held, err
 }
 
-func (s *scales) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
+func (s *scales) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
 	if s.dead.Load() {
-		return plan.Beaten{}, errCut
+		return protocol.Beaten{}, errCut
 	}
 	return s.Store.Beat(ctx, b)
 }

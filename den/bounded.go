@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -146,7 +147,7 @@ func (b *bounded) Register(ctx context.Context, i plan.Instance) error {
 	return b.do(ctx, "Register", b.lease, func(ctx context.Context) error { return b.Store.Register(ctx, i) })
 }
 
-func (b *bounded) Beat(ctx context.Context, beat plan.Beat) (plan.Beaten, error) {
+func (b *bounded) Beat(ctx context.Context, beat protocol.Beat) (protocol.Beaten, error) {
 	began := time.Now()
 	news, err := b.Store.Beat(ctx, beat)
 	b.observer.Asked("Beat", time.Since(began), err)
@@ -162,16 +163,16 @@ func (b *bounded) Leave(ctx context.Context, i plan.InstanceID) error {
 	return b.do(ctx, "Leave", b.lease, func(ctx context.Context) error { return b.leaver.Leave(ctx, i) })
 }
 
-func (b *bounded) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
-	return within(ctx, b, "Turn", answerWithin, func(ctx context.Context) (plan.Turned, error) { return b.Store.Turn(ctx, t) })
+func (b *bounded) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
+	return within(ctx, b, "Turn", answerWithin, func(ctx context.Context) (protocol.Turned, error) { return b.Store.Turn(ctx, t) })
 }
 
-func (b *bounded) Start(ctx context.Context, claims []plan.Claim) ([]plan.TaskID, error) {
+func (b *bounded) Start(ctx context.Context, claims []protocol.Claim) ([]plan.TaskID, error) {
 	return within(ctx, b, "Start", answerWithin, func(ctx context.Context) ([]plan.TaskID, error) { return b.handover.Start(ctx, claims) })
 }
 
-func (b *bounded) Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error) {
-	return within(ctx, b, "Take", answerWithin, func(ctx context.Context) (plan.ClaimedTask, error) { return b.handover.Take(ctx, t) })
+func (b *bounded) Take(ctx context.Context, t protocol.Take) (protocol.ClaimedTask, error) {
+	return within(ctx, b, "Take", answerWithin, func(ctx context.Context) (protocol.ClaimedTask, error) { return b.handover.Take(ctx, t) })
 }
 
 func (b *bounded) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error) {
@@ -185,15 +186,15 @@ func (b *bounded) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, err
 // errNoLogs means that a log goes with its task's ending.
 var errNoLogs = errors.New("the store takes no log of a running task")
 
-func (b *bounded) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
+func (b *bounded) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error {
 	if b.logs == nil {
 		return errNoLogs
 	}
 	return b.do(ctx, "AppendLog", answerWithin, func(ctx context.Context) error { return b.logs.AppendLog(ctx, c, entries) })
 }
 
-func (b *bounded) Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error) {
-	return within(ctx, b, "Sweep", answerWithin, func(ctx context.Context) (plan.Swept, error) { return b.Store.Sweep(ctx, s) })
+func (b *bounded) Sweep(ctx context.Context, s protocol.Sweep) (protocol.Swept, error) {
+	return within(ctx, b, "Sweep", answerWithin, func(ctx context.Context) (protocol.Swept, error) { return b.Store.Sweep(ctx, s) })
 }
 
 func (b *bounded) Instances(ctx context.Context) ([]plan.Instance, error) {
@@ -204,11 +205,11 @@ func (b *bounded) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (i
 	return within(ctx, b, "Rescue", b.lease, func(ctx context.Context) (int, error) { return b.Store.Rescue(ctx, i, beats) })
 }
 
-func (b *bounded) Expire(ctx context.Context, budget int) (plan.Expired, error) {
+func (b *bounded) Expire(ctx context.Context, budget int) (protocol.Expired, error) {
 	if b.expirer == nil {
-		return plan.Expired{}, nil
+		return protocol.Expired{}, nil
 	}
-	return within(ctx, b, "Expire", answerWithin, func(ctx context.Context) (plan.Expired, error) { return b.expirer.Expire(ctx, budget) })
+	return within(ctx, b, "Expire", answerWithin, func(ctx context.Context) (protocol.Expired, error) { return b.expirer.Expire(ctx, budget) })
 }
 
 // Wakes returns nil where the store cannot tell.
@@ -314,6 +315,6 @@ type boundedResults struct {
 	kept Results
 }
 
-func (r *boundedResults) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error {
+func (r *boundedResults) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) error {
 	return r.b.do(ctx, "PutResults", answerWithin, func(ctx context.Context) error { return r.kept.PutResults(ctx, c, stdout, stderr, mode) })
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -70,7 +71,7 @@ func (s *silent) Register(ctx context.Context, i plan.Instance) error {
 	})
 }
 
-func (s *silent) Beat(ctx context.Context, b plan.Beat) (news plan.Beaten, err error) {
+func (s *silent) Beat(ctx context.Context, b protocol.Beat) (news protocol.Beaten, err error) {
 	err = s.call(ctx, "beat", func() error { news, err = s.Store.Beat(ctx, b); return err })
 	return news, err
 }
@@ -79,7 +80,7 @@ func (s *silent) Leave(ctx context.Context, i plan.InstanceID) error {
 	return s.call(ctx, "leave", func() error { return s.Store.Leave(ctx, i) })
 }
 
-func (s *silent) Turn(ctx context.Context, t plan.Turn) (turned plan.Turned, err error) {
+func (s *silent) Turn(ctx context.Context, t protocol.Turn) (turned protocol.Turned, err error) {
 	verb := "turn that claims"
 	if len(t.Ended) > 0 {
 		verb = "turn with endings"
@@ -93,11 +94,11 @@ func (s *silent) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, e
 	return in, err
 }
 
-func (s *silent) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
+func (s *silent) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error {
 	return s.call(ctx, "log", func() error { return s.Store.AppendLog(ctx, c, entries) })
 }
 
-func (s *silent) Sweep(ctx context.Context, w plan.Sweep) (swept plan.Swept, err error) {
+func (s *silent) Sweep(ctx context.Context, w protocol.Sweep) (swept protocol.Swept, err error) {
 	err = s.call(ctx, "sweep", func() error { swept, err = s.Store.Sweep(ctx, w); return err })
 	return swept, err
 }
@@ -112,7 +113,7 @@ func (s *silent) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (n 
 	return n, err
 }
 
-func (s *silent) Expire(ctx context.Context, budget int) (gone plan.Expired, err error) {
+func (s *silent) Expire(ctx context.Context, budget int) (gone protocol.Expired, err error) {
 	err = s.call(ctx, "expire", func() error { gone, err = s.Store.Expire(ctx, budget); return err })
 	return gone, err
 }
@@ -202,7 +203,7 @@ func TestACallWithoutAnswerHoldsANodeUpForAMinuteAtMost(t *testing.T) {
 					if err := w.store.Register(t.Context(), dead); err != nil {
 						t.Fatal(err)
 					}
-					if turned, err := w.store.Turn(t.Context(), plan.Turn{Instance: dead.ID, Slots: 1, Plugins: []string{"echo"}, Start: true}); err != nil || len(turned.Claimed) != 1 {
+					if turned, err := w.store.Turn(t.Context(), protocol.Turn{Instance: dead.ID, Slots: 1, Plugins: []string{"echo"}, Start: true}); err != nil || len(turned.Claimed) != 1 {
 						t.Fatalf("claimed %d, %v", len(turned.Claimed), err)
 					}
 

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -56,7 +57,7 @@ type Config struct {
 	Grace   time.Duration  // how long running tasks may continue when the node stops; default 10 s
 	Idle    backoff.Idle   // how long to wait between polls that find nothing
 	Balance *Balance       // how it balances the queues whenever no other node does; nil: it does not. The store has to be a Balancer
-	GFS     plan.GFS       // where MongoDB keeps what tasks of no plan print; default plan.GFSAuto
+	GFS     protocol.GFS   // where MongoDB keeps what tasks of no plan print; default protocol.GFSAuto
 	Version string
 	// Logger gets a warning for each failed attempt, and at slog.LevelDebug a line for each attempt
 	// that starts or succeeds. Lines about a task have its plan, task_name, task (the id) and
@@ -316,7 +317,7 @@ func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) err
 	defer die(nil)
 	h := &heart{
 		cfg: &n.cfg, log: log, me: me, die: die, tenants: map[string]plugins.Tenant{},
-		news: make(chan plan.Beaten, 1), rescued: make(chan struct{}, 1), hurry: make(chan struct{}),
+		news: make(chan protocol.Beaten, 1), rescued: make(chan struct{}, 1), hurry: make(chan struct{}),
 	}
 	w := &watch{cfg: &n.cfg, log: log, me: me, rescued: h.rescued, runners: &n.runners}
 	l := newLoop(n, log, me, h)

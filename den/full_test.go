@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -27,9 +28,9 @@ type full struct {
 
 var errNoRoom = errors.New("no room on its disk")
 
-func (f *full) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+func (f *full) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	if f.noRoom.Load() && len(t.Ended) > 0 {
-		return plan.Turned{}, errNoRoom
+		return protocol.Turned{}, errNoRoom
 	}
 	return f.Store.Turn(ctx, t)
 }

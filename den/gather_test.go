@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -22,7 +23,7 @@ type restless struct {
 
 func (r *restless) Wakes(context.Context) <-chan struct{} { return r.wakes }
 
-func (r *restless) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+func (r *restless) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	r.ended = append(r.ended, len(t.Ended))
 	did, err := r.Store.Turn(ctx, t)
 	if len(did.Claimed) > 0 {

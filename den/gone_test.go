@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -30,23 +31,23 @@ type vanishing struct {
 
 var errVanished = fmt.Errorf("the file was deleted: %w", plan.ErrStoreGone)
 
-func (v *vanishing) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+func (v *vanishing) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	if v.gone.Load() {
-		return plan.Turned{}, errVanished
+		return protocol.Turned{}, errVanished
 	}
 	return v.Store.Turn(ctx, t)
 }
 
-func (v *vanishing) Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error) {
+func (v *vanishing) Sweep(ctx context.Context, s protocol.Sweep) (protocol.Swept, error) {
 	if v.gone.Load() {
-		return plan.Swept{}, errVanished
+		return protocol.Swept{}, errVanished
 	}
 	return v.Store.Sweep(ctx, s)
 }
 
-func (v *vanishing) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
+func (v *vanishing) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
 	if v.gone.Load() {
-		return plan.Beaten{}, errVanished
+		return protocol.Beaten{}, errVanished
 	}
 	return v.Store.Beat(ctx, b)
 }

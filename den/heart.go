@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -22,7 +23,7 @@ type heart struct {
 	me      plan.Instance
 	die     context.CancelCauseFunc
 	tenants map[string]plugins.Tenant // that are to know of the lease, by name
-	news    chan plan.Beaten          // the newest answer, for the loop
+	news    chan protocol.Beaten      // the newest answer, for the loop
 	rescued chan struct{}             // something was queued by a rescue
 	running tally
 	board   board         // how far that is
@@ -63,7 +64,7 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 		// one may get through.
 		started := time.Now()
 		beat, cancel := context.WithTimeout(ctx, min(left, max(left/2, h.cfg.Beat)))
-		b := plan.Beat{Instance: h.me.ID, Plan: h.cfg.Plan, Running: h.running.now(), Progress: h.board.take()}
+		b := protocol.Beat{Instance: h.me.ID, Plan: h.cfg.Plan, Running: h.running.now(), Progress: h.board.take()}
 		has := append([]string{}, h.cfg.Plugins.Names()...) // not nil, if there are none any more
 		if !slices.Equal(has, said) {
 			b.Plugins = has
@@ -98,7 +99,7 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 func (h *heart) left(last time.Time) time.Duration { return h.cfg.Lease*2/3 - time.Since(last) }
 
 // tell leaves the newest answer for the loop, in place of one that it has not read.
-func (h *heart) tell(news plan.Beaten) {
+func (h *heart) tell(news protocol.Beaten) {
 	select {
 	case old := <-h.news:
 		news.Cancel = append(news.Cancel, old.Cancel...)
@@ -110,21 +111,21 @@ func (h *heart) tell(news plan.Beaten) {
 // A tally is what the loop runs, for the heart to tell: the heart waits for no turn of the loop.
 type tally struct {
 	mu    sync.Mutex
-	tasks plan.Tally
+	tasks protocol.Tally
 }
 
 func (t *tally) add(q plan.QueueID, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.tasks == nil {
-		t.tasks = plan.Tally{}
+		t.tasks = protocol.Tally{}
 	}
 	if t.tasks[q] += n; t.tasks[q] == 0 {
 		delete(t.tasks, q)
 	}
 }
 
-func (t *tally) now() plan.Tally {
+func (t *tally) now() protocol.Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.tasks)

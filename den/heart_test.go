@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // listed keeps what beats say of plugins, and may lose the answer to one.
@@ -28,12 +28,12 @@ type listed struct {
 	lose atomic.Bool
 }
 
-func (l *listed) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
+func (l *listed) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
 	told, err := l.Store.Beat(ctx, b)
 	if b.Plugins != nil {
 		l.said = append(l.said, fmt.Sprint(b.Plugins))
 		if l.lose.Swap(false) {
-			return plan.Beaten{}, errCut
+			return protocol.Beaten{}, errCut
 		}
 	}
 	return told, err

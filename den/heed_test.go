@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -95,15 +96,15 @@ type unbeaten struct {
 	asked atomic.Int32
 }
 
-func (s *unbeaten) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
+func (s *unbeaten) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
 	if !s.shut.Load() {
 		return s.Store.Beat(ctx, b)
 	}
 	if s.asked.Add(1)%2 == 0 {
 		<-ctx.Done()
-		return plan.Beaten{}, ctx.Err()
+		return protocol.Beaten{}, ctx.Err()
 	}
-	return plan.Beaten{}, errCut
+	return protocol.Beaten{}, errCut
 }
 
 // OnBeat is a node's sign of life.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -133,13 +134,13 @@ type stuck struct {
 	asked int
 }
 
-func (s *stuck) Expire(ctx context.Context, _ int) (plan.Expired, error) {
+func (s *stuck) Expire(ctx context.Context, _ int) (protocol.Expired, error) {
 	s.asked++
 	if s.err != nil {
-		return plan.Expired{}, s.err
+		return protocol.Expired{}, s.err
 	}
 	<-ctx.Done()
-	return plan.Expired{}, ctx.Err()
+	return protocol.Expired{}, ctx.Err()
 }
 
 func TestDeletingOldPlansHoldsNothingUp(t *testing.T) {

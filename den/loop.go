@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -30,11 +31,11 @@ type loop struct {
 
 	running map[*attempt]bool // by attempt, since the node may claim a task again while an earlier attempt at it has not gone yet
 	done    chan report
-	left    chan struct{} // closed when what did not end is left behind: nobody takes its reports
-	ended   []plan.Ending // not yet in the store,
-	whose   []*attempt    // and their attempts
-	max     int           // tasks at once: threads, or less if a person says so
-	limit   int           // what a person says all instances of the node may have; < 0: nothing, as far as is known
+	left    chan struct{}     // closed when what did not end is left behind: nobody takes its reports
+	ended   []protocol.Ending // not yet in the store,
+	whose   []*attempt        // and their attempts
+	max     int               // tasks at once: threads, or less if a person says so
+	limit   int               // what a person says all instances of the node may have; < 0: nothing, as far as is known
 
 	foreign  *attempt // of a runner whose task another program runs
 	freed    bool     // something ended here that is not for the store, so that a thread is free
@@ -59,7 +60,7 @@ type loop struct {
 // A report is how an attempt ended; ok is false if its claim is lost.
 type report struct {
 	of     *attempt
-	ending plan.Ending
+	ending protocol.Ending
 	ok     bool
 }
 
@@ -368,7 +369,7 @@ func (l *loop) turn(alive context.Context, release bool) {
 	if slots == 0 && len(l.ended) == 0 && !release {
 		return // nothing to ask for until something ends
 	}
-	t := plan.Turn{
+	t := protocol.Turn{
 		Instance: l.me.ID, Ended: l.ended, Slots: slots, Plugins: l.cfg.Plugins.Names(), Active: l.me.Active, Ignored: l.me.Ignored, Plan: l.cfg.Plan,
 		Start: l.cfg.Outside == nil,
 	}
@@ -435,7 +436,7 @@ func (l *loop) failed(alive context.Context, err error) {
 }
 
 // start runs a claimed task in a goroutine of its own.
-func (l *loop) start(alive context.Context, c plan.ClaimedTask) *attempt {
+func (l *loop) start(alive context.Context, c protocol.ClaimedTask) *attempt {
 	ctx, cancel := context.WithCancelCause(alive)
 	p, _ := l.cfg.Plugins.Get(c.Plugin) // which may have gone since the store was told what there is
 	a := &attempt{
@@ -465,7 +466,7 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) *attempt {
 }
 
 // heed does what the store told with a beat, and reports whether a turn is due.
-func (l *loop) heed(news plan.Beaten) bool {
+func (l *loop) heed(news protocol.Beaten) bool {
 	for a := range l.running {
 		if !a.cancelled && slices.Contains(news.Cancel, a.task.Task) {
 			a.cancelled = true // each beat tells it again until the task has ended
@@ -497,7 +498,7 @@ func (l *loop) sweepNow(alive context.Context) bool {
 	for _, e := range l.ended {
 		holding = append(holding, e.Task)
 	}
-	swept, err := l.cfg.store.Sweep(alive, plan.Sweep{Instance: l.me.ID, Plan: l.cfg.Plan, Holding: holding})
+	swept, err := l.cfg.store.Sweep(alive, protocol.Sweep{Instance: l.me.ID, Plan: l.cfg.Plan, Holding: holding})
 	if err != nil {
 		if errors.Is(err, plan.ErrInstanceGone) {
 			l.h.die(plugins.ErrLeaseLost)

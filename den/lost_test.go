@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -36,26 +37,26 @@ type line struct {
 
 var errCut = errors.New("the line is cut")
 
-func (l *line) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+func (l *line) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	l.turns.Add(1)
 	if l.cut.Load() {
-		return plan.Turned{}, errCut
+		return protocol.Turned{}, errCut
 	}
 	return l.Store.Turn(ctx, t)
 }
 
-func (l *line) Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error) {
+func (l *line) Sweep(ctx context.Context, s protocol.Sweep) (protocol.Swept, error) {
 	l.sweeps.Add(1)
 	if l.cut.Load() {
-		return plan.Swept{}, errCut
+		return protocol.Swept{}, errCut
 	}
 	return l.Store.Sweep(ctx, s)
 }
 
-func (l *line) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
+func (l *line) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
 	l.beats.Add(1)
 	if l.cut.Load() {
-		return plan.Beaten{}, errCut
+		return protocol.Beaten{}, errCut
 	}
 	return l.Store.Beat(ctx, b)
 }
@@ -237,7 +238,7 @@ func TestAProcessThatIsKnownToBeDeadIsRescuedAsSoonAsItsCommandsHaveEnded(t *tes
 		if err := w.store.Register(t.Context(), dead); err != nil {
 			t.Fatal(err)
 		}
-		turned, err := w.store.Turn(t.Context(), plan.Turn{Instance: dead.ID, Slots: 1, Plugins: []string{"echo"}, Start: true})
+		turned, err := w.store.Turn(t.Context(), protocol.Turn{Instance: dead.ID, Slots: 1, Plugins: []string{"echo"}, Start: true})
 		if err != nil || len(turned.Claimed) != 1 {
 			t.Fatalf("claimed %d, %v", len(turned.Claimed), err)
 		}

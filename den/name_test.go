@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -29,7 +30,7 @@ func (w *world) holding(host string) (plan.InstanceID, plan.TaskID) {
 	if err := w.store.Register(w.Context(), i); err != nil {
 		w.Fatal(err)
 	}
-	turned, err := w.store.Turn(w.Context(), plan.Turn{Instance: i.ID, Slots: 1, Plugins: []string{"echo"}, Plan: p.ID, Start: true})
+	turned, err := w.store.Turn(w.Context(), protocol.Turn{Instance: i.ID, Slots: 1, Plugins: []string{"echo"}, Plan: p.ID, Start: true})
 	if err != nil || len(turned.Claimed) != 1 {
 		w.Fatalf("claimed %d tasks, %v", len(turned.Claimed), err)
 	}
@@ -59,7 +60,7 @@ func TestASoleNodeWaitsUntilItIsKnownWhetherItsNameIsFree(t *testing.T) {
 				if c.beats {
 					go func() {
 						for ctx.Err() == nil {
-							_, _ = w.store.Beat(ctx, plan.Beat{Instance: id})
+							_, _ = w.store.Beat(ctx, protocol.Beat{Instance: id})
 							time.Sleep(time.Second)
 						}
 					}()
@@ -129,9 +130,9 @@ type deaf struct {
 	beats atomic.Bool
 }
 
-func (d *deaf) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
+func (d *deaf) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
 	if d.beats.Load() {
-		return plan.Beaten{}, plan.ErrUnavailable
+		return protocol.Beaten{}, plan.ErrUnavailable
 	}
 	return d.Store.Beat(ctx, b)
 }

@@ -4,23 +4,23 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/den/protocol"
 )
 
 // An Observer learns what a node does, for metrics and traces. Several goroutines call its methods
 // at once, and the methods must return at once. They may read their arguments until they return.
 type Observer interface {
 	// Claimed gets each task that the node claimed in a turn.
-	Claimed(t *plan.ClaimedTask)
+	Claimed(t *protocol.ClaimedTask)
 	// Ended gets each attempt whose ending is in the store. ran is how long it ran in this node,
 	// without the time for storing its ending. ran is zero if the attempt was given back unstarted,
 	// and less than zero if it ran in a process of its own.
-	Ended(t *plan.ClaimedTask, e *plan.Ending, ran time.Duration)
+	Ended(t *protocol.ClaimedTask, e *protocol.Ending, ran time.Duration)
 	// Lost gets each attempt whose ending the store refused because the task was no longer the
 	// node's. Tasks that the node's own runners have are not lost.
-	Lost(t *plan.ClaimedTask)
+	Lost(t *protocol.ClaimedTask)
 	// PlanEnded gets each plan that the node ended.
-	PlanEnded(p plan.EndedPlan)
+	PlanEnded(p protocol.EndedPlan)
 	// Asked gets each call of the store, with its method's name and its duration.
 	Asked(call string, took time.Duration, err error)
 }
@@ -28,14 +28,14 @@ type Observer interface {
 // nobody observes.
 type nobody struct{}
 
-func (nobody) Claimed(*plan.ClaimedTask)                            {}
-func (nobody) Ended(*plan.ClaimedTask, *plan.Ending, time.Duration) {}
-func (nobody) Lost(*plan.ClaimedTask)                               {}
-func (nobody) PlanEnded(plan.EndedPlan)                             {}
-func (nobody) Asked(string, time.Duration, error)                   {}
+func (nobody) Claimed(*protocol.ClaimedTask)                                {}
+func (nobody) Ended(*protocol.ClaimedTask, *protocol.Ending, time.Duration) {}
+func (nobody) Lost(*protocol.ClaimedTask)                                   {}
+func (nobody) PlanEnded(protocol.EndedPlan)                                 {}
+func (nobody) Asked(string, time.Duration, error)                           {}
 
 // observe tells the observer what a turn did.
-func (l *loop) observe(turned *plan.Turned) {
+func (l *loop) observe(turned *protocol.Turned) {
 	o := l.cfg.Observer
 	if _, none := o.(nobody); none {
 		return

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -22,13 +23,13 @@ type stopwatch struct {
 	runs []string
 }
 
-func (s *stopwatch) Claimed(*plan.ClaimedTask)          {}
-func (s *stopwatch) PlanEnded(plan.EndedPlan)           {}
+func (s *stopwatch) Claimed(*protocol.ClaimedTask)      {}
+func (s *stopwatch) PlanEnded(protocol.EndedPlan)       {}
 func (s *stopwatch) Asked(string, time.Duration, error) {}
 
-func (s *stopwatch) Lost(t *plan.ClaimedTask) { s.note(t.Name + " lost") }
+func (s *stopwatch) Lost(t *protocol.ClaimedTask) { s.note(t.Name + " lost") }
 
-func (s *stopwatch) Ended(t *plan.ClaimedTask, e *plan.Ending, ran time.Duration) {
+func (s *stopwatch) Ended(t *protocol.ClaimedTask, e *protocol.Ending, ran time.Duration) {
 	s.note(fmt.Sprintf("%s %v after %v", t.Name, e.Status, ran))
 }
 
@@ -44,12 +45,12 @@ type sluggish struct {
 	refuse int
 }
 
-func (s *sluggish) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+func (s *sluggish) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	time.Sleep(20 * time.Second)
 	return s.Store.Turn(ctx, t)
 }
 
-func (s *sluggish) Start(ctx context.Context, claims []plan.Claim) ([]plan.TaskID, error) {
+func (s *sluggish) Start(ctx context.Context, claims []protocol.Claim) ([]plan.TaskID, error) {
 	if s.refuse--; s.refuse >= 0 {
 		return nil, plan.ErrUnavailable
 	}

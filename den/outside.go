@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -23,21 +24,21 @@ type Outside interface {
 	// abandon is closed, Run ends the process with all that it runs. The node closes abandon if the
 	// runner has not taken the task in time, has lost it, or is silent and soon will lose it. Any
 	// number of goroutines call Run at once.
-	Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error
+	Run(ctx context.Context, t *protocol.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error
 }
 
 // isOutside reports whether a task is left to a runner. To make the items of a foreach task is the node's own work.
-func (l *loop) isOutside(c *plan.ClaimedTask) bool {
+func (l *loop) isOutside(c *protocol.ClaimedTask) bool {
 	return l.cfg.Outside != nil && !l.me.Runner && (c.Foreach == nil || !c.Foreach.OnNode()) && l.cfg.Outside.Runs(c.QueueName, c.Plugin)
 }
 
 // begun marks the claimed tasks that the node runs itself as running. A task for a runner stays
 // claimed, as the runner expects to find it. begun returns the tasks to start here, of either kind.
-func (l *loop) begun(alive context.Context, claimed []plan.ClaimedTask) []plan.ClaimedTask {
+func (l *loop) begun(alive context.Context, claimed []protocol.ClaimedTask) []protocol.ClaimedTask {
 	if l.cfg.Outside == nil {
 		return claimed
 	}
-	var own []plan.Claim
+	var own []protocol.Claim
 	for i := range claimed {
 		if !l.isOutside(&claimed[i]) {
 			own = append(own, claimed[i].Claim)
@@ -54,12 +55,12 @@ func (l *loop) begun(alive context.Context, claimed []plan.ClaimedTask) []plan.C
 	for _, id := range lost {
 		not[id] = true
 	}
-	var start []plan.ClaimedTask
+	var start []protocol.ClaimedTask
 	for _, c := range claimed {
 		switch {
 		case not[c.Task]:
 		case err != nil && !l.isOutside(&c):
-			l.ended = append(l.ended, plan.Ending{Claim: c.Claim, Status: plan.Queued})
+			l.ended = append(l.ended, protocol.Ending{Claim: c.Claim, Status: plan.Queued})
 			l.whose = append(l.whose, &attempt{task: c})
 		default:
 			start = append(start, c)
@@ -93,7 +94,7 @@ const runnerPause = 5 * time.Second
 
 // leave leaves the task to a runner. It returns the ending that gives the task back; the store
 // refuses that ending if the runner took the task.
-func (a *attempt) leave(ctx context.Context) (plan.Ending, bool) {
+func (a *attempt) leave(ctx context.Context) (protocol.Ending, bool) {
 	err := a.outside.Run(ctx, &a.task, a.runner, a.abandon)
 	if err != nil && ctx.Err() == nil {
 		about(a.log, &a.task).Error("its task runner failed", "task", a.task.Task, "error", err)
@@ -103,7 +104,7 @@ func (a *attempt) leave(ctx context.Context) (plan.Ending, bool) {
 		}
 	}
 	back := err != nil || ctx.Err() != nil
-	return plan.Ending{Claim: a.task.Claim, Status: plan.Queued}, back && !errors.Is(context.Cause(ctx), plugins.ErrLeaseLost)
+	return protocol.Ending{Claim: a.task.Claim, Status: plan.Queued}, back && !errors.Is(context.Cause(ctx), plugins.ErrLeaseLost)
 }
 
 // runners are those that run tasks of the node. Any number of goroutines may use it.
@@ -240,7 +241,7 @@ func (l *loop) endsForeign(ctx context.Context) error {
 	if l.foreign == nil {
 		return nil
 	}
-	if _, err := l.cfg.store.Start(ctx, []plan.Claim{l.foreign.task.Claim}); err != nil {
+	if _, err := l.cfg.store.Start(ctx, []protocol.Claim{l.foreign.task.Claim}); err != nil {
 		return fmt.Errorf("check whether the task runner ended its task: %w", err)
 	}
 	lost, err := l.cfg.store.Rescue(ctx, l.me.ID, -1)
@@ -253,7 +254,7 @@ func (l *loop) endsForeign(ctx context.Context) error {
 // takeOver makes the task the runner's. A store that cannot be reached is asked again, for as long as the lease lasts.
 func (l *loop) takeOver(alive context.Context, id plan.TaskID) error {
 	for {
-		c, err := l.cfg.store.Take(alive, plan.Take{Instance: l.me.ID, Task: id, Start: l.cfg.Foreign == nil})
+		c, err := l.cfg.store.Take(alive, protocol.Take{Instance: l.me.ID, Task: id, Start: l.cfg.Foreign == nil})
 		if err == nil {
 			l.draining = true
 			a := l.start(alive, c)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -33,7 +34,7 @@ type annex struct {
 
 func (a *annex) Runs(queue, _ string) bool { return queue == "sleep" }
 
-func (a *annex) Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, _ <-chan struct{}) error {
+func (a *annex) Run(ctx context.Context, t *protocol.ClaimedTask, as plan.InstanceID, _ <-chan struct{}) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.refuse--; a.refuse >= 0 {
@@ -186,9 +187,9 @@ func TestATaskThatAForeignRunnerDidNotEndIsLost(t *testing.T) {
 			if err != nil || len(found) != 1 {
 				t.Fatalf("%d tasks, %v", len(found), err)
 			}
-			c, err := w.store.Take(ctx, plan.Take{Instance: found[0].Instance, Task: task.ID}) // which it has
+			c, err := w.store.Take(ctx, protocol.Take{Instance: found[0].Instance, Task: task.ID}) // which it has
 			if err == nil {
-				_, err = w.store.Turn(ctx, plan.Turn{Instance: found[0].Instance, Ended: []plan.Ending{{Claim: c.Claim, Status: plan.Succeeded}}})
+				_, err = w.store.Turn(ctx, protocol.Turn{Instance: found[0].Instance, Ended: []protocol.Ending{{Claim: c.Claim, Status: plan.Succeeded}}})
 			}
 			return nil, err
 		})
@@ -236,12 +237,12 @@ type still struct {
 
 func (s *still) Runs(queue, _ string) bool { return queue == "sleep" }
 
-func (s *still) Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error {
+func (s *still) Run(ctx context.Context, t *protocol.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error {
 	me := plan.Instance{ID: as, Node: "n1", Host: "host", Runner: true, Threads: 1, Lease: 10 * time.Second}
 	if err := s.store.Register(ctx, me); err != nil {
 		return err
 	}
-	if _, err := s.store.Take(ctx, plan.Take{Instance: as, Task: t.Task, Start: true}); err != nil {
+	if _, err := s.store.Take(ctx, protocol.Take{Instance: as, Task: t.Task, Start: true}); err != nil {
 		return err
 	}
 	took := time.Now()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -27,10 +28,10 @@ type mute struct {
 
 func (*mute) Wakes(context.Context) <-chan struct{} { return nil }
 
-func (m *mute) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+func (m *mute) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	did, err := m.Store.Turn(ctx, t)
 	if err == nil && len(did.Ended) > 0 && m.lose.Swap(false) {
-		return plan.Turned{}, errors.New("the answer was lost")
+		return protocol.Turned{}, errors.New("the answer was lost")
 	}
 	return did, err
 }
@@ -153,7 +154,7 @@ type early struct {
 	over atomic.Bool
 }
 
-func (e *early) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+func (e *early) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	did, err := e.Store.Turn(ctx, t)
 	did.Over = did.Over || e.over.Load()
 	return did, err

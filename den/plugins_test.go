@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -45,7 +46,7 @@ type fickle struct {
 	gone func()
 }
 
-func (f *fickle) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+func (f *fickle) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	done, err := f.Store.Turn(ctx, t)
 	if len(done.Claimed) > 0 && f.gone != nil {
 		f.gone()

@@ -3,6 +3,7 @@ package den
 import (
 	"sync"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -42,16 +43,16 @@ func (b *board) drop(a *attempt) {
 }
 
 // take returns what all attempts said, not nil, if that is new; else nil.
-func (b *board) take() []plan.Reached {
+func (b *board) take() []protocol.Reached {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.news {
 		return nil
 	}
 	b.news = false
-	all := make([]plan.Reached, 0, len(b.said))
+	all := make([]protocol.Reached, 0, len(b.said))
 	for a, p := range b.said {
-		all = append(all, plan.Reached{Claim: a.task.Claim, Progress: p})
+		all = append(all, protocol.Reached{Claim: a.task.Claim, Progress: p})
 	}
 	return all
 }

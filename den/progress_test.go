@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -27,7 +28,7 @@ type progressing struct {
 	said []string
 }
 
-func (s *progressing) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
+func (s *progressing) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
 	told, err := s.Store.Beat(ctx, b)
 	if b.Progress == nil {
 		return told, err
@@ -38,7 +39,7 @@ func (s *progressing) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error
 	}
 	slices.Sort(all)
 	if s.said = append(s.said, strings.Join(all, ", ")); len(s.said) == 4 {
-		return plan.Beaten{}, errCut
+		return protocol.Beaten{}, errCut
 	}
 	return told, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -20,7 +21,7 @@ const (
 // keepResults adds what the task printed to its ending. Large output goes into the store before the
 // ending can be seen. An empty stream is null, as with Disbatch, unless it is to be a file. A task
 // whose results cannot be kept ends as it would, and its log says so.
-func (a *attempt) keepResults(alive, ctx context.Context, e *plan.Ending) {
+func (a *attempt) keepResults(alive, ctx context.Context, e *protocol.Ending) {
 	stdout, stderr := a.whole.Streams()
 	if a.gfs.Along(int64(len(a.task.Params)+len(e.Output)), stdout.Size(), stderr.Size()) {
 		if all, err := printed(stdout, stderr); err == nil { // else the put fails as well, and is what says so
@@ -28,7 +29,7 @@ func (a *attempt) keepResults(alive, ctx context.Context, e *plan.Ending) {
 			return
 		}
 	}
-	if a.gfs != plan.GFSAlways {
+	if a.gfs != protocol.GFSAlways {
 		stdout, stderr = orNull(stdout), orNull(stderr)
 	}
 	mode := a.gfs.Beside(int64(len(e.Output)), size(stdout), size(stderr))
@@ -72,8 +73,8 @@ func (a *attempt) keepResults(alive, ctx context.Context, e *plan.Ending) {
 }
 
 // printed reads two streams whole.
-func printed(stdout, stderr *io.SectionReader) (all *plan.Printed, err error) {
-	all = new(plan.Printed)
+func printed(stdout, stderr *io.SectionReader) (all *protocol.Printed, err error) {
+	all = new(protocol.Printed)
 	if all.Stdout, err = whole(stdout); err == nil {
 		all.Stderr, err = whole(stderr)
 	}

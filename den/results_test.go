@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/plan"
@@ -28,11 +29,11 @@ type keeping struct {
 	*memory.Store
 	fail  []error // each of the next puts
 	puts  int
-	modes []plan.GFS
+	modes []protocol.GFS
 	state []plan.Status // of the task as it was put
 }
 
-func (k *keeping) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error {
+func (k *keeping) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) error {
 	k.puts++
 	k.modes = append(k.modes, mode)
 	t, err := k.Task(ctx, c.Task)
@@ -109,8 +110,8 @@ func TestWhatATaskOfNoPlanPrintsIsKeptBeforeItEnds(t *testing.T) {
 		w := newWorld(t)
 		w.register("print", printer)
 		s := &keeping{Store: memory.New(memory.Options{})}
-		got := w.plain(s, den.Config{GFS: plan.GFSNever})
-		if got.Status != plan.Succeeded || s.puts != 1 || s.modes[0] != plan.GFSNever || s.state[0] != plan.Running {
+		got := w.plain(s, den.Config{GFS: protocol.GFSNever})
+		if got.Status != plan.Succeeded || s.puts != 1 || s.modes[0] != protocol.GFSNever || s.state[0] != plan.Running {
 			t.Errorf("%v; put %d times, as %v, when it was %v; want once, as it ran", got.Status, s.puts, s.modes, s.state)
 		}
 		if out := result(t, s, got.ID, plan.Stdout); out != strings.Repeat(strings.Repeat("x", 1023)+"\n", 3<<10) {
@@ -126,7 +127,7 @@ func TestWhatIsSmallGoesWithTheEnding(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		stdout, stderr string
-		gfs            plan.GFS
+		gfs            protocol.GFS
 		puts           int
 		out, err       string
 	}{
@@ -135,7 +136,7 @@ func TestWhatIsSmallGoesWithTheEnding(t *testing.T) {
 		{name: "a line on both", stdout: "out", stderr: "err", out: "out\n", err: "err\n"},
 		{name: "what is larger is put before, and an empty stream is null", stderr: strings.Repeat("x", 20<<10), puts: 1, out: "null",
 			err: strings.Repeat("x", 20<<10) + "\n"},
-		{name: "files are put before, also empty ones", gfs: plan.GFSAlways, puts: 1, out: "", err: ""},
+		{name: "files are put before, also empty ones", gfs: protocol.GFSAlways, puts: 1, out: "", err: ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -192,7 +193,7 @@ func TestALargeOutputLeavesNoRoomInTheDocument(t *testing.T) {
 			return strings.Repeat("y", 7<<20), nil
 		})
 		s := &keeping{Store: memory.New(memory.Options{})}
-		if got := w.plain(s, den.Config{}); got.Status != plan.Succeeded || s.modes[0] != plan.GFSAlways {
+		if got := w.plain(s, den.Config{}); got.Status != plan.Succeeded || s.modes[0] != protocol.GFSAlways {
 			t.Errorf("%v, put as %v", got.Status, s.modes)
 		}
 	})
@@ -238,7 +239,7 @@ func TestResultsThatAreNotKept(t *testing.T) {
 // A store that keepsNothing takes everything but results.
 type keepsNothing struct{ *memory.Store }
 
-func (k keepsNothing) PutResults(context.Context, plan.Claim, *io.SectionReader, *io.SectionReader, plan.GFS) error {
+func (k keepsNothing) PutResults(context.Context, protocol.Claim, *io.SectionReader, *io.SectionReader, protocol.GFS) error {
 	return plan.ErrUnavailable
 }
 

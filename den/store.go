@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -18,11 +19,11 @@ type Store interface {
 	// Register makes an instance of a node known. Registering twice changes nothing.
 	Register(ctx context.Context, i plan.Instance) error
 	// Beat renews the lease of an instance, and returns what people want of it.
-	Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error)
+	Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error)
 	// Turn stores how attempts ended, releases what waited for them, and claims tasks.
-	Turn(ctx context.Context, t plan.Turn) (plan.Turned, error)
+	Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error)
 	// Sweep puts right what no turn does: delays, claims of instances that are gone, plans that close.
-	Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error)
+	Sweep(ctx context.Context, s protocol.Sweep) (protocol.Swept, error)
 	// Instances returns all registered instances.
 	Instances(ctx context.Context) ([]plan.Instance, error)
 	// Rescue declares an instance dead if it has still beaten so often (< 0: however often), and
@@ -41,7 +42,7 @@ type Leaver interface {
 
 // Logs takes what a running task prints, as it prints it. Without it the log comes with the task's end.
 type Logs interface {
-	AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error
+	AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error
 }
 
 // A Waker tells a node at once that another process queued something. The channel is closed when ctx
@@ -53,15 +54,15 @@ type Waker interface {
 // An Expirer deletes plans and tasks that are kept no longer, at most budget rows or documents at a
 // time. Without it they stay until somebody deletes them.
 type Expirer interface {
-	Expire(ctx context.Context, budget int) (plan.Expired, error)
+	Expire(ctx context.Context, budget int) (protocol.Expired, error)
 }
 
 // A Handover hands claimed tasks to processes of their own. Config.Outside and RunClaimed need it.
 type Handover interface {
 	// Start takes claimed tasks to running, and returns those whose claim was lost.
-	Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error)
+	Start(ctx context.Context, claims []protocol.Claim) (lost []plan.TaskID, err error)
 	// Take moves a claimed task from the instance that claimed it to this one.
-	Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error)
+	Take(ctx context.Context, t protocol.Take) (protocol.ClaimedTask, error)
 }
 
 // An Adopter marks a plan as having a node of its own. A claim limited to the plan is then as cheap
@@ -73,7 +74,7 @@ type Adopter interface {
 // Results keeps the whole of what tasks of no plan print, for programs that submit such tasks as
 // Disbatch's do. Without it their log is all there is.
 type Results interface {
-	PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error
+	PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) error
 }
 
 // Plans tells how plans stand, so that the node's log says of a plan that ended how its tasks did.

@@ -6,11 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // about is the log for a line about a claimed task, which names the task's id itself.
-func about(log *slog.Logger, c *plan.ClaimedTask) *slog.Logger {
+func about(log *slog.Logger, c *protocol.ClaimedTask) *slog.Logger {
 	switch {
 	case c.PlanName != "":
 		log = log.With("plan", c.PlanName)
@@ -37,7 +38,7 @@ func (a *attempt) tellStart(ctx context.Context) {
 	}
 }
 
-func (a *attempt) tell(ctx context.Context, e *plan.Ending) {
+func (a *attempt) tell(ctx context.Context, e *protocol.Ending) {
 	level, text := slog.LevelDebug, ""
 	switch {
 	case e.Status == plan.Succeeded:
@@ -68,7 +69,7 @@ func (a *attempt) tell(ctx context.Context, e *plan.Ending) {
 
 // tellEnded says which plans ended, and how. Their names are known where tasks of theirs ended here just now; how many of their tasks ended how
 // the store knows.
-func (l *loop) tellEnded(ctx context.Context, ended []plan.EndedPlan) {
+func (l *loop) tellEnded(ctx context.Context, ended []protocol.EndedPlan) {
 	level := slog.LevelInfo
 	if !l.cfg.Plan.IsZero() {
 		level = slog.LevelDebug
@@ -94,7 +95,7 @@ type teller struct {
 }
 
 type endedPlan struct {
-	plan.EndedPlan
+	protocol.EndedPlan
 	name  string // "": not known
 	level slog.Level
 }

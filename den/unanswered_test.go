@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -27,7 +28,7 @@ type unanswered struct {
 	has  map[string]bool
 }
 
-func (u *unanswered) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
+func (u *unanswered) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error {
 	batch := fmt.Sprint(entries)
 	if u.has[batch] {
 		return nil

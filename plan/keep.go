@@ -11,10 +11,3 @@ type Keep struct {
 	Cancelled  time.Duration `json:"cancelled,omitempty"` // and skipped
 	Orphaned   time.Duration `json:"orphaned,omitempty"`
 }
-
-// Expired is the number of deleted objects whose time to keep was over.
-type Expired struct {
-	Plans int  // with all their tasks
-	Tasks int  // of no plan
-	More  bool // more is to be deleted now
-}

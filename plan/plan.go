@@ -55,9 +55,6 @@ const (
 	Stop     OnFailure = "stop"     // nothing more is started; what runs ends
 )
 
-// AbandonAfter is the time after its last touch when a submission is abandoned.
-const AbandonAfter = time.Hour
-
 // A Closing says why a plan that still runs starts nothing more.
 type Closing string
 

@@ -16,12 +16,6 @@ type Progress struct {
 	Text     string  `json:"text,omitempty"` // one line for people, of at most MaxProgressText bytes
 }
 
-// Reached is the progress of the attempt that a claim is of.
-type Reached struct {
-	Claim
-	Progress
-}
-
 // ErrProgress means that a fraction is no number.
 var ErrProgress = errors.New("the progress of a task begins with a number from 0 to 1")
 

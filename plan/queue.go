@@ -91,7 +91,7 @@ type Instance struct {
 	Plan    PlanID        `json:"plan,omitzero"`     // the only plan it claims tasks of
 	Version string        `json:"version,omitempty"`
 	Sole    bool          `json:"sole,omitempty"`   // no other such instance may have its node's name
-	Runner  bool          `json:"runner,omitempty"` // it runs one task that a node of its name claimed, see Take, and claims none
+	Runner  bool          `json:"runner,omitempty"` // it runs one task that a node of its name claimed, see protocol.Take, and claims none
 
 	Beats int64         `json:"beats"` // grows with every beat; filled by the store, as is Age
 	Age   time.Duration `json:"age"`   // since the last beat by the store's clock; for people, never to decide

@@ -1,32 +1,37 @@
-package plan
+package plan_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/plan"
+)
 
 func TestWhichQueuesAnInstanceServes(t *testing.T) {
-	id := func(n byte) QueueID { return QueueID{ID{n}} }
+	id := func(n byte) plan.QueueID { return plan.QueueID{ID: plan.ID{n}} }
 	for _, c := range []struct {
 		name     string
-		queue    Queue // of the plugin exec, with the id 1
-		instance Instance
+		queue    plan.Queue // of the plugin exec, with the id 1
+		instance plan.Instance
 		want     bool
 	}{
-		{"nobody says anything", Queue{}, Instance{}, true},
-		{"the plugin is not there", Queue{Plugin: "demo"}, Instance{}, false},
-		{"pinned to it", Queue{Pin: []NodeName{"n2", "n1"}}, Instance{}, true},
-		{"pinned to another one", Queue{Pin: []NodeName{"n2"}}, Instance{}, false},
-		{"ignores it", Queue{Ignore: []NodeName{"n2", "n1"}}, Instance{}, false},
-		{"ignores another one", Queue{Ignore: []NodeName{"n2"}}, Instance{}, true},
-		{"pinned to it and ignores it: only the pin counts", Queue{Pin: []NodeName{"n1"}, Ignore: []NodeName{"n1"}}, Instance{}, true},
-		{"pinned to another one and ignores a third", Queue{Pin: []NodeName{"n2"}, Ignore: []NodeName{"n3"}}, Instance{}, false},
-		{"chosen", Queue{}, Instance{Active: []QueueID{id(2), id(1)}}, true},
-		{"another one is chosen", Queue{}, Instance{Active: []QueueID{id(2)}}, false},
-		{"ignored", Queue{}, Instance{Ignored: []QueueID{id(2), id(1)}}, false},
-		{"another one is ignored", Queue{}, Instance{Ignored: []QueueID{id(2)}}, true},
-		{"chosen and ignored: only what is chosen counts", Queue{}, Instance{Active: []QueueID{id(1)}, Ignored: []QueueID{id(1)}}, true},
-		{"another one is chosen, and a third ignored", Queue{}, Instance{Active: []QueueID{id(2)}, Ignored: []QueueID{id(3)}}, false},
-		{"chosen, but pinned to another node", Queue{Pin: []NodeName{"n2"}}, Instance{Active: []QueueID{id(1)}}, false},
-		{"a runner", Queue{}, Instance{Runner: true}, false},
-		{"pinned to it, but ignored", Queue{Pin: []NodeName{"n1"}}, Instance{Ignored: []QueueID{id(1)}}, false},
+		{"nobody says anything", plan.Queue{}, plan.Instance{}, true},
+		{"the plugin is not there", plan.Queue{Plugin: "demo"}, plan.Instance{}, false},
+		{"pinned to it", plan.Queue{Pin: []plan.NodeName{"n2", "n1"}}, plan.Instance{}, true},
+		{"pinned to another one", plan.Queue{Pin: []plan.NodeName{"n2"}}, plan.Instance{}, false},
+		{"ignores it", plan.Queue{Ignore: []plan.NodeName{"n2", "n1"}}, plan.Instance{}, false},
+		{"ignores another one", plan.Queue{Ignore: []plan.NodeName{"n2"}}, plan.Instance{}, true},
+		{"pinned to it and ignores it: only the pin counts", plan.Queue{Pin: []plan.NodeName{"n1"}, Ignore: []plan.NodeName{"n1"}}, plan.Instance{}, true},
+		{"pinned to another one and ignores a third", plan.Queue{Pin: []plan.NodeName{"n2"}, Ignore: []plan.NodeName{"n3"}}, plan.Instance{}, false},
+		{"chosen", plan.Queue{}, plan.Instance{Active: []plan.QueueID{id(2), id(1)}}, true},
+		{"another one is chosen", plan.Queue{}, plan.Instance{Active: []plan.QueueID{id(2)}}, false},
+		{"ignored", plan.Queue{}, plan.Instance{Ignored: []plan.QueueID{id(2), id(1)}}, false},
+		{"another one is ignored", plan.Queue{}, plan.Instance{Ignored: []plan.QueueID{id(2)}}, true},
+		{"chosen and ignored: only what is chosen counts", plan.Queue{}, plan.Instance{Active: []plan.QueueID{id(1)}, Ignored: []plan.QueueID{id(1)}}, true},
+		{"another one is chosen, and a third ignored", plan.Queue{}, plan.Instance{Active: []plan.QueueID{id(2)}, Ignored: []plan.QueueID{id(3)}}, false},
+		{"chosen, but pinned to another node", plan.Queue{Pin: []plan.NodeName{"n2"}}, plan.Instance{Active: []plan.QueueID{id(1)}}, false},
+		{"a runner", plan.Queue{}, plan.Instance{Runner: true}, false},
+		{"pinned to it, but ignored", plan.Queue{Pin: []plan.NodeName{"n1"}}, plan.Instance{Ignored: []plan.QueueID{id(1)}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q, i := c.queue, c.instance
@@ -40,7 +45,7 @@ func TestWhichQueuesAnInstanceServes(t *testing.T) {
 			if i.Runner { // its turns have no slots
 				return
 			}
-			turn := Turn{Plugins: i.Plugins, Active: i.Active, Ignored: i.Ignored}
+			turn := protocol.Turn{Plugins: i.Plugins, Active: i.Active, Ignored: i.Ignored}
 			if got := turn.Serves(&q, "n1"); got != c.want {
 				t.Errorf("a turn of it does: %v, want %v", got, c.want)
 			}

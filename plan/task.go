@@ -150,65 +150,6 @@ type Exit struct {
 	Signal string `json:"signal,omitempty"` // as in "SIGKILL"
 }
 
-// A Token is what a claim is fenced by: a store mints a new one for each claim, or for all claims of one turn.
-type Token [12]byte
-
-// A Claim is one node's right to one attempt of a task. Every write of ours about that attempt names it.
-type Claim struct {
-	Task    TaskID
-	Attempt int
-	Token   Token
-}
-
-// A ClaimedTask is a task as its node gets it.
-type ClaimedTask struct {
-	Claim
-	Plan      PlanID
-	PlanName  string // with its run number, as in "nightly#3"; may be empty in stores that would have to look it up
-	Name      string
-	Queue     QueueID
-	QueueName string
-	Plugin    string
-	// The settings of its queue at the claim: the fate of lost tasks, and the params that are never
-	// shown.
-	QueueLost    OnLost
-	QueueSecrets []string
-	Definition
-	Params      json.RawMessage // with needs and args, unless ByReference
-	ByReference bool            // the parents' outputs are too large to copy: ask the store for Inputs
-	Rescues     int
-	Index       int
-}
-
-// An Ending is what becomes of a claim: the task's end, a delay, or the queue again.
-type Ending struct {
-	Claim
-	Status Status          // a finished status; Held: again after Delay; Queued: given back, and the attempt does not count
-	Reason Reason          //
-	Detail string          // for people, at most a few lines
-	Exit   *Exit           //
-	Output json.RawMessage // valid JSON of at most MaxOutput bytes; nil: null
-	Delay  time.Duration   // with Held
-	Items  []json.RawMessage
-	Expand bool       // with Held: the claim was for making the items of a foreach task, and Items are they; without any, Detail is NoItems
-	Log    []LogEntry // what was captured and not yet appended
-	// Printed is all that the attempt printed, where GFS.Along lets it go with a finished status; nil says nothing of it.
-	Printed *Printed
-}
-
-// Printed is all that an attempt printed: what PutResults keeps, where it is small. A nil stream is null.
-type Printed struct {
-	Stdout, Stderr []byte
-}
-
-// Of returns the output on the stream.
-func (p *Printed) Of(s Stream) []byte {
-	if s == Stderr {
-		return p.Stderr
-	}
-	return p.Stdout
-}
-
 // Stream is where a line of a task's log came from.
 type Stream uint8
 

@@ -15,7 +15,7 @@ import (
 // Without chosen tasks it is a retry of all that did not succeed. The zero id is no plan: the tasks are
 // then the chosen ones, which must be of no plan. Select returns plan.ErrPlanNotReady for a plan of
 // which nothing ever ran, and the errors of rules.SelectRetry.
-func Select(ctx context.Context, r store.Reader, id plan.PlanID, chosen []plan.TaskID, downstream bool) ([]plan.Task, []plan.Retried, error) {
+func Select(ctx context.Context, r store.Reader, id plan.PlanID, chosen []plan.TaskID, downstream bool) ([]plan.Task, []rules.Retried, error) {
 	q := store.TaskQuery{Plan: id, Needs: true}
 	if id.IsZero() {
 		if len(chosen) == 0 {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 	"github.com/seed-1177d267/sluice/plan"
@@ -156,7 +157,7 @@ func beatOften(ctx context.Context, s store.Node, name plan.NodeName) (took []ti
 		case <-tick.C:
 		}
 		start := time.Now()
-		_, err := s.Beat(ctx, plan.Beat{Instance: me.ID})
+		_, err := s.Beat(ctx, protocol.Beat{Instance: me.ID})
 		if err != nil && ctx.Err() == nil {
 			return took, err
 		}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/plan"
@@ -176,7 +177,7 @@ type telling struct{ store.Node }
 
 type forTurn struct{}
 
-func (t telling) Turn(ctx context.Context, turn plan.Turn) (plan.Turned, error) {
+func (t telling) Turn(ctx context.Context, turn protocol.Turn) (protocol.Turned, error) {
 	return t.Node.Turn(context.WithValue(ctx, forTurn{}, true), turn)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -44,8 +45,8 @@ func timedCall[T any](m *meter, call func() (T, error), note func(T, time.Durati
 }
 
 // Turn implements store.Node.
-func (m *meter) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
-	return timedCall(m, func() (plan.Turned, error) { return m.Node.Turn(ctx, t) }, func(turned plan.Turned, took time.Duration) {
+func (m *meter) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
+	return timedCall(m, func() (protocol.Turned, error) { return m.Node.Turn(ctx, t) }, func(turned protocol.Turned, took time.Duration) {
 		m.turns++
 		m.ended += len(t.Ended)
 		if len(t.Ended)+len(turned.Claimed) > 0 {
@@ -56,16 +57,16 @@ func (m *meter) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 }
 
 // Beat implements store.Node.
-func (m *meter) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
-	return timedCall(m, func() (plan.Beaten, error) { return m.Node.Beat(ctx, b) }, func(_ plan.Beaten, took time.Duration) {
+func (m *meter) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
+	return timedCall(m, func() (protocol.Beaten, error) { return m.Node.Beat(ctx, b) }, func(_ protocol.Beaten, took time.Duration) {
 		m.beats = append(m.beats, took)
 		m.reached += len(b.Progress)
 	})
 }
 
 // Sweep implements store.Node.
-func (m *meter) Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error) {
-	return timedCall(m, func() (plan.Swept, error) { return m.Node.Sweep(ctx, s) }, func(plan.Swept, time.Duration) { m.sweeps++ })
+func (m *meter) Sweep(ctx context.Context, s protocol.Sweep) (protocol.Swept, error) {
+	return timedCall(m, func() (protocol.Swept, error) { return m.Node.Sweep(ctx, s) }, func(protocol.Swept, time.Duration) { m.sweeps++ })
 }
 
 // Instances implements store.Node.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -98,7 +99,7 @@ type drained struct {
 }
 
 // Turn implements store.Node. A node makes one turn at a time.
-func (d *drained) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+func (d *drained) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	if d.first.IsZero() {
 		d.first = time.Now()
 	}
@@ -131,7 +132,7 @@ func addItems(ctx context.Context, s store.Store, n int) {
 	i := plan.InstanceID{ID: plan.NewID(time.Now())}
 	check(s.Register(ctx, plan.Instance{ID: i, Node: "maker"}))
 	for queued := 0; queued < n; {
-		did := must(s.Turn(ctx, plan.Turn{Instance: i}))
+		did := must(s.Turn(ctx, protocol.Turn{Instance: i}))
 		if queued += did.Queued; queued < n && !did.More {
 			if seen := must(s.Plan(ctx, p.ID)); seen.Counts.Queued < n {
 				failf("%d of %d items are queued, and no turn queues more", seen.Counts.Queued, n)

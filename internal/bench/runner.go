@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/dtr"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -48,7 +49,7 @@ func runnerStarts(ctx context.Context, t *trial, tasks int) (starts []time.Durat
 		Executable: binary, Node: me.Node, Default: dtr.Sluice, Args: []string{"--allow", exec.Name}, Env: []string{"SLUICE_STORE=" + db.uri},
 	}
 	for range tasks {
-		turned, err := db.Turn(ctx, plan.Turn{Instance: me.ID, Slots: 1, Plugins: me.Plugins, Plan: p.ID})
+		turned, err := db.Turn(ctx, protocol.Turn{Instance: me.ID, Slots: 1, Plugins: me.Plugins, Plan: p.ID})
 		if err != nil || len(turned.Claimed) != 1 {
 			check(errors.Join(err, fmt.Errorf("%d tasks were claimed", len(turned.Claimed))))
 		}

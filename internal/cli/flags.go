@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -137,23 +138,23 @@ const failFastHelp = "start no more tasks after a failure, not even clean-ups; t
 
 // gfsFlag adds the flag for where MongoDB keeps what tasks print. Disbatch's node gives its runners 1 for true.
 func gfsFlag(cmd *cobra.Command) *choice {
-	gfs := &choice{"", []string{string(plan.GFSAuto), string(plan.GFSAlways), string(plan.GFSNever), "1", "0"}}
+	gfs := &choice{"", []string{string(protocol.GFSAuto), string(protocol.GFSAlways), string(protocol.GFSNever), "1", "0"}}
 	cmd.Flags().Var(gfs, "gfs", "on MongoDB, whether output of tasks of no plan is kept in GridFS; auto: only if it is "+
 		"too large for the task's document (default: the config file's, or auto)")
 	return gfs
 }
 
 // gfsOf returns what the flag says, or else the configuration.
-func gfsOf(flag *choice, conf *config.Config) plan.GFS {
+func gfsOf(flag *choice, conf *config.Config) protocol.GFS {
 	switch flag.value {
 	case "":
 		return conf.GFS
 	case "1":
-		return plan.GFSAlways
+		return protocol.GFSAlways
 	case "0":
-		return plan.GFSNever
+		return protocol.GFSNever
 	}
-	return plan.GFS(flag.value)
+	return protocol.GFS(flag.value)
 }
 
 // ruleWords are the rules of when, as a person types them.

@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
@@ -35,15 +36,15 @@ func ranElsewhere(t *testing.T, stdout, stderr string, log ...plan.LogEntry) (st
 	check(st.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{task}))
 	i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n"}
 	check(st.Register(t.Context(), i))
-	turn := plan.Turn{Instance: i.ID, Slots: 1, Plugins: []string{"p"}, Start: true}
+	turn := protocol.Turn{Instance: i.ID, Slots: 1, Plugins: []string{"p"}, Start: true}
 	did, err := st.Turn(t.Context(), turn)
 	check(err)
 	section := func(s string) *io.SectionReader { return io.NewSectionReader(strings.NewReader(s), 0, int64(len(s))) }
 	c := did.Claimed[0].Claim
 	if stdout != "null" {
-		check(st.PutResults(t.Context(), c, section(stdout), section(stderr), plan.GFSAuto))
+		check(st.PutResults(t.Context(), c, section(stdout), section(stderr), protocol.GFSAuto))
 	}
-	turn.Slots, turn.Ended = 0, []plan.Ending{{Claim: c, Status: plan.Succeeded, Log: log}}
+	turn.Slots, turn.Ended = 0, []protocol.Ending{{Claim: c, Status: plan.Succeeded, Log: log}}
 	_, err = st.Turn(t.Context(), turn)
 	check(err)
 	return st, task.ID

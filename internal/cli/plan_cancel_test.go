@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -40,7 +41,7 @@ func TestACancelledPlanOfASilentNodeEnds(t *testing.T) {
 				if err := st.Register(ctx, i); err != nil {
 					t.Fatal(err)
 				}
-				got, err := st.Turn(ctx, plan.Turn{Instance: i.ID, Slots: 1, Plugins: i.Plugins, Start: true})
+				got, err := st.Turn(ctx, protocol.Turn{Instance: i.ID, Slots: 1, Plugins: i.Plugins, Start: true})
 				if err != nil || len(got.Claimed) != 1 {
 					t.Fatalf("claimed %v, %v", got.Claimed, err)
 				}

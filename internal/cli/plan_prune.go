@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -113,7 +114,7 @@ func (a *app) noteNeeded(plans []plan.Plan) {
 func prune(ctx context.Context, st store.Store, expired []plan.Plan, keep time.Duration) (gone []plan.Plan, total int, err error) {
 	for more := true; more && err == nil; {
 		var n int
-		n, more, err = st.Prune(ctx, keep, plan.DefaultBudget)
+		n, more, err = st.Prune(ctx, keep, protocol.DefaultBudget)
 		total += n
 	}
 	if err != nil {

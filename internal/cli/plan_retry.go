@@ -211,7 +211,7 @@ func (s *retrySettings) flags(change *replacement) (flags []string) {
 
 // readRetried reads the file that the tasks are to be taken from, and returns what that changes. Without one it says so where the file that the
 // plan came from has other tasks by now, and changes nothing.
-func (a *app) readRetried(ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []plan.Retried, again map[plan.TaskID]bool, s *retrySettings) (*replacement, error) {
+func (a *app) readRetried(ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []rules.Retried, again map[plan.TaskID]bool, s *retrySettings) (*replacement, error) {
 	whole, stored, err := unhidden(ctx, st, p)
 	if err == nil && whole != st {
 		tasks, err = tasksOf(ctx, whole, p)

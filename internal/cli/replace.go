@@ -37,7 +37,7 @@ type replacement struct {
 // done in another way. It refuses other tasks and other needs. It refuses a change to a task that
 // does not run again, unless only the params cause the change.
 func (a *app) replacements(
-	ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []plan.Retried, path string, given map[string]string,
+	ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []rules.Retried, path string, given map[string]string,
 ) (*replacement, error) {
 	queues, err := st.Queues(ctx)
 	if err != nil {

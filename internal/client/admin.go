@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/balance"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -131,7 +132,7 @@ func (c *Client) CancelTask(ctx context.Context, id plan.TaskID) error {
 }
 
 // Retry implements store.Admin.
-func (c *Client) Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error {
+func (c *Client) Retry(ctx context.Context, p plan.PlanID, tasks []rules.Retried, replace []plan.Task, params json.RawMessage) error {
 	var body struct {
 		Exactly []api.Retried   `json:"exactly"`
 		Replace []api.NewTask   `json:"replace,omitempty"`

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
@@ -34,31 +35,31 @@ func (c *composite) balance() store.Balance { return c.direct.(store.Balance) }
 func (c *composite) Register(ctx context.Context, i plan.Instance) error {
 	return c.direct.Register(ctx, i)
 }
-func (c *composite) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
+func (c *composite) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
 	return c.direct.Beat(ctx, b)
 }
 func (c *composite) Leave(ctx context.Context, i plan.InstanceID) error {
 	return c.direct.Leave(ctx, i)
 }
-func (c *composite) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+func (c *composite) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	return c.direct.Turn(ctx, t)
 }
-func (c *composite) Start(ctx context.Context, claims []plan.Claim) ([]plan.TaskID, error) {
+func (c *composite) Start(ctx context.Context, claims []protocol.Claim) ([]plan.TaskID, error) {
 	return c.direct.Start(ctx, claims)
 }
-func (c *composite) Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error) {
+func (c *composite) Take(ctx context.Context, t protocol.Take) (protocol.ClaimedTask, error) {
 	return c.direct.Take(ctx, t)
 }
-func (c *composite) AppendLog(ctx context.Context, claim plan.Claim, entries []plan.LogEntry) error {
+func (c *composite) AppendLog(ctx context.Context, claim protocol.Claim, entries []plan.LogEntry) error {
 	return c.direct.AppendLog(ctx, claim, entries)
 }
-func (c *composite) Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error) {
+func (c *composite) Sweep(ctx context.Context, s protocol.Sweep) (protocol.Swept, error) {
 	return c.direct.Sweep(ctx, s)
 }
 func (c *composite) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error) {
 	return c.direct.Rescue(ctx, i, beats)
 }
-func (c *composite) Expire(ctx context.Context, budget int) (plan.Expired, error) {
+func (c *composite) Expire(ctx context.Context, budget int) (protocol.Expired, error) {
 	return c.direct.Expire(ctx, budget)
 }
 func (c *composite) Wakes(ctx context.Context) <-chan struct{} { return c.direct.Wakes(ctx) }
@@ -68,7 +69,7 @@ func (c *composite) HoldBalance(ctx context.Context, i plan.InstanceID) (bool, e
 func (c *composite) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
 	return c.balance().SetThreads(ctx, was, threads)
 }
-func (c *composite) PutResults(ctx context.Context, claim plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error {
+func (c *composite) PutResults(ctx context.Context, claim protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) error {
 	return c.results().PutResults(ctx, claim, stdout, stderr, mode)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -18,40 +19,42 @@ func (c *Client) node() error {
 func (c *Client) Register(context.Context, plan.Instance) error { return c.node() }
 
 // Beat refuses.
-func (c *Client) Beat(context.Context, plan.Beat) (plan.Beaten, error) {
-	return plan.Beaten{}, c.node()
+func (c *Client) Beat(context.Context, protocol.Beat) (protocol.Beaten, error) {
+	return protocol.Beaten{}, c.node()
 }
 
 // Leave refuses.
 func (c *Client) Leave(context.Context, plan.InstanceID) error { return c.node() }
 
 // Turn refuses.
-func (c *Client) Turn(context.Context, plan.Turn) (plan.Turned, error) {
-	return plan.Turned{}, c.node()
+func (c *Client) Turn(context.Context, protocol.Turn) (protocol.Turned, error) {
+	return protocol.Turned{}, c.node()
 }
 
 // Start refuses.
-func (c *Client) Start(context.Context, []plan.Claim) ([]plan.TaskID, error) { return nil, c.node() }
+func (c *Client) Start(context.Context, []protocol.Claim) ([]plan.TaskID, error) {
+	return nil, c.node()
+}
 
 // Take refuses.
-func (c *Client) Take(context.Context, plan.Take) (plan.ClaimedTask, error) {
-	return plan.ClaimedTask{}, c.node()
+func (c *Client) Take(context.Context, protocol.Take) (protocol.ClaimedTask, error) {
+	return protocol.ClaimedTask{}, c.node()
 }
 
 // AppendLog refuses.
-func (c *Client) AppendLog(context.Context, plan.Claim, []plan.LogEntry) error { return c.node() }
+func (c *Client) AppendLog(context.Context, protocol.Claim, []plan.LogEntry) error { return c.node() }
 
 // Sweep refuses.
-func (c *Client) Sweep(context.Context, plan.Sweep) (plan.Swept, error) {
-	return plan.Swept{}, c.node()
+func (c *Client) Sweep(context.Context, protocol.Sweep) (protocol.Swept, error) {
+	return protocol.Swept{}, c.node()
 }
 
 // Rescue refuses.
 func (c *Client) Rescue(context.Context, plan.InstanceID, int64) (int, error) { return 0, c.node() }
 
 // Expire refuses.
-func (c *Client) Expire(context.Context, int) (plan.Expired, error) {
-	return plan.Expired{}, c.node()
+func (c *Client) Expire(context.Context, int) (protocol.Expired, error) {
+	return protocol.Expired{}, c.node()
 }
 
 // Wakes returns nil: it cannot tell.
@@ -64,6 +67,6 @@ func (c *Client) HoldBalance(context.Context, plan.InstanceID) (bool, error) { r
 func (c *Client) SetThreads(context.Context, plan.Queue, int) error { return c.node() }
 
 // PutResults implements store.Results for nodes, and refuses.
-func (c *Client) PutResults(context.Context, plan.Claim, *io.SectionReader, *io.SectionReader, plan.GFS) error {
+func (c *Client) PutResults(context.Context, protocol.Claim, *io.SectionReader, *io.SectionReader, protocol.GFS) error {
 	return c.node()
 }

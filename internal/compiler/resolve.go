@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/secret"
@@ -18,7 +19,7 @@ import (
 // Resolve returns params as the plugin gets them. If they are a template, it replaces the
 // expressions over needs, results and item by their values in params. It refuses an expression in a
 // shell line or a script of an exec task, because a value could be read as commands.
-func Resolve(t *plan.ClaimedTask, params json.RawMessage) (json.RawMessage, error) {
+func Resolve(t *protocol.ClaimedTask, params json.RawMessage) (json.RawMessage, error) {
 	if !t.Template {
 		return params, nil
 	}

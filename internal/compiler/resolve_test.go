@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
@@ -32,7 +33,7 @@ func TestParamsAreResolvedWhenTheTaskRuns(t *testing.T) {
 		{"params that are no object", `["${{ item }}"]`, `error: not a JSON object`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			task := plan.ClaimedTask{Plugin: plan.DefaultPlugin}
+			task := protocol.ClaimedTask{Plugin: plan.DefaultPlugin}
 			if got, err := compiler.Resolve(&task, json.RawMessage(c.params)); err != nil || string(got) != c.params {
 				t.Errorf("of a task without expressions: got %s, %v", got, err)
 			}
@@ -137,7 +138,7 @@ func unquote(t *testing.T, s string) (text string) {
 // resolve returns what the plugin of a task gets.
 func resolve(t *testing.T, task *plan.Task) (got map[string]any) {
 	t.Helper()
-	claimed := plan.ClaimedTask{Plugin: plan.DefaultPlugin, Definition: task.Definition}
+	claimed := protocol.ClaimedTask{Plugin: plan.DefaultPlugin, Definition: task.Definition}
 	params, err := compiler.Resolve(&claimed, task.Params)
 	if err == nil {
 		err = json.Unmarshal(params, &got)
@@ -149,7 +150,7 @@ func resolve(t *testing.T, task *plan.Task) (got map[string]any) {
 }
 
 func ExampleResolve() {
-	task := plan.ClaimedTask{Plugin: "exec", Definition: plan.Definition{Template: true}}
+	task := protocol.ClaimedTask{Plugin: "exec", Definition: plan.Definition{Template: true}}
 	params, err := compiler.Resolve(&task, json.RawMessage(`{"run":["./copy","${{ item }}","${{ needs.target.host }}"],"item":"a.txt","needs":{"target":{"host":"mx1"}}}`))
 	fmt.Println(string(params), err)
 	// Output: {"run":["./copy","a.txt","mx1"],"item":"a.txt","needs":{"target":{"host":"mx1"}}} <nil>

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -56,7 +57,7 @@ func TestAnArgumentThatIsReadAsCode(t *testing.T) {
 			if strings.Contains(refused, "read as code") != (want != "") || strings.Contains(refused, "a list") {
 				t.Errorf("validation says %q, want a refusal by %q, with env as the remedy", refused, want)
 			}
-			var claimed plan.ClaimedTask
+			var claimed protocol.ClaimedTask
 			claimed.Template = true
 			claimed.Plugin = plan.DefaultPlugin
 			if _, err := Resolve(&claimed, json.RawMessage(fmt.Sprintf(`{"item":"i","run":%s}`, list))); (err != nil) != (want != "") {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
@@ -99,7 +100,7 @@ func TestNoErrorCitesASecret(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "hunter") {
 			t.Errorf("%s: %v", params, err)
 		}
-		c := plan.ClaimedTask{Plugin: "exec", QueueSecrets: s.Secrets, Definition: plan.Definition{Template: true}}
+		c := protocol.ClaimedTask{Plugin: "exec", QueueSecrets: s.Secrets, Definition: plan.Definition{Template: true}}
 		_, err = compiler.Resolve(&c, json.RawMessage(strings.ReplaceAll(strings.TrimSuffix(params, "}"), "params.", "needs.")+`,"needs":{"login":{"password":"`+long+`"}}}`))
 		if err == nil || strings.Contains(err.Error(), "hunter") {
 			t.Errorf("as it runs, %s: %v", params, err)

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -35,7 +36,7 @@ type Config struct {
 	WebExtensions []string                   // names of Perl packages, in the order of the file
 	Extensions    map[string]json.RawMessage // their options by name, as the file has them; they may hold secrets
 	TaskRunner    string                     // path of the program that runs a task, as the file has it; "": the file does not say
-	GFS           plan.GFS                   // where what tasks print is kept
+	GFS           protocol.GFS               // where what tasks print is kept
 	Quiet         bool                       // whether TaskRunner is told --quiet
 	Testing       bool                       // whether TaskRunner is told --testing
 	WebRoot       string                     // folder of the pages

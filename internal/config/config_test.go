@@ -13,6 +13,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -81,12 +82,12 @@ func TestEachKeyIsReadAndHasItsDefault(t *testing.T) {
 		{`"task_runner": "./bin/task_runner"`, func(c *Config) any { return c.TaskRunner }, "./bin/task_runner"},
 		{``, func(c *Config) any { return []bool{c.Quiet, c.Testing} }, []bool{false, false}},
 		{`"quiet": true, "testing": "1"`, func(c *Config) any { return []bool{c.Quiet, c.Testing} }, []bool{true, true}},
-		{``, func(c *Config) any { return c.GFS }, plan.GFSAuto},
-		{`"gfs": "auto"`, func(c *Config) any { return c.GFS }, plan.GFSAuto},
-		{`"gfs": true`, func(c *Config) any { return c.GFS }, plan.GFSAlways},
-		{`"gfs": 1`, func(c *Config) any { return c.GFS }, plan.GFSAlways},
-		{`"gfs": false`, func(c *Config) any { return c.GFS }, plan.GFSNever},
-		{`"gfs": 0`, func(c *Config) any { return c.GFS }, plan.GFSNever},
+		{``, func(c *Config) any { return c.GFS }, protocol.GFSAuto},
+		{`"gfs": "auto"`, func(c *Config) any { return c.GFS }, protocol.GFSAuto},
+		{`"gfs": true`, func(c *Config) any { return c.GFS }, protocol.GFSAlways},
+		{`"gfs": 1`, func(c *Config) any { return c.GFS }, protocol.GFSAlways},
+		{`"gfs": false`, func(c *Config) any { return c.GFS }, protocol.GFSNever},
+		{`"gfs": 0`, func(c *Config) any { return c.GFS }, protocol.GFSNever},
 		{``, func(c *Config) any { return c.WebRoot }, "/etc/disbatch/htdocs/"},
 		{`"web_root": "/w"`, func(c *Config) any { return c.WebRoot }, "/w"},
 		{``, func(c *Config) any { return c.ViewsDir }, "/etc/disbatch/views/"},

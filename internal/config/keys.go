@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -341,16 +342,16 @@ func (r *reader) readTaskRunner(n *node) {
 }
 
 func (r *reader) readGFS(n *node) {
-	r.GFS = plan.GFSAuto
-	if n != nil && (n.kind != text || n.word != string(plan.GFSAuto)) {
+	r.GFS = protocol.GFSAuto
+	if n != nil && (n.kind != text || n.word != string(protocol.GFSAuto)) {
 		always, ok := truth(n)
 		switch {
 		case !ok:
 			r.failf(n.from, `gfs is %s; it has to be true, false or "auto"`, described(n))
 		case always:
-			r.GFS = plan.GFSAlways
+			r.GFS = protocol.GFSAlways
 		default:
-			r.GFS = plan.GFSNever
+			r.GFS = protocol.GFSNever
 		}
 	}
 	r.list("gfs", n, string(r.GFS), "where `sluice den --config` keeps what tasks print")

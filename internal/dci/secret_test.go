@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api/disbatch"
 	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/auth"
@@ -95,15 +96,15 @@ func seedAs(t *testing.T, st store.Store, ofQueue, ofPlan []string) *secretStore
 	n := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n1", Threads: 9, Lease: time.Minute, Plugins: []string{"demo", "exec"}}
 	no(st.Register(ctx, n))
 	for range 6 {
-		turned, err := st.Turn(ctx, plan.Turn{Instance: n.ID, Slots: 9, Start: true, Budget: 1000, Plugins: n.Plugins})
+		turned, err := st.Turn(ctx, protocol.Turn{Instance: n.ID, Slots: 9, Start: true, Budget: 1000, Plugins: n.Plugins})
 		no(err)
-		var ended []plan.Ending
+		var ended []protocol.Ending
 		for _, c := range turned.Claimed {
 			password := password
 			if c.Plan.IsZero() {
 				password = said
 			}
-			e := plan.Ending{
+			e := protocol.Ending{
 				Claim: c.Claim, Status: plan.Succeeded, Output: json.RawMessage(`{"session":{"imap_token":"` + token + `"},"said":"` + password + `"}`),
 				Log: []plan.LogEntry{{At: time.Now(), Attempt: 1, Stream: plan.Stdout, Text: "it is " + password + "\n"}},
 			}
@@ -118,11 +119,11 @@ func seedAs(t *testing.T, st store.Store, ofQueue, ofPlan []string) *secretStore
 			}
 			if kept, ok := st.(store.Results); ok && c.Plan.IsZero() {
 				text := strings.Repeat("x", 40_000) + password + "\n"
-				no(kept.PutResults(ctx, c.Claim, io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), nil, plan.GFSAuto))
+				no(kept.PutResults(ctx, c.Claim, io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), nil, protocol.GFSAuto))
 			}
 			ended = append(ended, e)
 		}
-		_, err = st.Turn(ctx, plan.Turn{Instance: n.ID, Ended: ended, Budget: 1000, Plugins: n.Plugins})
+		_, err = st.Turn(ctx, protocol.Turn{Instance: n.ID, Ended: ended, Budget: 1000, Plugins: n.Plugins})
 		no(err)
 	}
 	if s.failed == "" {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -122,7 +123,7 @@ func (r *Runners) Elsewhere(ctx context.Context, st QueueLister, missing []strin
 
 // Run implements den.Outside. A runner has a session of its own, so that no signal to the node's group, and no hangup of its terminal,
 // reaches it.
-func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error {
+func (r *Runners) Run(ctx context.Context, t *protocol.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error {
 	args := append([]string{"runner", "--task", t.Task.String(), "--as", as.String(), "--node", string(r.Node), "--plugin", t.Plugin, "--quiet"}, r.Args...)
 	if r.Level != nil {
 		args = append(args, "--log-level", r.Level().String())

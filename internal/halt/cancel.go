@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -57,7 +58,7 @@ func Delete(ctx context.Context, st Deleter, p plan.Plan) error {
 		}
 	}
 	for {
-		if more, err := st.DeletePlan(ctx, p.ID, plan.DefaultBudget); err != nil || !more {
+		if more, err := st.DeletePlan(ctx, p.ID, protocol.DefaultBudget); err != nil || !more {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
@@ -350,7 +351,7 @@ func TestAFolderIsNoExpression(t *testing.T) {
 		if tasks[i].Foreach != nil {
 			params = rules.WithItem(params, []byte("1"))
 		}
-		claimed := plan.ClaimedTask{Plugin: plan.DefaultPlugin, Definition: tasks[i].Definition}
+		claimed := protocol.ClaimedTask{Plugin: plan.DefaultPlugin, Definition: tasks[i].Definition}
 		if got, err := compiler.Resolve(&claimed, params); err != nil || string(got) != want {
 			t.Errorf("got %s, %v; want %s", got, err, want)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -27,7 +28,7 @@ type Claim struct {
 //  7. Another attempt follows: the task is held for the delay, or queued at once if there is none.
 //
 // Ended does not know whether the claim holds, which is the caller's to check.
-func Ended(c Claim, e *plan.Ending) Step {
+func Ended(c Claim, e *protocol.Ending) Step {
 	var s Step
 	back := e.Status == plan.Queued
 	if e.Expand {
@@ -61,7 +62,7 @@ func Ended(c Claim, e *plan.Ending) Step {
 
 // GivenBack says what becomes of a claim that its node does not know of, since the answer to its turn
 // was lost. It is as if the node had given the claim back.
-func GivenBack(c Claim) Step { return Ended(c, &plan.Ending{Status: plan.Queued}) }
+func GivenBack(c Claim) Step { return Ended(c, &protocol.Ending{Status: plan.Queued}) }
 
 // Listed says what becomes of a foreach task whose items are known. The task is held while it makes
 // them. It ends if they cannot be made (why), are too many, or there are none. none tells people why

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -13,8 +14,8 @@ import (
 // ensures that when it applies the ending. An output that is too large or not JSON fails the task
 // for good. So does every result with ReasonInput or ReasonOutput, because the next attempt would
 // end the same.
-func Conclude(t *plan.ClaimedTask, r plan.Result, wait func(r plan.Retry, attempt int) time.Duration) plan.Ending {
-	e := plan.Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}
+func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, attempt int) time.Duration) protocol.Ending {
+	e := protocol.Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}
 	switch {
 	case r.Status == plan.Succeeded && len(r.Output) > plan.MaxOutput:
 		e.Status, e.Reason, e.Output = plan.Failed, plan.ReasonOutput, nil
@@ -27,7 +28,7 @@ func Conclude(t *plan.ClaimedTask, r plan.Result, wait func(r plan.Retry, attemp
 		e.Detail = fmt.Sprintf("its output has arrays or objects within each other, more than %d deep: what reads it could not", plan.MaxOutputDepth)
 	case r.Reason == plan.ReasonInput, r.Reason == plan.ReasonOutput:
 	case r.Status > plan.Succeeded && t.Attempt < t.Retry.Attempts:
-		return plan.Ending{Claim: t.Claim, Status: plan.Held, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Delay: wait(t.Retry, t.Attempt)}
+		return protocol.Ending{Claim: t.Claim, Status: plan.Held, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Delay: wait(t.Retry, t.Attempt)}
 	}
 	if e.Status != plan.Succeeded {
 		e.Output = nil
@@ -36,7 +37,7 @@ func Conclude(t *plan.ClaimedTask, r plan.Result, wait func(r plan.Retry, attemp
 }
 
 // CheckEnding refuses an ending whose status is none that a claim can end with.
-func CheckEnding(e *plan.Ending) error {
+func CheckEnding(e *protocol.Ending) error {
 	s := e.Status
 	if e.Printed != nil && !s.Finished() {
 		return fmt.Errorf("task %s goes on, and has no results yet", e.Task)

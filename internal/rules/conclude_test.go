@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -40,7 +41,7 @@ func TestWhatFollowsAnAttempt(t *testing.T) {
 		{"the output of a failure is dropped", 0, 1, plan.Result{Status: plan.Failed, Output: json.RawMessage(`1`)}, plan.Failed, "", 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			task := plan.ClaimedTask{Claim: plan.Claim{Attempt: c.attempt, Token: plan.Token{1}}}
+			task := protocol.ClaimedTask{Claim: protocol.Claim{Attempt: c.attempt, Token: protocol.Token{1}}}
 			task.Retry.Attempts = c.attempts
 			c.result.Exit = &plan.Exit{Code: 3}
 			e := rules.Conclude(&task, c.result, func(_ plan.Retry, attempt int) time.Duration { return time.Duration(attempt) * time.Second })
@@ -58,7 +59,7 @@ func TestWhatFollowsAnAttempt(t *testing.T) {
 }
 
 func ExampleConclude() {
-	task := plan.ClaimedTask{Claim: plan.Claim{Attempt: 1}}
+	task := protocol.ClaimedTask{Claim: protocol.Claim{Attempt: 1}}
 	task.Retry = plan.Retry{Attempts: 2}
 	wait := func(r plan.Retry, attempt int) time.Duration { return 5 * time.Second }
 	e := rules.Conclude(&task, plan.Result{Status: plan.Failed}, wait)
@@ -76,7 +77,7 @@ func TestAClaimEndsAsAllowed(t *testing.T) {
 		plan.Queued: true, plan.Held: true, plan.Succeeded: true, plan.Failed: true, plan.Terminated: true, plan.Cancelled: true,
 		plan.Orphaned: true, plan.Claimed: false, plan.Running: false, -7: false,
 	} {
-		if err := rules.CheckEnding(&plan.Ending{Status: s}); (err == nil) != ok {
+		if err := rules.CheckEnding(&protocol.Ending{Status: s}); (err == nil) != ok {
 			t.Errorf("an ending with %v: %v, want it allowed: %v", s, err, ok)
 		}
 	}

@@ -20,7 +20,7 @@ type Foresight struct {
 
 // Foresee says what a retry of the tasks that SelectRetry chose does. tasks are those that were handed to SelectRetry, with Index, Expanded
 // and Items as well. Where items are left out, the items of a foreach task count as kept.
-func Foresee(tasks []plan.Task, selected []plan.Retried) Foresight {
+func Foresee(tasks []plan.Task, selected []Retried) Foresight {
 	f := foresight{Graph: plan.NewGraph(tasks), tasks: tasks, items: map[plan.TaskID][]int{}, remade: map[int]bool{}}
 	for i := range tasks {
 		if of := tasks[i].Of; !of.IsZero() {

@@ -32,7 +32,7 @@ type Retaken struct {
 //     would ever claim the task. If the other one is not there either: ErrNotFound.
 //
 // with replaces the task, and is mostly nil. queues are all queues that there are.
-func CheckRetried(r *plan.Retried, t *Retaken, with *plan.Task, queues map[plan.QueueID]bool) error {
+func CheckRetried(r *Retried, t *Retaken, with *plan.Task, queues map[plan.QueueID]bool) error {
 	if t == nil {
 		return fmt.Errorf("task %s: %w", r.ID, plan.ErrNotFound)
 	}
@@ -77,7 +77,7 @@ func CheckBelow(t *plan.Task, decided bool) error {
 // one of its parents runs again or has not finished.
 //
 // A task that needs one of these items loses its input with the item. CheckBelow therefore counts for such tasks too.
-func Remakes(r *plan.Retried, t *plan.Task, foreach, waits bool) bool {
+func Remakes(r *Retried, t *plan.Task, foreach, waits bool) bool {
 	return r.Anew || !foreach || waits || !t.Expanded || t.Items == 0
 }
 

@@ -15,17 +15,17 @@ import (
 func TestARetryRemakesItems(t *testing.T) {
 	for _, c := range []struct {
 		name           string
-		retried        plan.Retried
+		retried        rules.Retried
 		task           plan.Task
 		foreach, waits bool
 		want           bool
 	}{
-		{"items that are all in stay", plan.Retried{}, plan.Task{Expanded: true, Items: 2}, true, false, false},
-		{"a parent that runs again makes them anew", plan.Retried{}, plan.Task{Expanded: true, Items: 2}, true, true, true},
-		{"so does the person who asks for it", plan.Retried{Anew: true}, plan.Task{Expanded: true, Items: 2}, true, false, true},
-		{"items that were not all in are made anew", plan.Retried{}, plan.Task{Expanding: true, Items: 2}, true, false, true},
-		{"a task that had none asks again", plan.Retried{}, plan.Task{Expanded: true}, true, false, true},
-		{"a task that is no foreach task any more has none", plan.Retried{}, plan.Task{Expanded: true, Items: 2}, false, false, true},
+		{"items that are all in stay", rules.Retried{}, plan.Task{Expanded: true, Items: 2}, true, false, false},
+		{"a parent that runs again makes them anew", rules.Retried{}, plan.Task{Expanded: true, Items: 2}, true, true, true},
+		{"so does the person who asks for it", rules.Retried{Anew: true}, plan.Task{Expanded: true, Items: 2}, true, false, true},
+		{"items that were not all in are made anew", rules.Retried{}, plan.Task{Expanding: true, Items: 2}, true, false, true},
+		{"a task that had none asks again", rules.Retried{}, plan.Task{Expanded: true}, true, false, true},
+		{"a task that is no foreach task any more has none", rules.Retried{}, plan.Task{Expanded: true, Items: 2}, false, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := rules.Remakes(&c.retried, &c.task, c.foreach, c.waits); got != c.want {
@@ -63,7 +63,7 @@ func TestWhatARetryMayTake(t *testing.T) {
 		{"the state of a task comes before its queue", like(func(t *rules.Retaken) { t.Status, t.Queue, t.Leaving = plan.Held, gone, true }), nil, plan.ErrConflict, `was taken for`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := rules.CheckRetried(&plan.Retried{ID: id, Status: plan.Failed}, c.task, c.with, map[plan.QueueID]bool{there: true})
+			err := rules.CheckRetried(&rules.Retried{ID: id, Status: plan.Failed}, c.task, c.with, map[plan.QueueID]bool{there: true})
 			if !errors.Is(err, c.kind) || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got error %v, want %v with %q", err, c.kind, c.want)
 			}

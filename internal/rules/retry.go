@@ -27,7 +27,7 @@ import (
 //
 // SelectRetry returns ErrPlanActive while a task to take is claimed or running. It returns
 // ErrConflict if a chosen task has not finished, and if there is nothing to retry.
-func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]plan.Retried, error) {
+func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Retried, error) {
 	r := retrySelection{Graph: plan.NewGraph(tasks), tasks: tasks, downstream: downstream, taken: make([]bool, len(tasks)), asked: make([]bool, len(tasks))}
 	r.items, r.byItem, r.whole, r.anew = map[plan.TaskID][]int32{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
 	for i := range tasks {
@@ -179,7 +179,7 @@ func (r *retrySelection) takeChild(parent, i int) {
 }
 
 // childrenFirst returns what was taken with every child before its parents, foreach tasks before their items.
-func (r *retrySelection) childrenFirst() []plan.Retried {
+func (r *retrySelection) childrenFirst() []Retried {
 	below := make([]int32, len(r.tasks)) // taken tasks that must come before
 	each := func(i int, do func(parent int)) {
 		for _, p := range r.Parents(i) {
@@ -202,10 +202,10 @@ func (r *retrySelection) childrenFirst() []plan.Retried {
 			order = append(order, i)
 		}
 	}
-	out := make([]plan.Retried, 0, len(r.queue))
+	out := make([]Retried, 0, len(r.queue))
 	for k := 0; k < len(order); k++ {
 		t := &r.tasks[order[k]]
-		out = append(out, plan.Retried{ID: t.ID, Status: t.Status, Anew: r.anew[order[k]]})
+		out = append(out, Retried{ID: t.ID, Status: t.Status, Anew: r.anew[order[k]]})
 		each(order[k], func(p int) {
 			if below[p]--; below[p] == 0 {
 				order = append(order, p)

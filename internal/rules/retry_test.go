@@ -170,7 +170,7 @@ func TestARetryReadsFilesAgainOnlyForTheForeachThatIsNamedWithDownstream(t *test
 	}
 }
 
-func namesOf(tasks []plan.Task, chosen []plan.Retried) []string {
+func namesOf(tasks []plan.Task, chosen []rules.Retried) []string {
 	names := make([]string, 0, len(chosen))
 	for _, c := range chosen {
 		k := slices.IndexFunc(tasks, func(t plan.Task) bool { return t.ID == c.ID })
@@ -180,7 +180,7 @@ func namesOf(tasks []plan.Task, chosen []plan.Retried) []string {
 }
 
 // checkRetry holds a selection to what must be true of every one.
-func checkRetry(t *testing.T, tasks []plan.Task, got []plan.Retried, chosen []plan.TaskID, downstream bool) {
+func checkRetry(t *testing.T, tasks []plan.Task, got []rules.Retried, chosen []plan.TaskID, downstream bool) {
 	t.Helper()
 	byID := map[plan.TaskID]*plan.Task{}
 	for i := range tasks {
@@ -192,7 +192,7 @@ func checkRetry(t *testing.T, tasks []plan.Task, got []plan.Retried, chosen []pl
 		changed = false
 		for i := range tasks {
 			for _, need := range tasks[i].Needs {
-				taken := slices.ContainsFunc(got, func(r plan.Retried) bool { return r.ID == need })
+				taken := slices.ContainsFunc(got, func(r rules.Retried) bool { return r.ID == need })
 				is := taken && (asked[need] || tasks[i].When != "" && tasks[i].When != plan.AllSucceeded)
 				changed = changed || is && !asked[tasks[i].ID]
 				asked[tasks[i].ID] = asked[tasks[i].ID] || is
@@ -207,7 +207,7 @@ func checkRetry(t *testing.T, tasks []plan.Task, got []plan.Retried, chosen []pl
 		if place[r.ID] = i; task.Status.Active() {
 			t.Errorf("task %q is %v, and is taken", task.Name, task.Status)
 		}
-		withItem := slices.ContainsFunc(got, func(r plan.Retried) bool { return byID[r.ID].Of == task.ID }) // its output is of its items
+		withItem := slices.ContainsFunc(got, func(r rules.Retried) bool { return byID[r.ID].Of == task.ID }) // its output is of its items
 		if task.Status == plan.Succeeded && !downstream && !withItem && !asked[task.ID] && !asked[task.Of] {
 			t.Errorf("task %q succeeded, and runs again without downstream", task.Name)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -150,10 +151,10 @@ func TestHowAPlanEnds(t *testing.T) {
 
 func TestWhatAnEndingMakesOfATask(t *testing.T) {
 	exit := &plan.Exit{Code: 3}
-	failed := plan.Ending{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "killed", Exit: exit}
-	again := plan.Ending{Status: plan.Held, Reason: plan.ReasonTimeout, Detail: "too long", Exit: exit, Delay: time.Second}
-	atOnce := plan.Ending{Status: plan.Held, Detail: "once more", Exit: exit}
-	back := plan.Ending{Status: plan.Queued}
+	failed := protocol.Ending{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "killed", Exit: exit}
+	again := protocol.Ending{Status: plan.Held, Reason: plan.ReasonTimeout, Detail: "too long", Exit: exit, Delay: time.Second}
+	atOnce := protocol.Ending{Status: plan.Held, Detail: "once more", Exit: exit}
+	back := protocol.Ending{Status: plan.Queued}
 	items := []json.RawMessage{json.RawMessage("1")}
 	running, cancelled := rules.Claim{Status: plan.Running}, rules.Claim{Status: plan.Running, Cancel: true}
 	closed := rules.Claim{Status: plan.Running, Closing: plan.ClosedByFailure}
@@ -162,10 +163,10 @@ func TestWhatAnEndingMakesOfATask(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		claim  rules.Claim
-		ending plan.Ending
+		ending protocol.Ending
 		want   rules.Step
 	}{
-		{"it succeeds", running, plan.Ending{Status: plan.Succeeded, Output: json.RawMessage("7")},
+		{"it succeeds", running, protocol.Ending{Status: plan.Succeeded, Output: json.RawMessage("7")},
 			rules.Step{Status: plan.Succeeded, Attempted: true, Output: json.RawMessage("7")}},
 		{"it fails", running, failed, rules.Step{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "killed", Attempted: true, Exit: exit}},
 		{"it fails though it was cancelled", cancelled, failed, rules.Step{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "killed", Attempted: true, Exit: exit}},
@@ -181,16 +182,16 @@ func TestWhatAnEndingMakesOfATask(t *testing.T) {
 			rules.Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: rules.ByPerson}},
 		{"a claim is given back after it was cancelled", rules.Claim{Status: plan.Claimed, Cancel: true}, back,
 			rules.Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}},
-		{"its items were found", running, plan.Ending{Status: plan.Held, Expand: true, Items: items}, rules.Step{Status: plan.Held, Items: items, Attempted: true}},
-		{"its items were found after it was cancelled", cancelled, plan.Ending{Status: plan.Held, Expand: true, Items: items},
+		{"its items were found", running, protocol.Ending{Status: plan.Held, Expand: true, Items: items}, rules.Step{Status: plan.Held, Items: items, Attempted: true}},
+		{"its items were found after it was cancelled", cancelled, protocol.Ending{Status: plan.Held, Expand: true, Items: items},
 			rules.Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: rules.ByPerson, Attempted: true}},
-		{"its items were found, and its plan was closed", closed, plan.Ending{Status: plan.Held, Expand: true, Items: items},
+		{"its items were found, and its plan was closed", closed, protocol.Ending{Status: plan.Held, Expand: true, Items: items},
 			with(notStarted, func(s *rules.Step) { s.Attempted = true })},
-		{"it has no items", running, plan.Ending{Status: plan.Held, Expand: true, Detail: "no file is there"},
+		{"it has no items", running, protocol.Ending{Status: plan.Held, Expand: true, Detail: "no file is there"},
 			rules.Step{Status: plan.Succeeded, Detail: "no file is there", Output: json.RawMessage("[]"), Empty: true, Attempted: true}},
-		{"it has no items, and its plan was closed", closed, plan.Ending{Status: plan.Held, Expand: true},
+		{"it has no items, and its plan was closed", closed, protocol.Ending{Status: plan.Held, Expand: true},
 			rules.Step{Status: plan.Succeeded, Output: json.RawMessage("[]"), Empty: true, Attempted: true}},
-		{"it has too many", running, plan.Ending{Status: plan.Held, Expand: true, Items: make([]json.RawMessage, plan.MaxItems+1)},
+		{"it has too many", running, protocol.Ending{Status: plan.Held, Expand: true, Items: make([]json.RawMessage, plan.MaxItems+1)},
 			rules.Step{Status: plan.Failed, Reason: plan.ReasonInput, Detail: rules.CheckItems(plan.MaxItems + 1).Error(), Attempted: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/plan"
@@ -390,7 +391,7 @@ func CheckOutside(parent *plan.Task) error {
 
 // OfClaim returns the secrets in the params of a claimed task that its node must know: those with
 // names of its queue and its plan.
-func OfClaim(c *plan.ClaimedTask) Names { return Names{}.And(c.QueueSecrets).And(c.Secrets) }
+func OfClaim(c *protocol.ClaimedTask) Names { return Names{}.And(c.QueueSecrets).And(c.Secrets) }
 
 // Uncited returns what is wrong with what something with expressions comes to, without citing that where it may be secret, or a part of it.
 func (s Names) Uncited(what string, err error) error {

@@ -36,6 +36,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -56,7 +58,7 @@ type Node interface {
 	// Progress, unless it is nil, is kept with the instance and replaces earlier reports. It
 	// changes no task and no feed. Task and Tasks show a report of a running task if it names the
 	// task's present claim. So no other attempt shows it, however late the heartbeat comes.
-	Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error)
+	Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error)
 
 	// Leave ends an instance that holds nothing any more. If it still holds tasks, Leave rescues
 	// them as Rescue does.
@@ -100,7 +102,7 @@ type Node interface {
 	// to half of the budget. This turn may claim them. Sweeps find the others.
 	//
 	// Claims. Up to Slots tasks are claimed. They are queued, of queues that the turn serves
-	// (plan.Turn.Serves), of Plan if it is given, and of no closed plan. The limits are each
+	// (protocol.Turn.Serves), of Plan if it is given, and of no closed plan. The limits are each
 	// queue's threads, its NodeThreads of the instance's node, and the limit of that node
 	// (SetMaxThreads). A queue without a free thread or without work costs nothing, and neither
 	// does a limit that is not set. A queue that is not served costs at most one look, whatever
@@ -116,11 +118,11 @@ type Node interface {
 	//
 	// Turn returns plan.ErrInstanceGone, and does nothing at all, for an instance that is not
 	// registered.
-	Turn(ctx context.Context, t plan.Turn) (plan.Turned, error)
+	Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error)
 
 	// Start takes claimed tasks to running. It returns the tasks whose claim was lost. After a turn
 	// with Start it is not needed.
-	Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error)
+	Start(ctx context.Context, claims []protocol.Claim) (lost []plan.TaskID, err error)
 
 	// Take moves a claimed task to this instance, a runner, which runs it, and returns the task as
 	// a turn's Claimed would. The present owner is the instance that claimed it, or another
@@ -144,7 +146,7 @@ type Node interface {
 	// plan.ErrConflict. If another program wrote the task so that it cannot run, Take ends it as
 	// failed, and returns plan.ErrConflict. Take returns plan.ErrNotFound if the task or its queue
 	// does not exist, and plan.ErrInstanceGone for an instance that is not registered.
-	Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error)
+	Take(ctx context.Context, t protocol.Take) (protocol.ClaimedTask, error)
 
 	// Inputs returns the outputs of the task's parents, in the order of its needs. For an item it
 	// returns those of its foreach task, as ItemInputs leaves them. It does not read outputs that
@@ -159,7 +161,7 @@ type Node interface {
 	// AppendLog adds entries to a running task's log. It adds nothing if the entries are the log's
 	// last ones: then the same call was made before and its answer lost. It returns
 	// plan.ErrClaimLost if the claim is no longer the task's.
-	AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error
+	AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error
 
 	// Sweep does the work that no turn does.
 	//
@@ -178,7 +180,7 @@ type Node interface {
 	// follows from the states of tasks and plans. So an audit repairs everything that a driver
 	// keeps besides these: owners, notes of work, counters, gates, marks and places in queues. A
 	// driver that no process can leave half-written, as memory is, has nothing to audit.
-	Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error)
+	Sweep(ctx context.Context, s protocol.Sweep) (protocol.Swept, error)
 
 	// Instances returns all registered instances.
 	Instances(ctx context.Context) ([]plan.Instance, error)
@@ -201,7 +203,7 @@ type Node interface {
 	// never goes alone. A task stays while a task in the store needs it, or needs one of its items,
 	// so that the child can be retried. A task also stays if another program ended it and no Sluice
 	// node had to note its end.
-	Expire(ctx context.Context, budget int) (plan.Expired, error)
+	Expire(ctx context.Context, budget int) (protocol.Expired, error)
 
 	// Wakes returns a channel on which a value arrives soon after another process queued tasks. A
 	// value also arrives after another process ended a plan that a node of its own runs (Own). The
@@ -284,7 +286,7 @@ type Admin interface {
 	// plan is released or claimed meanwhile, and the plan does not end. If the process dies
 	// half-way, a sweep finishes the retry: a decided one is made, and any other is undone. Edits
 	// and Modified of the plan may tell of a retry that was refused after the driver noted it.
-	Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error
+	Retry(ctx context.Context, p plan.PlanID, tasks []rules.Retried, replace []plan.Task, params json.RawMessage) error
 
 	// Adopt marks a plan as run by a node of its own (Own), so that claims limited to it stay O(log
 	// n). A process calls it before such a node runs a plan that was submitted without the mark. A
@@ -434,7 +436,7 @@ type Results interface {
 	// of the same call. It returns plan.ErrClaimLost if the claim is no longer the task's, and then
 	// keeps nothing. Bytes that are not UTF-8 may come back as U+FFFD. Mode counts if the database
 	// has several places for results.
-	PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error
+	PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) error
 
 	// OpenResult opens the output of a task on plan.Stdout or plan.Stderr, whichever program ran
 	// it. It returns its size, as far as the writer told it. Null has the size -1, and reads as

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/compiler"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -609,13 +611,13 @@ func TestWhatWasGivenUpHalfWayIsNotSubmitted(t *testing.T) {
 	if !errors.Is(err, died) {
 		t.Fatal(err)
 	}
-	now = now.Add(plan.AbandonAfter + time.Minute)
+	now = now.Add(rules.AbandonAfter + time.Minute)
 	i := plan.InstanceID{ID: plan.NewID(now)}
 	if err := s.Register(ctx, plan.Instance{ID: i, Node: "n"}); err != nil {
 		t.Fatal(err)
 	}
 	for more := true; more; {
-		did, err := s.Sweep(ctx, plan.Sweep{Instance: i})
+		did, err := s.Sweep(ctx, protocol.Sweep{Instance: i})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -682,12 +684,12 @@ func (q *quick) overtake(ctx context.Context, id plan.PlanID) {
 	no(submit.GoOn(ctx, q.Store, p, q.spec))
 	i := plan.InstanceID{ID: plan.NewID(time.Now())}
 	no(q.Register(ctx, plan.Instance{ID: i, Node: "n", Plugins: []string{"exec"}}))
-	turn := plan.Turn{Instance: i, Slots: 1, Plugins: []string{"exec"}, Start: true}
+	turn := protocol.Turn{Instance: i, Slots: 1, Plugins: []string{"exec"}, Start: true}
 	did, err := q.Turn(ctx, turn)
 	no(err)
 	turn.Slots = 0
 	for _, c := range did.Claimed {
-		turn.Ended = append(turn.Ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: json.RawMessage(`"a"`)})
+		turn.Ended = append(turn.Ended, protocol.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: json.RawMessage(`"a"`)})
 	}
 	_, err = q.Turn(ctx, turn)
 	no(err)

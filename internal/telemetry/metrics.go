@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -92,7 +93,7 @@ func (s *status) WriteHeader(code int) {
 func (s *status) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // Claimed implements den.Observer, as do the following.
-func (m *Metrics) Claimed(t *plan.ClaimedTask) {
+func (m *Metrics) Claimed(t *protocol.ClaimedTask) {
 	m.claimed.WithLabelValues(t.QueueName).Inc()
 	// Series for alerts begin at 0: Prometheus sees no increase in a series that begins at 1.
 	m.lost.WithLabelValues(t.QueueName)
@@ -100,7 +101,7 @@ func (m *Metrics) Claimed(t *plan.ClaimedTask) {
 }
 
 // Ended counts an attempt by what the task became.
-func (m *Metrics) Ended(t *plan.ClaimedTask, e *plan.Ending, ran time.Duration) {
+func (m *Metrics) Ended(t *protocol.ClaimedTask, e *protocol.Ending, ran time.Duration) {
 	m.ended.WithLabelValues(t.QueueName, plan.State(e.Status, e.Reason)).Inc()
 	if ran >= 0 {
 		m.took.WithLabelValues(t.QueueName).Observe(ran.Seconds())
@@ -108,10 +109,10 @@ func (m *Metrics) Ended(t *plan.ClaimedTask, e *plan.Ending, ran time.Duration) 
 }
 
 // Lost counts an attempt that nobody wants any more.
-func (m *Metrics) Lost(t *plan.ClaimedTask) { m.lost.WithLabelValues(t.QueueName).Inc() }
+func (m *Metrics) Lost(t *protocol.ClaimedTask) { m.lost.WithLabelValues(t.QueueName).Inc() }
 
 // PlanEnded counts a plan by how it ended.
-func (m *Metrics) PlanEnded(p plan.EndedPlan) { m.plans.WithLabelValues(p.State.String()).Inc() }
+func (m *Metrics) PlanEnded(p protocol.EndedPlan) { m.plans.WithLabelValues(p.State.String()).Inc() }
 
 // Asked counts a call of the store.
 func (m *Metrics) Asked(call string, took time.Duration, err error) {

@@ -15,6 +15,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -41,7 +42,7 @@ type Traces struct {
 
 // An attempt is one that ended.
 type attempt struct {
-	task   plan.ClaimedTask
+	task   protocol.ClaimedTask
 	status plan.Status
 	state  string
 	detail string
@@ -91,16 +92,16 @@ func (t *Traces) Close(ctx context.Context) error {
 }
 
 // Claimed implements den.Observer, as do the following.
-func (*Traces) Claimed(*plan.ClaimedTask) {}
+func (*Traces) Claimed(*protocol.ClaimedTask) {}
 
 // Lost sends nothing: the node that has the task now reports its attempt.
-func (*Traces) Lost(*plan.ClaimedTask) {}
+func (*Traces) Lost(*protocol.ClaimedTask) {}
 
 // Asked is not told.
 func (*Traces) Asked(string, time.Duration, error) {}
 
 // Ended tells of an attempt of a plan's task.
-func (t *Traces) Ended(c *plan.ClaimedTask, e *plan.Ending, ran time.Duration) {
+func (t *Traces) Ended(c *protocol.ClaimedTask, e *protocol.Ending, ran time.Duration) {
 	if c.Plan.IsZero() {
 		return
 	}
@@ -114,7 +115,7 @@ func (t *Traces) Ended(c *plan.ClaimedTask, e *plan.Ending, ran time.Duration) {
 }
 
 // PlanEnded tells of the plan as a whole.
-func (t *Traces) PlanEnded(p plan.EndedPlan) {
+func (t *Traces) PlanEnded(p protocol.EndedPlan) {
 	select {
 	case t.plans <- p.ID:
 	default:

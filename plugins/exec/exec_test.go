@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -232,7 +233,7 @@ func TestAnOutputThatIsTooLargeIsReadNoFurtherThanThat(t *testing.T) {
 	if len(r.Output) != plan.MaxOutput+1 {
 		t.Errorf("%d bytes were read, want %d", len(r.Output), plan.MaxOutput+1)
 	}
-	ended := rules.Conclude(&plan.ClaimedTask{}, r, nil)
+	ended := rules.Conclude(&protocol.ClaimedTask{}, r, nil)
 	if ended.Status != plan.Failed || ended.Reason != plan.ReasonOutput {
 		t.Errorf("it ends as %v, %q; want failed for its output", ended.Status, ended.Reason)
 	}

@@ -18,6 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api/disbatch"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/mongotest"
@@ -277,7 +278,7 @@ func (p *player) do(act []string) {
 			no(err)
 		}
 	case "claim", "run":
-		turn := plan.Turn{Instance: p.nodes[act[1]], Plugins: []string{"Disbatch::Plugin::Demo"}, Slots: 1, Start: true}
+		turn := protocol.Turn{Instance: p.nodes[act[1]], Plugins: []string{"Disbatch::Plugin::Demo"}, Slots: 1, Start: true}
 		did, err := p.Turn(ctx, turn)
 		no(err)
 		if len(did.Claimed) != 1 {
@@ -296,8 +297,8 @@ func (p *player) do(act []string) {
 		var status int
 		_, err = fmt.Sscan(act[2], &status)
 		no(err)
-		no(p.Store.(store.Results).PutResults(ctx, c, section(act[3]), section(act[4]), plan.GFSAuto))
-		_, err = p.Turn(ctx, plan.Turn{Instance: turn.Instance, Plugins: turn.Plugins, Ended: []plan.Ending{{Claim: c, Status: plan.Status(status)}}})
+		no(p.Store.(store.Results).PutResults(ctx, c, section(act[3]), section(act[4]), protocol.GFSAuto))
+		_, err = p.Turn(ctx, protocol.Turn{Instance: turn.Instance, Plugins: turn.Plugins, Ended: []protocol.Ending{{Claim: c, Status: plan.Status(status)}}})
 		no(err)
 	default:
 		p.t.Fatalf("%v: nobody does that", act)

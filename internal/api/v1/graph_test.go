@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -174,11 +175,11 @@ func registered(t testing.TB, st store.Store) plan.InstanceID {
 }
 
 // turn ends tasks as succeeded, and claims and starts up to slots.
-func (w *worker) turn(slots int, ended ...plan.ClaimedTask) []plan.ClaimedTask {
+func (w *worker) turn(slots int, ended ...protocol.ClaimedTask) []protocol.ClaimedTask {
 	w.t.Helper()
-	turn := plan.Turn{Instance: w.id, Slots: slots, Start: true, Plugins: []string{"demo"}}
+	turn := protocol.Turn{Instance: w.id, Slots: slots, Start: true, Plugins: []string{"demo"}}
 	for _, c := range ended {
-		turn.Ended = append(turn.Ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded})
+		turn.Ended = append(turn.Ended, protocol.Ending{Claim: c.Claim, Status: plan.Succeeded})
 	}
 	done, err := w.st.Turn(w.t.Context(), turn)
 	if err != nil {
@@ -259,7 +260,7 @@ func TestAForeachIsOneBoxUntilItIsOpened(t *testing.T) {
 			spec.Add(plan.TaskSpec{Name: fmt.Sprintf("task-%d", i), Plugin: "demo"})
 		}
 		p := submitted(t, s.st, spec)
-		s.run(t, p.ID, func(name string, e *plan.Ending) {
+		s.run(t, p.ID, func(name string, e *protocol.Ending) {
 			if name == "copy1[3]" || name == "copy1[24]" {
 				e.Status = plan.Failed
 			}
@@ -432,9 +433,9 @@ func TestDrawingsTellHowFarTasksAre(t *testing.T) {
 		submitted(t, s.st, spec)
 		w := worker{t, s.st, registered(t, s.st)}
 		claimed := w.turn(9)
-		slow := claimed[slices.IndexFunc(claimed, func(c plan.ClaimedTask) bool { return c.Name == "slow" })]
+		slow := claimed[slices.IndexFunc(claimed, func(c protocol.ClaimedTask) bool { return c.Name == "slow" })]
 		said := plan.Progress{Fraction: 0.4, Text: "copied 400 of 1000"}
-		if _, err := s.st.Beat(t.Context(), plan.Beat{Instance: w.id, Progress: []plan.Reached{{Claim: slow.Claim, Progress: said}}}); err != nil {
+		if _, err := s.st.Beat(t.Context(), protocol.Beat{Instance: w.id, Progress: []protocol.Reached{{Claim: slow.Claim, Progress: said}}}); err != nil {
 			t.Fatal(err)
 		}
 		var g api.Graph

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/plan"
@@ -80,7 +81,7 @@ func TestItemsSayWhatTheyAreFor(t *testing.T) {
 			t.Errorf("the graph has %q for %q", g.ItemLabels, g.Names)
 		}
 
-		s.run(t, p.ID, func(name string, e *plan.Ending) {
+		s.run(t, p.ID, func(name string, e *protocol.Ending) {
 			if strings.HasPrefix(name, "copy[") {
 				e.Status = plan.Failed
 			}
@@ -161,7 +162,7 @@ func TestTasksAreFoundInThePlansOrder(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		s.must("POST", "/queues", `{"name": "other", "plugin": "demo", "threads": null}`, nil)
 		p := submitted(t, s.st, fans())
-		s.run(t, p.ID, func(name string, e *plan.Ending) {
+		s.run(t, p.ID, func(name string, e *protocol.Ending) {
 			if name == "copy[1]" || name == "copy[3]" || name == "again[0]" {
 				e.Status = plan.Failed
 			}

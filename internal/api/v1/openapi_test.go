@@ -16,6 +16,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -175,15 +176,15 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 
 		n := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n1", Host: "h", Lease: time.Minute, Threads: 4, Plugins: []string{"demo"}}
 		no(r.st.Register(t.Context(), n))
-		did, err := r.st.Turn(t.Context(), plan.Turn{Instance: n.ID, Plugins: n.Plugins, Slots: 1, Start: true})
+		did, err := r.st.Turn(t.Context(), protocol.Turn{Instance: n.ID, Plugins: n.Plugins, Slots: 1, Start: true})
 		no(err)
 		claimed := did.Claimed[0]
 		r.get("list-nodes", "/nodes", "", 200)
 		r.get("list-queues", "/queues", "", 200)
 		no(r.st.AppendLog(t.Context(), claimed.Claim, []plan.LogEntry{{At: time.Now(), Attempt: 1, Stream: plan.Stderr, Text: "a line\n"}}))
 		out := strings.NewReader("all of it")
-		no(r.st.(store.Results).PutResults(t.Context(), claimed.Claim, io.NewSectionReader(out, 0, out.Size()), nil, plan.GFSAuto))
-		_, err = r.st.Turn(t.Context(), plan.Turn{Instance: n.ID, Ended: []plan.Ending{{
+		no(r.st.(store.Results).PutResults(t.Context(), claimed.Claim, io.NewSectionReader(out, 0, out.Size()), nil, protocol.GFSAuto))
+		_, err = r.st.Turn(t.Context(), protocol.Turn{Instance: n.ID, Ended: []protocol.Ending{{
 			Claim: claimed.Claim, Status: 3, Detail: "exit 3", Exit: &plan.Exit{Code: 3}, Output: json.RawMessage(`{"n": 1}`),
 		}}})
 		no(err)
@@ -234,7 +235,7 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		r.get("retry-plain-tasks", "/tasks/retry", `{"exactly": [{"id": "`+plain+`", "status": -5}]}`, 200)
 		r.get("cancel-task", "/tasks/"+plain+"/cancel", "", 204)
 		r.get("retry-plain-tasks-with", "/tasks/retry-with", `{"exactly": [{"id": "`+plain+`", "status": -5}], "replace": [{"id": "`+plain+`", "queue_id": "`+q.ID.String()+`"}]}`, 200)
-		_, err = r.st.Sweep(t.Context(), plan.Sweep{Instance: n.ID})
+		_, err = r.st.Sweep(t.Context(), protocol.Sweep{Instance: n.ID})
 		no(err)
 		r.get("retry-plan", "/plans/"+p+"/retry", `{"exactly": []}`, 200)
 		r.get("retry-plan-with", "/plans/"+p+"/retry-with", `{"exactly": [], "params": {"a": 2}}`, 200)
@@ -248,7 +249,7 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		r.get("run-again", "/plans/"+other+"/runs", "", 409)
 		r.get("submit-plan", "/plans?check=true", "plan: posted\nqueues: {q: {threads: 9}}\nparams: {a: [1], b: }\ntasks: {a: {plugin: demo, queue: q}, b: {plugin: demo, needs: a, when: any_failed}}\n", 409)
 		r.get("submit-plan", "/plans?check=true", "plan: posted\nparams: {a: [1], b: }\ntasks: {a: {plugin: demo}, b: {plugin: demo, needs: a, when: any_failed}, c: {plugin: demo, needs: b, when: any_failed}}\n", 200)
-		_, err = r.st.Turn(t.Context(), plan.Turn{Instance: n.ID, Plan: posted[0].ID, Plugins: n.Plugins, Slots: 1, Start: true})
+		_, err = r.st.Turn(t.Context(), protocol.Turn{Instance: n.ID, Plan: posted[0].ID, Plugins: n.Plugins, Slots: 1, Start: true})
 		no(err)
 		r.get("cancel-running", "/plans/"+posted[0].ID.String()+"/cancel-running", "", 200)
 		r.get("get-unrun", "/plans/"+other+"/unrun", "", 200)

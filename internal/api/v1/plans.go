@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/again"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
@@ -492,16 +493,16 @@ func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*retriedAns
 	return a.retry(ctx, in.Plan, selected, replace, in.Body.Params)
 }
 
-func retried(given []api.Retried) []plan.Retried {
-	out := make([]plan.Retried, len(given))
+func retried(given []api.Retried) []rules.Retried {
+	out := make([]rules.Retried, len(given))
 	for i, r := range given {
-		out[i] = plan.Retried{ID: r.ID, Status: r.Status, Anew: r.Anew}
+		out[i] = rules.Retried{ID: r.ID, Status: r.Status, Anew: r.Anew}
 	}
 	return out
 }
 
 // retry has tasks run again, and answers with which.
-func (a *API) retry(ctx context.Context, p plan.PlanID, selected []plan.Retried, replace []plan.Task, params json.RawMessage) (*retriedAnswer, error) {
+func (a *API) retry(ctx context.Context, p plan.PlanID, selected []rules.Retried, replace []plan.Task, params json.RawMessage) (*retriedAnswer, error) {
 	if err := a.st.Retry(ctx, p, selected, replace, params); err != nil {
 		return nil, err
 	}
@@ -512,12 +513,12 @@ func (a *API) retry(ctx context.Context, p plan.PlanID, selected []plan.Retried,
 }
 
 // foreseen answers what a retry would take, which changes nothing.
-func foreseen(ctx context.Context, selected []plan.Retried) *retriedAnswer {
+func foreseen(ctx context.Context, selected []rules.Retried) *retriedAnswer {
 	auth.Unchanged(ctx)
 	return retriedOf(selected)
 }
 
-func retriedOf(selected []plan.Retried) *retriedAnswer {
+func retriedOf(selected []rules.Retried) *retriedAnswer {
 	out := &retriedAnswer{}
 	out.Body.Tasks = make([]api.Retried, len(selected))
 	for i, r := range selected {
@@ -540,7 +541,7 @@ type deletePlan struct {
 
 func budget(n int) int {
 	if n <= 0 {
-		return plan.DefaultBudget
+		return protocol.DefaultBudget
 	}
 	return n
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -15,7 +16,7 @@ import (
 func TestAFilterGivenTwiceIsHeededTwiceOrRefused(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		p := s.large(t, "p", 4)
-		s.run(t, p, func(name string, e *plan.Ending) {
+		s.run(t, p, func(name string, e *protocol.Ending) {
 			if name == "t-1" {
 				e.Status = plan.Failed
 			}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -48,16 +49,16 @@ func (s *site) large(t *testing.T, name string, n int) plan.PlanID {
 }
 
 // run claims what is queued in a plan, and ends each task as end says.
-func (s *site) run(t *testing.T, p plan.PlanID, end func(name string, e *plan.Ending)) {
+func (s *site) run(t *testing.T, p plan.PlanID, end func(name string, e *protocol.Ending)) {
 	t.Helper()
 	ctx := t.Context()
 	i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n", Host: "h", Lease: time.Minute, Threads: 1000, Plugins: []string{"demo"}}
 	if err := s.st.Register(ctx, i); err != nil {
 		t.Fatal(err)
 	}
-	var ends []plan.Ending
+	var ends []protocol.Ending
 	for {
-		turned, err := s.st.Turn(ctx, plan.Turn{Instance: i.ID, Plan: p, Slots: 1000, Start: true, Ended: ends, Plugins: i.Plugins})
+		turned, err := s.st.Turn(ctx, protocol.Turn{Instance: i.ID, Plan: p, Slots: 1000, Start: true, Ended: ends, Plugins: i.Plugins})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +67,7 @@ func (s *site) run(t *testing.T, p plan.PlanID, end func(name string, e *plan.En
 		}
 		ends = nil
 		for _, c := range turned.Claimed {
-			e := plan.Ending{Claim: c.Claim, Status: plan.Succeeded}
+			e := protocol.Ending{Claim: c.Claim, Status: plan.Succeeded}
 			end(c.Name, &e)
 			ends = append(ends, e)
 		}
@@ -161,7 +162,7 @@ func TestChildrenAreThoseThatNeedIt(t *testing.T) {
 func TestFailuresAreCountedByKind(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		p := s.large(t, "p", 41)
-		s.run(t, p, func(name string, e *plan.Ending) {
+		s.run(t, p, func(name string, e *protocol.Ending) {
 			var n int
 			_, _ = fmt.Sscanf(name, "t-%d", &n)
 			switch {
@@ -201,7 +202,7 @@ func TestFailuresAreCountedByKind(t *testing.T) {
 func TestAFailureIsCountedOnceWhereItHappened(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		p := submitted(t, s.st, migration())
-		s.run(t, p.ID, func(name string, e *plan.Ending) {
+		s.run(t, p.ID, func(name string, e *protocol.Ending) {
 			if strings.HasPrefix(name, "copy[") {
 				e.Status, e.Exit = plan.Failed, &plan.Exit{Code: 3}
 			}
@@ -239,7 +240,7 @@ func TestAFailureThatIsAllowedIsDrawnSo(t *testing.T) {
 		p := submitted(t, s.st, spec)
 		var before, after api.Graph
 		s.must("GET", "/plans/lenient/graph", "", &before) // what is read then is brought up to date
-		s.run(t, p.ID, func(name string, e *plan.Ending) {
+		s.run(t, p.ID, func(name string, e *protocol.Ending) {
 			if name == "may-fail" {
 				e.Status = plan.Failed
 			}
@@ -340,7 +341,7 @@ func TestWhoListensToCountsIsToldOfNoTask(t *testing.T) {
 				if first.State != "running" || first.Counts.Total() != 300 {
 					t.Errorf("at first: %+v", first)
 				}
-				s.run(t, p, func(string, *plan.Ending) {})
+				s.run(t, p, func(string, *protocol.Ending) {})
 				for last := first; ; last = next() {
 					if last.State == "succeeded" && last.Counts.Succeeded == 300 {
 						break

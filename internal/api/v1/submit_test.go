@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -457,7 +458,7 @@ func TestARetryIsForeseen(t *testing.T) {
 		if err := s.st.Register(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.st.Sweep(t.Context(), plan.Sweep{Instance: n.ID}); err != nil {
+		if _, err := s.st.Sweep(t.Context(), protocol.Sweep{Instance: n.ID}); err != nil {
 			t.Fatal(err)
 		}
 		var would struct{ Tasks []api.Retried }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -365,7 +366,7 @@ func TestEachEntryOfALogSaysWhoPrintedIt(t *testing.T) {
 		if err := s.st.Register(ctx, plan.Instance{ID: i, Node: "n", Plugins: []string{"demo"}}); err != nil {
 			t.Fatal(err)
 		}
-		did, err := s.st.Turn(ctx, plan.Turn{Instance: i, Slots: 1, Plugins: []string{"demo"}, Start: true})
+		did, err := s.st.Turn(ctx, protocol.Turn{Instance: i, Slots: 1, Plugins: []string{"demo"}, Start: true})
 		if err != nil || len(did.Claimed) != 1 {
 			t.Fatal(did, err)
 		}

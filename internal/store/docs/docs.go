@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -330,7 +331,7 @@ func printed(ctx context.Context, s Store, t *plan.Task, p parts) (stdout, stder
 	defer open[0].Close()
 	defer open[1].Close()
 	var values [2]any
-	outFile, errFile := plan.GFSAuto.Files(max(size[0], 0), max(size[1], 0))
+	outFile, errFile := protocol.GFSAuto.Files(max(size[0], 0), max(size[1], 0))
 	for i, file := range []bool{outFile, errFile} {
 		switch {
 		case file:

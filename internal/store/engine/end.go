@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -12,7 +13,7 @@ import (
 // An Attempt is a claimed or running task, and what its attempt came to.
 type Attempt[T any] struct {
 	Task   T
-	Ending *plan.Ending // what the node says; nil: the claim is given back or lost
+	Ending *protocol.Ending // what the node says; nil: the claim is given back or lost
 	Step   rules.Step
 }
 

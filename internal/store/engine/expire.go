@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -123,7 +124,7 @@ func Prune[P any, Q comparable](ctx context.Context, u Expirer[P, Q], keep time.
 
 // Expire is Expire of store.Node, for a driver that keeps things for byDefault if nothing says how
 // long. Plans go first. Each task of no plan that goes may free the tasks that it needed.
-func Expire[P any, Q comparable](ctx context.Context, u Expirer[P, Q], byDefault time.Duration, budget int) (gone plan.Expired, err error) {
+func Expire[P any, Q comparable](ctx context.Context, u Expirer[P, Q], byDefault time.Duration, budget int) (gone protocol.Expired, err error) {
 	if gone.Plans, gone.More, err = Prune(ctx, u, byDefault, budget); err != nil || gone.More {
 		return gone, err
 	}

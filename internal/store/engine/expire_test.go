@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
@@ -123,7 +124,7 @@ func TestAPlanGoesAfterItsTasksAsFarAsTheBudgetReaches(t *testing.T) {
 		{"it runs", running, 10, nil, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := &deleter{plans: []*old{c.plan}, budget: plan.DefaultBudget}
+			d := &deleter{plans: []*old{c.plan}, budget: protocol.DefaultBudget}
 			more, err := engine.DeletePlan(t.Context(), d, plan.PlanID{}, c.budget)
 			if errors.Is(err, plan.ErrPlanActive) != c.refused || err != nil && !c.refused || more != c.more || !slices.Equal(d.did, c.want) {
 				t.Errorf("it did %q, more: %v, with the error %v; want %q, more: %v, refused: %v", d.did, more, err, c.want, c.more, c.refused)
@@ -143,21 +144,21 @@ func TestPlansThatAreKeptNoLongerGoFirst(t *testing.T) {
 		budget    int
 		byDefault time.Duration
 		want      []string
-		gone      plan.Expired
+		gone      protocol.Expired
 	}{
-		{"nothing is expired", nil, 0, 0, 10, 0, []string{"0 half", "0 of 1 limits"}, plan.Expired{}},
-		{"the store has a default for all statuses", nil, 0, 0, 10, time.Hour, []string{"0 half", "0 of 5 limits"}, plan.Expired{}},
+		{"nothing is expired", nil, 0, 0, 10, 0, []string{"0 half", "0 of 1 limits"}, protocol.Expired{}},
+		{"the store has a default for all statuses", nil, 0, 0, 10, time.Hour, []string{"0 half", "0 of 5 limits"}, protocol.Expired{}},
 		{"plans, and then tasks of no plan, which may free others", []*old{newOld("a", 1), newOld("b", 0)}, 1, 2, 10, 0,
-			[]string{"begin a", "1 of a", "a", "begin b", "0 of b", "b", "1 half", "2 of 1 limits"}, plan.Expired{Plans: 2, Tasks: 3, More: true}},
+			[]string{"begin a", "1 of a", "a", "begin b", "0 of b", "b", "1 half", "2 of 1 limits"}, protocol.Expired{Plans: 2, Tasks: 3, More: true}},
 		{"plans that stay stand in nobody's way", []*old{needed, changed, newOld("a", 0)}, 0, 0, 10, 0,
-			[]string{"changed changed", "begin a", "0 of a", "a", "0 half", "0 of 1 limits"}, plan.Expired{Plans: 1}},
-		{"the budget ends amid a plan", []*old{newOld("a", 3), newOld("b", 1)}, 1, 1, 2, 0, []string{"begin a", "2 of a"}, plan.Expired{More: true}},
-		{"the budget ends with a plan", []*old{newOld("a", 1), newOld("b", 1)}, 1, 1, 2, 0, []string{"begin a", "1 of a", "a"}, plan.Expired{Plans: 1, More: true}},
-		{"the budget ends amid a deletion that stopped", nil, 3, 1, 2, 0, []string{"2 half"}, plan.Expired{Tasks: 2, More: true}},
-		{"the budget ends amid expired tasks", nil, 0, 3, 2, 0, []string{"0 half", "2 of 1 limits"}, plan.Expired{Tasks: 2, More: true}},
+			[]string{"changed changed", "begin a", "0 of a", "a", "0 half", "0 of 1 limits"}, protocol.Expired{Plans: 1}},
+		{"the budget ends amid a plan", []*old{newOld("a", 3), newOld("b", 1)}, 1, 1, 2, 0, []string{"begin a", "2 of a"}, protocol.Expired{More: true}},
+		{"the budget ends with a plan", []*old{newOld("a", 1), newOld("b", 1)}, 1, 1, 2, 0, []string{"begin a", "1 of a", "a"}, protocol.Expired{Plans: 1, More: true}},
+		{"the budget ends amid a deletion that stopped", nil, 3, 1, 2, 0, []string{"2 half"}, protocol.Expired{Tasks: 2, More: true}},
+		{"the budget ends amid expired tasks", nil, 0, 3, 2, 0, []string{"0 half", "2 of 1 limits"}, protocol.Expired{Tasks: 2, More: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := &deleter{plans: c.plans, half: c.half, over: c.over, budget: plan.DefaultBudget}
+			d := &deleter{plans: c.plans, half: c.half, over: c.over, budget: protocol.DefaultBudget}
 			gone, err := engine.Expire(t.Context(), d, c.byDefault, c.budget)
 			if err != nil || gone != c.gone || !slices.Equal(d.did, c.want) {
 				t.Errorf("it did %q: %+v, with the error %v; want %q: %+v", d.did, gone, err, c.want, c.gone)

@@ -74,7 +74,7 @@ func Past(ctx context.Context, do func() error) error {
 
 // Retry takes the chosen tasks back, if there are any. attempt hands do a unit, and undoes what the
 // unit noted if do returns an error.
-func Retry[K comparable](ctx context.Context, chosen []plan.Retried, replace []plan.Task, attempt func(do func(Retrier[K]) error) error) error {
+func Retry[K comparable](ctx context.Context, chosen []rules.Retried, replace []plan.Task, attempt func(do func(Retrier[K]) error) error) error {
 	if len(chosen) == 0 {
 		return nil
 	}
@@ -83,7 +83,7 @@ func Retry[K comparable](ctx context.Context, chosen []plan.Retried, replace []p
 	})
 }
 
-func retry[K comparable](ctx context.Context, u Retrier[K], chosen []plan.Retried, replace []plan.Task) error {
+func retry[K comparable](ctx context.Context, u Retrier[K], chosen []rules.Retried, replace []plan.Task) error {
 	if err := u.Begin(ctx, rules.CheckRetry); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func CheckBelow[K comparable](taken map[K]bool) func(k K, t *plan.Task, decided 
 }
 
 // choose selects the chosen tasks, if each of them may be taken back.
-func choose[K comparable](ctx context.Context, u Retrier[K], chosen []plan.Retried, replace []plan.Task) (*Selection[K], error) {
+func choose[K comparable](ctx context.Context, u Retrier[K], chosen []rules.Retried, replace []plan.Task) (*Selection[K], error) {
 	queues, err := u.Queues(ctx)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func choose[K comparable](ctx context.Context, u Retrier[K], chosen []plan.Retri
 func (s *Selection[K]) remake(ctx context.Context, u Retrier[K]) error {
 	remakes := func(t *Retaken[K], waits bool) bool {
 		foreach := t.With == nil || t.With.Foreach != nil
-		return t.Foreach && rules.Remakes(&plan.Retried{Anew: t.Remakes}, &plan.Task{Expanded: t.Expanded, Items: t.Items}, foreach, waits)
+		return t.Foreach && rules.Remakes(&rules.Retried{Anew: t.Remakes}, &plan.Task{Expanded: t.Expanded, Items: t.Items}, foreach, waits)
 	}
 	var ask []K
 	for i := range s.Tasks {

@@ -113,10 +113,10 @@ func TestWhatARetryTakes(t *testing.T) {
 			u.tasks = map[string]engine.Retaken[string]{
 				"a": {Retaken: failed}, "b": {Retaken: failed}, "item": {Retaken: failed, Of: "made"}, "made": {Retaken: made}, "making": {Retaken: making},
 			}
-			var chosen []plan.Retried
+			var chosen []rules.Retried
 			for _, key := range strings.Fields(c.chosen) {
 				name, anew := strings.CutSuffix(key, "!")
-				chosen = append(chosen, plan.Retried{ID: idOf(name), Status: plan.Failed, Anew: anew})
+				chosen = append(chosen, rules.Retried{ID: idOf(name), Status: plan.Failed, Anew: anew})
 			}
 			err := engine.Retry(t.Context(), chosen, c.replace, func(do func(engine.Retrier[string]) error) error { return do(u) })
 			if c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) || c.refused == "" && err != nil {
@@ -134,7 +134,7 @@ func TestWhatARetryTakes(t *testing.T) {
 
 func TestARetryEndsIfAnEarlierOneDoesNot(t *testing.T) {
 	broken := errors.New("the disk is full")
-	err := engine.Retry(t.Context(), make([]plan.Retried, 1), nil, func(func(engine.Retrier[string]) error) error {
+	err := engine.Retry(t.Context(), make([]rules.Retried, 1), nil, func(func(engine.Retrier[string]) error) error {
 		return fmt.Errorf("begin: %w", &engine.Halfway{Finish: func(context.Context) error { return broken }})
 	})
 	if !errors.Is(err, broken) {

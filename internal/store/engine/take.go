@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -21,14 +22,14 @@ type Taker[T any] interface {
 	Worker
 
 	// ToTake looks at the task and at the instances.
-	ToTake(ctx context.Context, k *plan.Take) (t T, v Taken, err error)
+	ToTake(ctx context.Context, k *protocol.Take) (t T, v Taken, err error)
 
 	// Take gives the task to the instance with the step that starts it, or nil, if the task is still
 	// as it was looked at.
 	Take(ctx context.Context, t T, start *rules.Step) (taken bool, err error)
 
 	// Handed returns a taken task as its runner gets it.
-	Handed(ctx context.Context, t T, k *plan.Take) (plan.ClaimedTask, error)
+	Handed(ctx context.Context, t T, k *protocol.Take) (protocol.ClaimedTask, error)
 }
 
 // tries is how often a task that changes meanwhile is looked at again.
@@ -36,7 +37,7 @@ const tries = 10
 
 // Take moves a claimed task to another instance. A task that a person cancelled is given back
 // instead, and ends by that. write hands do a unit, and keeps what it did unless do returns an error.
-func Take[T any](ctx context.Context, k *plan.Take, write func(do func(Taker[T]) error) error) (claimed plan.ClaimedTask, err error) {
+func Take[T any](ctx context.Context, k *protocol.Take, write func(do func(Taker[T]) error) error) (claimed protocol.ClaimedTask, err error) {
 	var cancelled error
 	if err = write(func(u Taker[T]) (err error) {
 		claimed, cancelled, err = take(ctx, u, k)
@@ -47,7 +48,7 @@ func Take[T any](ctx context.Context, k *plan.Take, write func(do func(Taker[T])
 	return claimed, err
 }
 
-func take[T any](ctx context.Context, u Taker[T], k *plan.Take) (claimed plan.ClaimedTask, cancelled, err error) {
+func take[T any](ctx context.Context, u Taker[T], k *protocol.Take) (claimed protocol.ClaimedTask, cancelled, err error) {
 	for range tries {
 		t, v, err := u.ToTake(ctx, k)
 		if err == nil {

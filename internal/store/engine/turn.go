@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -15,14 +16,14 @@ type Instance[T any] interface {
 
 	// Attempts returns those of the endings whose claims hold, in their order, with their tasks,
 	// and the tasks of the others. The second of two endings of one claim does not hold.
-	Attempts(ctx context.Context, endings []plan.Ending) (held []Attempt[T], lost []plan.TaskID, err error)
+	Attempts(ctx context.Context, endings []protocol.Ending) (held []Attempt[T], lost []plan.TaskID, err error)
 
 	// EndDelays settles tasks whose delay is over, at most so many, and reports whether there may
 	// be more.
 	EndDelays(ctx context.Context, most int) (more bool, err error)
 
 	// Claim claims tasks for the instance, each with the step.
-	Claim(ctx context.Context, t *plan.Turn, s rules.Step) ([]plan.ClaimedTask, error)
+	Claim(ctx context.Context, t *protocol.Turn, s rules.Step) ([]protocol.ClaimedTask, error)
 
 	// Finish ends plans in which nothing is unfinished, and returns what the unit did. over reports
 	// whether that plan has ended or is deleted, if it is not none.
@@ -33,13 +34,13 @@ type Instance[T any] interface {
 type Did struct {
 	More    bool // the driver knows of more to do
 	Queued  int
-	Ended   []plan.EndedPlan
+	Ended   []protocol.EndedPlan
 	Over    bool
 	Refused []string
 }
 
 // CheckTurn refuses a turn with a malformed ending.
-func CheckTurn(t *plan.Turn) error {
+func CheckTurn(t *protocol.Turn) error {
 	for i := range t.Ended {
 		if err := rules.CheckEnding(&t.Ended[i]); err != nil {
 			return err
@@ -49,7 +50,7 @@ func CheckTurn(t *plan.Turn) error {
 }
 
 // Turn does a turn of an instance, which CheckTurn accepts, in the unit of a driver.
-func Turn[T any](ctx context.Context, u Instance[T], t *plan.Turn) (did plan.Turned, err error) {
+func Turn[T any](ctx context.Context, u Instance[T], t *protocol.Turn) (did protocol.Turned, err error) {
 	setBudget(u, t.Budget)
 	if did, err = applyEndings(ctx, u, t.Ended); err != nil {
 		return did, err
@@ -79,7 +80,7 @@ func setBudget(u interface{ Budget() *int }, budget int) {
 }
 
 // applyEndings applies the endings of a turn.
-func applyEndings[T any](ctx context.Context, u Instance[T], endings []plan.Ending) (did plan.Turned, err error) {
+func applyEndings[T any](ctx context.Context, u Instance[T], endings []protocol.Ending) (did protocol.Turned, err error) {
 	held, lost, err := u.Attempts(ctx, endings)
 	if err != nil {
 		return did, err
@@ -99,8 +100,8 @@ type Starter[T any] interface {
 
 // Start starts those of the claimed tasks that have not started, and returns the tasks whose claims
 // are lost.
-func Start[T any](ctx context.Context, u Starter[T], claims []plan.Claim) (lost []plan.TaskID, err error) {
-	endings := make([]plan.Ending, len(claims))
+func Start[T any](ctx context.Context, u Starter[T], claims []protocol.Claim) (lost []plan.TaskID, err error) {
+	endings := make([]protocol.Ending, len(claims))
 	for i := range claims {
 		endings[i].Claim = claims[i]
 	}
@@ -144,7 +145,7 @@ type Sweeper[T any] interface {
 }
 
 // Sweep does a sweep of an instance in the unit of a driver.
-func Sweep[T any](ctx context.Context, u Sweeper[T], w *plan.Sweep) (did plan.Swept, err error) {
+func Sweep[T any](ctx context.Context, u Sweeper[T], w *protocol.Sweep) (did protocol.Swept, err error) {
 	setBudget(u, w.Budget)
 	if err := u.Audit(ctx); err != nil {
 		return did, err

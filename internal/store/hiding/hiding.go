@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -450,7 +451,7 @@ func (r *reader) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task)
 }
 
 // Retry implements store.Admin.
-func (r *reader) Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error {
+func (r *reader) Retry(ctx context.Context, p plan.PlanID, tasks []rules.Retried, replace []plan.Task, params json.RawMessage) error {
 	replace, err := r.kept(ctx, p, replace, params)
 	if err != nil {
 		return err

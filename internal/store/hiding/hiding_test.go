@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
@@ -84,7 +85,7 @@ func TestASecretThatEntriesOfALogCutIsInNoPage(t *testing.T) {
 		no(err)
 		n := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n", Threads: 1, Lease: time.Minute, Plugins: []string{"exec"}}
 		no(st.Register(ctx, n))
-		turned, err := st.Turn(ctx, plan.Turn{Instance: n.ID, Slots: 1, Start: true, Budget: 100, Plugins: n.Plugins})
+		turned, err := st.Turn(ctx, protocol.Turn{Instance: n.ID, Slots: 1, Start: true, Budget: 100, Plugins: n.Plugins})
 		no(err)
 		text, want := "", ""
 		for i := range pieces {
@@ -100,7 +101,7 @@ func TestASecretThatEntriesOfALogCutIsInNoPage(t *testing.T) {
 		}
 		no(st.AppendLog(ctx, turned.Claimed[0].Claim, entries))
 		hidden := New(st)
-		_, err = st.Beat(ctx, plan.Beat{Instance: n.ID, Progress: []plan.Reached{
+		_, err = st.Beat(ctx, protocol.Beat{Instance: n.ID, Progress: []protocol.Reached{
 			{Claim: turned.Claimed[0].Claim, Progress: plan.Progress{Fraction: 0.5, Text: "as " + secret}},
 		}})
 		no(err)

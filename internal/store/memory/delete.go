@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
@@ -31,7 +32,7 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 }
 
 // Expire implements store.Node: plans, and tasks of queues, that do not say how long are kept for ever.
-func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err error) {
+func (s *Store) Expire(ctx context.Context, budget int) (gone protocol.Expired, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		gone, err = engine.Expire(ctx, tx, 0, budget)
 		return err
@@ -163,7 +164,7 @@ func (tx *tx) lookBelow(t *task) {
 // abandon ends submissions that nobody has touched for an hour, and reports whether more is left of them to delete.
 func (tx *tx) abandon() (more bool) {
 	for id, p := range tx.submitting {
-		if tx.at.Sub(p.Modified) < plan.AbandonAfter && p.State == plan.PlanSubmitting {
+		if tx.at.Sub(p.Modified) < rules.AbandonAfter && p.State == plan.PlanSubmitting {
 			continue
 		}
 		if p.State == plan.PlanSubmitting {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -95,7 +96,7 @@ type task struct {
 	children []*task
 	waiting  int           // parents that have not finished
 	seen     rules.Outcome // of those that have
-	token    plan.Token
+	token    protocol.Token
 	lane     *lane // where it waits while it is queued
 	pos      int   // in the lane
 	due      int   // in delays
@@ -122,7 +123,7 @@ type instance struct {
 	plan.Instance
 	beat     time.Time
 	tasks    map[plan.TaskID]*task // claimed and running
-	progress map[plan.Claim]plan.Progress
+	progress map[protocol.Claim]plan.Progress
 }
 
 // tx is one write: the database is locked while it lasts.
@@ -131,11 +132,11 @@ type tx struct {
 	ctx    context.Context // of the call
 	by     *instance       // the instance that calls, in a turn or a sweep
 	at     time.Time
-	budget int              // documents that may still be changed by releasing
-	queued int              // tasks that were queued,
-	taken  int              // and claimed
-	ended  []plan.EndedPlan // plans that ended
-	told   bool             // one of them has a node of its own, which is to be told
+	budget int                  // documents that may still be changed by releasing
+	queued int                  // tasks that were queued,
+	taken  int                  // and claimed
+	ended  []protocol.EndedPlan // plans that ended
+	told   bool                 // one of them has a node of its own, which is to be told
 
 	unfinished bool // tasks of abandoned plans are still to be deleted
 }
@@ -162,7 +163,7 @@ func (s *Store) write(ctx context.Context, do func(*tx) error) error {
 func (s *Store) locked(ctx context.Context, do func(*tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := &tx{db: s.db, ctx: ctx, at: s.now().UTC(), budget: plan.DefaultBudget}
+	t := &tx{db: s.db, ctx: ctx, at: s.now().UTC(), budget: protocol.DefaultBudget}
 	if err := do(t); err != nil {
 		return err
 	}

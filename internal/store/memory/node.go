@@ -13,6 +13,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
@@ -35,7 +36,7 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 }
 
 // Beat implements store.Node.
-func (s *Store) Beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err error) {
+func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		i, err := tx.instance(b.Instance)
 		if err != nil {
@@ -47,7 +48,7 @@ func (s *Store) Beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 			i.Plugins = slices.Clone(b.Plugins)
 		}
 		if b.Progress != nil {
-			i.progress = make(map[plan.Claim]plan.Progress, len(b.Progress))
+			i.progress = make(map[protocol.Claim]plan.Progress, len(b.Progress))
 			for _, r := range b.Progress {
 				i.progress[r.Claim] = r.Progress
 			}
@@ -73,7 +74,7 @@ func (d *db) over(only plan.PlanID) bool {
 }
 
 // Turn implements store.Node.
-func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err error) {
+func (s *Store) Turn(ctx context.Context, turn protocol.Turn) (did protocol.Turned, err error) {
 	if err := engine.CheckTurn(&turn); err != nil {
 		return did, err
 	}
@@ -88,13 +89,13 @@ func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err 
 }
 
 // claimed returns the task of a claim that holds.
-func (d *db) claimed(c plan.Claim) (*task, bool) {
+func (d *db) claimed(c protocol.Claim) (*task, bool) {
 	t, ok := d.tasks[c.Task]
 	return t, ok && t.Status.Active() && t.Attempt == c.Attempt && t.token == c.Token
 }
 
 // Attempts implements engine.Instance.
-func (tx *tx) Attempts(_ context.Context, endings []plan.Ending) (held []engine.Attempt[*task], lost []plan.TaskID, err error) {
+func (tx *tx) Attempts(_ context.Context, endings []protocol.Ending) (held []engine.Attempt[*task], lost []plan.TaskID, err error) {
 	seen := make(map[*task]bool, len(endings))
 	for i := range endings {
 		if t, ok := tx.claimed(endings[i].Claim); ok && !seen[t] {
@@ -144,7 +145,7 @@ func (tx *tx) LossView(t *task) rules.Loss {
 
 // Claim implements engine.Instance. It takes one task in turn of each queue that has work and a free
 // thread.
-func (tx *tx) Claim(_ context.Context, turn *plan.Turn, s rules.Step) (claimed []plan.ClaimedTask, err error) {
+func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claimed []protocol.ClaimedTask, err error) {
 	i := tx.by
 	slots := min(turn.Slots, tx.room(i.Node))
 	if slots <= 0 {
@@ -168,7 +169,7 @@ func (tx *tx) Claim(_ context.Context, turn *plan.Turn, s rules.Step) (claimed [
 	first := tx.rotation % len(queues)
 	queues = slices.Concat(queues[first:], queues[:first])
 
-	var token plan.Token
+	var token protocol.Token
 	_, _ = rand.Read(token[:]) // crypto/rand never fails: it ends the process instead
 	var tasks []*task
 	for len(queues) > 0 && len(tasks) < slots {
@@ -191,7 +192,7 @@ func (tx *tx) Claim(_ context.Context, turn *plan.Turn, s rules.Step) (claimed [
 	slices.SortFunc(tasks, func(a, b *task) int {
 		return cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.ID.ID[:], b.ID.ID[:]))
 	})
-	claimed = make([]plan.ClaimedTask, len(tasks))
+	claimed = make([]protocol.ClaimedTask, len(tasks))
 	for k, t := range tasks {
 		claimed[k] = t.claim()
 	}
@@ -249,7 +250,7 @@ func (q *queue) offer(only plan.PlanID) *task {
 	return q.heads[0].tasks[0]
 }
 
-func (tx *tx) take(t *task, i *instance, token plan.Token, s rules.Step) error {
+func (tx *tx) take(t *task, i *instance, token protocol.Token, s rules.Step) error {
 	t.token, t.Node, t.Instance = token, i.Node, i.ID
 	if t.Started = (time.Time{}); s.Status == plan.Running {
 		t.Started = tx.at
@@ -258,9 +259,9 @@ func (tx *tx) take(t *task, i *instance, token plan.Token, s rules.Step) error {
 	return tx.apply(t, s)
 }
 
-func (t *task) claim() plan.ClaimedTask {
-	c := plan.ClaimedTask{
-		Claim: plan.Claim{Task: t.ID, Attempt: t.Attempt, Token: t.token},
+func (t *task) claim() protocol.ClaimedTask {
+	c := protocol.ClaimedTask{
+		Claim: protocol.Claim{Task: t.ID, Attempt: t.Attempt, Token: t.token},
 		Plan:  t.Plan, Name: t.Name, Queue: t.Queue, QueueName: t.queue.Name, Plugin: t.queue.Plugin, QueueLost: t.queue.OnLost, QueueSecrets: t.queue.Secrets,
 		Definition: t.Definition,
 		Params:     t.Params, ByReference: t.byRef, Rescues: t.Rescues, Index: t.Index,
@@ -272,7 +273,7 @@ func (t *task) claim() plan.ClaimedTask {
 }
 
 // Start implements store.Node.
-func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error) {
+func (s *Store) Start(ctx context.Context, claims []protocol.Claim) (lost []plan.TaskID, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		lost, err = engine.Start(ctx, tx, claims)
 		return err
@@ -296,7 +297,7 @@ func sameEntry(a, b plan.LogEntry) bool {
 }
 
 // AppendLog implements store.Node.
-func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
+func (s *Store) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error {
 	return s.write(ctx, func(tx *tx) error {
 		t, ok := tx.claimed(c)
 		if !ok {
@@ -310,7 +311,7 @@ func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogE
 }
 
 // Sweep implements store.Node.
-func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err error) {
+func (s *Store) Sweep(ctx context.Context, w protocol.Sweep) (did protocol.Swept, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		if tx.by, err = tx.instance(w.Instance); err != nil {
 			return err

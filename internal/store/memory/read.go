@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -150,7 +151,7 @@ func (d *db) progress(t *task) *plan.Progress {
 	if i == nil || t.Status != plan.Running {
 		return nil
 	}
-	p, said := i.progress[plan.Claim{Task: t.ID, Attempt: t.Attempt, Token: t.token}]
+	p, said := i.progress[protocol.Claim{Task: t.ID, Attempt: t.Attempt, Token: t.token}]
 	if !said {
 		return nil
 	}

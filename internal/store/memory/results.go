@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -13,7 +14,7 @@ import (
 var _ store.Results = (*Store)(nil)
 
 // PutResults implements store.Results.
-func (s *Store) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, _ plan.GFS) error {
+func (s *Store) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, _ protocol.GFS) error {
 	results := map[plan.Stream][]byte{}
 	for stream, r := range map[plan.Stream]*io.SectionReader{plan.Stdout: stdout, plan.Stderr: stderr} {
 		if r == nil {

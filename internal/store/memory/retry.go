@@ -12,7 +12,7 @@ import (
 )
 
 // Retry implements store.Admin.
-func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []rules.Retried, replace []plan.Task, params json.RawMessage) error {
 	return engine.Retry(ctx, chosen, replace, func(do func(engine.Retrier[*task]) error) error {
 		return s.write(ctx, func(tx *tx) error { return do(&retry{tx: tx, id: id, params: params}) })
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
@@ -49,7 +50,7 @@ func (tx *tx) ReleaseKept(context.Context) (more bool, err error) { return false
 func (tx *tx) Job(context.Context) (was bool, err error) { return false, nil }
 
 // Portion implements engine.Worker.
-func (tx *tx) Portion() int { return plan.DefaultBudget }
+func (tx *tx) Portion() int { return protocol.DefaultBudget }
 
 // Yield implements engine.Worker.
 func (tx *tx) Yield() bool { return false }
@@ -143,7 +144,7 @@ func (tx *tx) apply(t *task, s rules.Step) error {
 		if i, ok := tx.instances[t.Instance]; ok {
 			delete(i.tasks, t.ID)
 		}
-		t.token = plan.Token{}
+		t.token = protocol.Token{}
 	}
 	tx.count(t, -1)
 	t.Status = s.Status
@@ -264,7 +265,7 @@ func (tx *tx) EndPlan(_ context.Context, p *planRow, state plan.Lifecycle) error
 	for _, q := range tx.queues {
 		delete(q.lanes, p.ID)
 	}
-	tx.ended, tx.told = append(tx.ended, plan.EndedPlan{ID: p.ID, State: p.State}), tx.told || p.Own
+	tx.ended, tx.told = append(tx.ended, protocol.EndedPlan{ID: p.ID, State: p.State}), tx.told || p.Own
 	tx.touchPlan(p)
 	return nil
 }

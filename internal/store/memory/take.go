@@ -4,20 +4,20 @@ import (
 	"context"
 	"crypto/rand"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Take implements store.Node.
-func (s *Store) Take(ctx context.Context, k plan.Take) (plan.ClaimedTask, error) {
+func (s *Store) Take(ctx context.Context, k protocol.Take) (protocol.ClaimedTask, error) {
 	return engine.Take(ctx, &k, func(do func(engine.Taker[*task]) error) error {
 		return s.write(ctx, func(tx *tx) error { return do(tx) })
 	})
 }
 
 // ToTake implements engine.Taker.
-func (tx *tx) ToTake(_ context.Context, k *plan.Take) (t *task, v engine.Taken, err error) {
+func (tx *tx) ToTake(_ context.Context, k *protocol.Take) (t *task, v engine.Taken, err error) {
 	if tx.by, err = tx.instance(k.Instance); err != nil {
 		return nil, v, err
 	}
@@ -44,6 +44,6 @@ func (tx *tx) Take(ctx context.Context, t *task, start *rules.Step) (taken bool,
 }
 
 // Handed implements engine.Taker.
-func (tx *tx) Handed(_ context.Context, t *task, _ *plan.Take) (plan.ClaimedTask, error) {
+func (tx *tx) Handed(_ context.Context, t *task, _ *protocol.Take) (protocol.ClaimedTask, error) {
 	return t.claim(), nil
 }

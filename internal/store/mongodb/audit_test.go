@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
@@ -92,11 +93,11 @@ func TestAnAuditFindsWhatNoNoteSays(t *testing.T) {
 			no(err)
 			id := r.node()
 			for range 2 { // the first notes when an audit was made last, where none was
-				_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
+				_, err = s.Sweep(t.Context(), protocol.Sweep{Instance: id})
 				no(err)
 				mongotest.Pass(t, db, rules.AuditEvery)
 			}
-			_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
+			_, err = s.Sweep(t.Context(), protocol.Sweep{Instance: id})
 			no(err)
 			no(s.Leave(t.Context(), id))
 			r.heal("after an audit")
@@ -119,11 +120,11 @@ func auditAtOnce(t *testing.T, closed bool) {
 	id := r.node()
 	sweep := func() {
 		t.Helper()
-		_, err := s.Sweep(t.Context(), plan.Sweep{Instance: id})
+		_, err := s.Sweep(t.Context(), protocol.Sweep{Instance: id})
 		no(err)
 	}
 	sweep() // notes when an audit was made last
-	did, err := s.Turn(t.Context(), plan.Turn{Instance: id, Slots: 2, Start: true, Plugins: []string{"exec"}, Plan: r.plan.ID})
+	did, err := s.Turn(t.Context(), protocol.Turn{Instance: id, Slots: 2, Start: true, Plugins: []string{"exec"}, Plan: r.plan.ID})
 	no(err)
 	if closed {
 		no(s.CancelPlan(t.Context(), r.plan.ID))
@@ -135,7 +136,7 @@ func auditAtOnce(t *testing.T, closed bool) {
 	for i, c := range did.Claimed {
 		holding[i] = c.Task
 	}
-	_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id, Holding: holding})
+	_, err = s.Sweep(t.Context(), protocol.Sweep{Instance: id, Holding: holding})
 	no(err)
 	p, err := wire.FindOne[planDoc](t.Context(), s.plans, d("_id", oid(r.plan.ID.ID)), wire.Query{})
 	no(err)
@@ -159,7 +160,7 @@ func TestAnAuditOfTasksOfNoPlan(t *testing.T) {
 	_, err = s.tasks.UpdateByID(t.Context(), oid(parent.ID.ID), d("$set", d("status", plan.Succeeded, "complete", true), "$unset", d("open", 1)))
 	no(err)
 	for _, want := range []plan.Status{plan.Held, plan.Queued} { // the first sweep notes that there was none yet
-		_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
+		_, err = s.Sweep(t.Context(), protocol.Sweep{Instance: id})
 		no(err)
 		if got, err := s.Task(t.Context(), child.ID); err != nil || got.Status != want {
 			t.Errorf("the child is %v, %v; want %v", got.Status, err, want)
@@ -196,7 +197,7 @@ func TestAnAuditIsMadeByOneNodeAndSeldom(t *testing.T) {
 		for _, id := range nodes {
 			mongotest.Pass(t, s.DB, passes)
 			plans.Store(0)
-			_, err := s.Sweep(t.Context(), plan.Sweep{Instance: id})
+			_, err := s.Sweep(t.Context(), protocol.Sweep{Instance: id})
 			if no(err); plans.Load() > 0 {
 				looked = append(looked, plans.Load())
 			}

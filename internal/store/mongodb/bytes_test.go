@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -50,12 +51,12 @@ func TestATurnIsBoundedByBytes(t *testing.T) {
 		no(s.AddTasks(t.Context(), p.ID, []plan.Task{child}))
 	}
 	no(s.Ready(t.Context(), p.ID))
-	turn := plan.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true}
+	turn := protocol.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true}
 	did, err := s.Turn(t.Context(), turn)
 	if no(err); len(did.Claimed) != 1 {
 		t.Fatalf("claimed %d tasks, want 1", len(did.Claimed))
 	}
-	turn.Slots, turn.Ended = 0, []plan.Ending{{Claim: did.Claimed[0].Claim, Status: plan.Succeeded}}
+	turn.Slots, turn.Ended = 0, []protocol.Ending{{Claim: did.Claimed[0].Claim, Status: plan.Succeeded}}
 	turns := 0
 	for more := true; more; turns++ {
 		moved.Store(0)

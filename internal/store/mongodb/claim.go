@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -21,7 +22,7 @@ var claimedFields = d("missing", 1, "plan", 1, "name", 1, "queue", 1, "rank", 1,
 	"attempt", 1, "gen", 1, "token", 1, "of", 1, "coe", 1, "items", 1, "lines", 1)
 
 // claim takes up to t.Slots tasks, of each queue that has work its share.
-func (r *round) claim(ctx context.Context, t *plan.Turn, served []queueDoc) ([]plan.ClaimedTask, error) {
+func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) ([]protocol.ClaimedTask, error) {
 	if t.Slots <= 0 {
 		return nil, nil
 	}
@@ -255,8 +256,8 @@ func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]bson.A,
 
 // claimed makes the node's answer: higher ranks first, then older tasks. A task that cannot run,
 // because another program or a damage left it so, fails.
-func (c *claimer) claimed(ctx context.Context, queues []queueDoc, byQueue [][]taskDoc) ([]plan.ClaimedTask, error) {
-	var out []plan.ClaimedTask
+func (c *claimer) claimed(ctx context.Context, queues []queueDoc, byQueue [][]taskDoc) ([]protocol.ClaimedTask, error) {
+	var out []protocol.ClaimedTask
 	for k, tasks := range byQueue {
 		for i := range tasks {
 			claimed, err := c.handed(&tasks[i], &queues[k])
@@ -267,7 +268,7 @@ func (c *claimer) claimed(ctx context.Context, queues []queueDoc, byQueue [][]ta
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b plan.ClaimedTask) int {
+	slices.SortFunc(out, func(a, b protocol.ClaimedTask) int {
 		return cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.Task.ID[:], b.Task.ID[:]))
 	})
 	c.taken += len(out)
@@ -275,24 +276,24 @@ func (c *claimer) claimed(ctx context.Context, queues []queueDoc, byQueue [][]ta
 }
 
 // handed makes of a claimed task, whose plan is known, what its node gets. It returns an error by which the task fails.
-func (r *round) handed(t *taskDoc, q *queueDoc) (plan.ClaimedTask, error) {
+func (r *round) handed(t *taskDoc, q *queueDoc) (protocol.ClaimedTask, error) {
 	if bool(t.Parameters) && len(t.Params.document) == 0 {
-		return plan.ClaimedTask{}, errParameters
+		return protocol.ClaimedTask{}, errParameters
 	}
 	def, err := t.definition()
 	if err != nil {
-		return plan.ClaimedTask{}, err
+		return protocol.ClaimedTask{}, err
 	}
 	params, err := t.params()
 	if err != nil {
-		return plan.ClaimedTask{}, err
+		return protocol.ClaimedTask{}, err
 	}
 	if params == nil {
 		params = json.RawMessage("{}")
 	}
 	said := q.domain()
-	claimed := plan.ClaimedTask{
-		Claim: plan.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: plan.Token(t.Token)},
+	claimed := protocol.ClaimedTask{
+		Claim: protocol.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: protocol.Token(t.Token)},
 		Plan:  planID(t.Plan), Name: t.Name, Queue: plan.QueueID{ID: plan.ID(t.Queue)}, QueueName: string(q.Name), Plugin: string(q.Plugin),
 		QueueLost: said.OnLost, QueueSecrets: said.Secrets, Definition: def, Params: params, ByReference: t.ByRef, Rescues: t.Rescues, Index: t.Index,
 	}

@@ -19,6 +19,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -159,7 +160,7 @@ func TestAWriteThatIsRefusedForADeadlockIsMadeOnceMore(t *testing.T) {
 			return one(taken, taken == 1, err)
 		}, bson.M{"n": int32(0)}},
 		"a beat": {func(ctx context.Context, _ bson.ObjectID) error {
-			_, err := s.Beat(ctx, plan.Beat{Instance: id})
+			_, err := s.Beat(ctx, protocol.Beat{Instance: id})
 			return err
 		}, bson.M{"n": int32(0)}},
 	}

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -62,18 +63,18 @@ func TestRecordsOfDEN11AreNamed(t *testing.T) {
 
 	i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n", Lease: time.Minute, Plugins: []string{"x"}}
 	m.no(m.s.Register(t.Context(), i))
-	did, err := m.s.Sweep(t.Context(), plan.Sweep{Instance: i.ID})
+	did, err := m.s.Sweep(t.Context(), protocol.Sweep{Instance: i.ID})
 	m.no(err)
 	check("the log of a node", did.Refused)
 	m.s.looked = m.s.looked.Add(-rules.AuditEvery)
 	m.put("queues", "_id", "late", "name", "late", "class", "X")
-	did, err = m.s.Sweep(t.Context(), plan.Sweep{Instance: i.ID})
+	did, err = m.s.Sweep(t.Context(), protocol.Sweep{Instance: i.ID})
 	m.no(err)
 	if len(did.Refused) != 1 || !strings.Contains(did.Refused[0], `queue "late"`) {
 		t.Errorf("a later sweep tells of %q, want of the new queue alone", did.Refused)
 	}
 
-	turned, err := m.s.Turn(t.Context(), plan.Turn{Instance: i.ID, Slots: 4, Plugins: i.Plugins, Start: true})
+	turned, err := m.s.Turn(t.Context(), protocol.Turn{Instance: i.ID, Slots: 4, Plugins: i.Plugins, Start: true})
 	m.no(err)
 	if len(turned.Claimed) != 0 || len(turned.Refused) != 1 || !strings.Contains(turned.Refused[0], "parameters") {
 		t.Errorf("claimed %d tasks, and refused %q", len(turned.Claimed), turned.Refused)

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -121,7 +122,7 @@ func TestWhoIsOutrunTakesWhatIsLeft(t *testing.T) {
 	claim := func(s *Store, i plan.InstanceID, slots int, plugins ...string) map[string]int {
 		of := map[string]int{}
 		for len(of) == 0 {
-			did, err := s.Turn(ctx, plan.Turn{Instance: i, Slots: slots, Plugins: plugins, Start: true})
+			did, err := s.Turn(ctx, protocol.Turn{Instance: i, Slots: slots, Plugins: plugins, Start: true})
 			no(err)
 			for _, c := range did.Claimed {
 				claims[c.Task]++
@@ -187,7 +188,7 @@ func TestNoQueueIsAskedForMoreThanIsWanted(t *testing.T) {
 	no(s.Ready(t.Context(), p.ID))
 	s.rotation = queues // the queue that flatPlan made, which is older, is the first to be asked
 	read = 0
-	did, err := s.Turn(t.Context(), plan.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true})
+	did, err := s.Turn(t.Context(), protocol.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true})
 	if no(err); len(did.Claimed) != 1 || read != queues {
 		t.Errorf("to claim %d tasks it read %d, want one, and one of each queue that has some: whole tasks may be large", len(did.Claimed), read)
 	}
@@ -215,7 +216,7 @@ func TestATaskThatWasMovedIsOfItsPresentQueue(t *testing.T) {
 	r, err := s.newRound(ctx, 0)
 	no(err)
 	r.node, r.instance = "n1", oid(id.ID)
-	c := claimer{round: r, turn: &plan.Turn{Start: true}, token: bson.NewObjectID()}
+	c := claimer{round: r, turn: &protocol.Turn{Start: true}, token: bson.NewObjectID()}
 	first, last := &draw{queue: queues[0], ask: 30}, &draw{queue: queues[1], ask: 30}
 	no(c.heads(ctx, []*draw{first, last}, true))
 	moved := last.docs[3]

@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -34,22 +35,22 @@ func stepped(t *testing.T, uri string, step func(e *event.CommandStartedEvent)) 
 // TestAPlanDoesNotEndWhileATaskOfItGoesBack has a node end the last task but one of a plan, and, before each of the questions that it asks
 // then, another node have the last task back where it came from, or where it waits for its next attempt.
 func TestAPlanDoesNotEndWhileATaskOfItGoesBack(t *testing.T) {
-	for name, back := range map[string]func(s *Store, i plan.InstanceID, c plan.ClaimedTask) error{
-		"for its next attempt": func(s *Store, i plan.InstanceID, c plan.ClaimedTask) error {
-			_, err := s.Turn(t.Context(), plan.Turn{Instance: i, Ended: []plan.Ending{{Claim: c.Claim, Status: plan.Held, Delay: time.Minute}}})
+	for name, back := range map[string]func(s *Store, i plan.InstanceID, c protocol.ClaimedTask) error{
+		"for its next attempt": func(s *Store, i plan.InstanceID, c protocol.ClaimedTask) error {
+			_, err := s.Turn(t.Context(), protocol.Turn{Instance: i, Ended: []protocol.Ending{{Claim: c.Claim, Status: plan.Held, Delay: time.Minute}}})
 			return err
 		},
-		"to be made into items": func(s *Store, i plan.InstanceID, c plan.ClaimedTask) error {
-			_, err := s.Turn(t.Context(), plan.Turn{Instance: i, Ended: []plan.Ending{{
+		"to be made into items": func(s *Store, i plan.InstanceID, c protocol.ClaimedTask) error {
+			_, err := s.Turn(t.Context(), protocol.Turn{Instance: i, Ended: []protocol.Ending{{
 				Claim: c.Claim, Status: plan.Held, Expand: true, Items: []json.RawMessage{[]byte(`"x"`), []byte(`"y"`)},
 			}}})
 			return err
 		},
-		"given back": func(s *Store, i plan.InstanceID, c plan.ClaimedTask) error {
-			_, err := s.Turn(t.Context(), plan.Turn{Instance: i, Ended: []plan.Ending{{Claim: c.Claim, Status: plan.Queued}}})
+		"given back": func(s *Store, i plan.InstanceID, c protocol.ClaimedTask) error {
+			_, err := s.Turn(t.Context(), protocol.Turn{Instance: i, Ended: []protocol.Ending{{Claim: c.Claim, Status: plan.Queued}}})
 			return err
 		},
-		"rescued": func(s *Store, i plan.InstanceID, _ plan.ClaimedTask) error {
+		"rescued": func(s *Store, i plan.InstanceID, _ protocol.ClaimedTask) error {
 			_, err := s.Rescue(t.Context(), i, -1)
 			return err
 		},
@@ -80,11 +81,11 @@ func TestAPlanDoesNotEndWhileATaskOfItGoesBack(t *testing.T) {
 					},
 				}))
 				no(other.Ready(t.Context(), p.ID))
-				claim := func(s *Store, n plan.NodeName) (plan.InstanceID, plan.ClaimedTask) {
+				claim := func(s *Store, n plan.NodeName) (plan.InstanceID, protocol.ClaimedTask) {
 					t.Helper()
 					i := plan.InstanceID{ID: plan.NewID(time.Now())}
 					no(s.Register(t.Context(), plan.Instance{ID: i, Node: n}))
-					did, err := s.Turn(t.Context(), plan.Turn{Instance: i, Plan: p.ID, Slots: 1, Plugins: []string{"x"}, Start: true})
+					did, err := s.Turn(t.Context(), protocol.Turn{Instance: i, Plan: p.ID, Slots: 1, Plugins: []string{"x"}, Start: true})
 					no(err)
 					if len(did.Claimed) != 1 {
 						t.Fatalf("claimed %d tasks, want 1", len(did.Claimed))
@@ -99,7 +100,7 @@ func TestAPlanDoesNotEndWhileATaskOfItGoesBack(t *testing.T) {
 					}
 				}
 				asked = 0
-				did, err := s.Turn(ctx, plan.Turn{Instance: one, Ended: []plan.Ending{{Claim: a.Claim, Status: plan.Succeeded}}})
+				did, err := s.Turn(ctx, protocol.Turn{Instance: one, Ended: []protocol.Ending{{Claim: a.Claim, Status: plan.Succeeded}}})
 				no(err)
 				if asked < at {
 					break
@@ -148,7 +149,7 @@ func TestAPlanEndsThoughALateTaskWasTakenBack(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	id := flatPlan(t, s, 1)
 	p := onlyPlan(t, s)
-	turn := plan.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true}
+	turn := protocol.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true}
 	did, err := s.Turn(t.Context(), turn)
 	no(err)
 	q := did.Claimed[0].Queue
@@ -219,7 +220,7 @@ func TestAForeachThatIsCancelledWhileItIsMadeCountsItsItems(t *testing.T) {
 		no(making.prepare(t.Context(), false))
 		no(making.Ready(t.Context(), p.ID))
 		for range 3 {
-			_, err = s.Sweep(t.Context(), plan.Sweep{Instance: node})
+			_, err = s.Sweep(t.Context(), protocol.Sweep{Instance: node})
 			no(err)
 		}
 		task, err := s.Task(t.Context(), id)

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
@@ -15,7 +16,7 @@ import (
 )
 
 // Expire implements store.Node. Many may share the database: plans, and tasks of queues, that do not say how long stay for ever.
-func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err error) {
+func (s *Store) Expire(ctx context.Context, budget int) (gone protocol.Expired, err error) {
 	err = s.inRound(ctx, budget, func(r *round) error {
 		gone, err = engine.Expire(ctx, r, 0, budget)
 		return err

@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -213,18 +214,18 @@ func live(t *testing.T, s *Store) {
 	no(s.Ready(ctx, p.ID))
 	id := plan.InstanceID{ID: plan.NewID(time.Now())}
 	no(s.Register(ctx, plan.Instance{ID: id, Node: "n1", Plugins: []string{"exec"}}))
-	turn := plan.Turn{Instance: id, Slots: 150, Plugins: []string{"exec"}, Start: true}
+	turn := protocol.Turn{Instance: id, Slots: 150, Plugins: []string{"exec"}, Start: true}
 	for range 3 {
 		did, err := s.Turn(ctx, turn)
 		no(err)
 		turn.Ended = nil
 		for _, c := range did.Claimed {
-			turn.Ended = append(turn.Ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded})
+			turn.Ended = append(turn.Ended, protocol.Ending{Claim: c.Claim, Status: plan.Succeeded})
 		}
 		turn.Plan = p.ID
 	}
 	no(s.SetMaxThreads(ctx, "n1", 1000))
-	_, err = s.Beat(ctx, plan.Beat{Instance: id})
+	_, err = s.Beat(ctx, protocol.Beat{Instance: id})
 	no(err)
 	turn.Ended[0].Status, turn.Ended[0].Delay = plan.Held, time.Hour
 	turn.Ended[1].Status = plan.Failed
@@ -232,11 +233,11 @@ func live(t *testing.T, s *Store) {
 	no(err)
 	failed, err := s.Task(ctx, turn.Ended[1].Task)
 	no(err)
-	again := []plan.Retried{{ID: failed.ID, Status: plan.Failed}}
+	again := []rules.Retried{{ID: failed.ID, Status: plan.Failed}}
 	if !failed.Of.IsZero() {
 		of, err := s.Task(ctx, failed.Of)
 		no(err)
-		again = append(again, plan.Retried{ID: of.ID, Status: of.Status})
+		again = append(again, rules.Retried{ID: of.ID, Status: of.Status})
 	}
 	no(s.Retry(ctx, p.ID, again, nil, nil))
 	for _, n := range []int{200, 2 * addAtOnce} {
@@ -260,15 +261,15 @@ func live(t *testing.T, s *Store) {
 		late[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("late", i), Queue: tasks[0].Queue, Needs: []plan.TaskID{tasks[599].ID}}
 	}
 	no(s.AddTasks(ctx, p.ID, late))
-	_, err = s.Sweep(ctx, plan.Sweep{Instance: id})
+	_, err = s.Sweep(ctx, protocol.Sweep{Instance: id})
 	no(err)
-	_, err = s.Beat(ctx, plan.Beat{Instance: id})
+	_, err = s.Beat(ctx, protocol.Beat{Instance: id})
 	no(err)
 	_, _, err = s.Changes(ctx, "", 10)
 	no(err)
 	_, err = s.meta.UpdateByID(ctx, auditKey, d("$set", d("at", time.Now().Add(-2*rules.AuditEvery))))
 	no(err)
-	_, err = s.Sweep(ctx, plan.Sweep{Instance: id})
+	_, err = s.Sweep(ctx, protocol.Sweep{Instance: id})
 	no(err)
 	no(s.CancelPlan(ctx, p.ID))
 	_, err = s.Rescue(ctx, id, -1)
@@ -281,7 +282,7 @@ func live(t *testing.T, s *Store) {
 		// Later sweeps cancel the rest.
 		other := plan.InstanceID{ID: plan.NewID(time.Now())}
 		no(s.Register(ctx, plan.Instance{ID: other, Node: "n2"}))
-		_, err := s.Sweep(ctx, plan.Sweep{Instance: other})
+		_, err := s.Sweep(ctx, protocol.Sweep{Instance: other})
 		no(err)
 	}
 	needs := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: tasks[0].Queue, Needs: []plan.TaskID{tasks[599].ID}}

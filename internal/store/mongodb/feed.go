@@ -15,6 +15,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -139,7 +140,7 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) ([]s
 		return nil, after, fmt.Errorf("%q is of a time that has not come: %w", after, plan.ErrCursor)
 	}
 	if limit <= 0 {
-		limit = plan.DefaultBudget
+		limit = protocol.DefaultBudget
 	}
 	settled := now.Add(-lateness)
 	if until := minTime(settled, p.at); p.sure.Before(until) {

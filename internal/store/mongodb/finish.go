@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
@@ -22,7 +23,7 @@ var claimFields = d("status", 1, "token", 1, "attempt", 1, "cancel", 1, "plan", 
 
 // Attempts implements engine.Instance. The tasks of the first endings were read with the beginning
 // of the round.
-func (r *round) Attempts(ctx context.Context, endings []plan.Ending) (held []engine.Attempt[*outcome], lost []plan.TaskID, err error) {
+func (r *round) Attempts(ctx context.Context, endings []protocol.Ending) (held []engine.Attempt[*outcome], lost []plan.TaskID, err error) {
 	docs := r.ready
 	for chunk := range slices.Chunk(endings, endingsAtOnce) {
 		if docs == nil {
@@ -136,7 +137,7 @@ func (r *round) writeEndings(ctx context.Context) error {
 }
 
 // tasksOf returns the tasks of endings: as this handle claimed them, where the ending needs to know no more, else as they are.
-func (s *Store) tasksOf(ctx context.Context, endings []plan.Ending) ([]taskDoc, error) {
+func (s *Store) tasksOf(ctx context.Context, endings []protocol.Ending) ([]taskDoc, error) {
 	docs := make([]taskDoc, 0, len(endings))
 	var ids bson.A
 	s.mu.Lock()
@@ -178,7 +179,7 @@ func (s *Store) give(tasks []taskDoc) {
 }
 
 // forgetGiven drops what was remembered of tasks that were ended, or of which it was of no use.
-func (s *Store) forgetGiven(endings []plan.Ending) {
+func (s *Store) forgetGiven(endings []protocol.Ending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range endings {
@@ -187,7 +188,7 @@ func (s *Store) forgetGiven(endings []plan.Ending) {
 }
 
 // claimed sorts out the endings whose claim is not the present one of their task.
-func claimed(endings []plan.Ending, docs []taskDoc) (held []engine.Attempt[*outcome], lost []plan.TaskID) {
+func claimed(endings []protocol.Ending, docs []taskDoc) (held []engine.Attempt[*outcome], lost []plan.TaskID) {
 	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
 	for i := range docs {
 		byID[docs[i].ID] = &docs[i]
@@ -205,7 +206,7 @@ func claimed(endings []plan.Ending, docs []taskDoc) (held []engine.Attempt[*outc
 	return held, lost
 }
 
-func (t *taskDoc) claimedBy(c plan.Claim) bool {
+func (t *taskDoc) claimedBy(c protocol.Claim) bool {
 	return t.Status.Active() && t.Token == bson.ObjectID(c.Token) && t.Attempt == c.Attempt
 }
 
@@ -328,7 +329,7 @@ func (r *round) appendLogs(ctx context.Context, endings []*outcome) error {
 	var docs []any
 	for _, o := range endings {
 		if entries := o.log(); len(entries) > 0 {
-			docs = append(docs, logDocs(o.task.ID, plan.Token(o.task.Token), o.task.Lines, entries, true)...)
+			docs = append(docs, logDocs(o.task.ID, protocol.Token(o.task.Token), o.task.Lines, entries, true)...)
 		}
 	}
 	const atOnce = 100 // at most logBytes each, mostly far less

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -24,23 +25,23 @@ func TestALateEndLeavesNothingThatIsOurs(t *testing.T) {
 	m.no(err)
 	i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n", Lease: time.Minute, Plugins: []string{"x"}}
 	m.no(m.s.Register(t.Context(), i))
-	did, err := m.s.Turn(t.Context(), plan.Turn{Instance: i.ID, Slots: 2, Plugins: i.Plugins, Start: true})
+	did, err := m.s.Turn(t.Context(), protocol.Turn{Instance: i.ID, Slots: 2, Plugins: i.Plugins, Start: true})
 	m.no(err)
 	if len(did.Claimed) != 2 {
 		t.Fatalf("claimed %d tasks, want 2", len(did.Claimed))
 	}
 	late := did.Claimed[0]
 	for k, delay := range []time.Duration{time.Minute, time.Hour} {
-		end := plan.Ending{Claim: did.Claimed[k].Claim, Status: plan.Held, Delay: delay}
-		_, err := m.s.Turn(t.Context(), plan.Turn{Instance: i.ID, Ended: []plan.Ending{end}, Plugins: i.Plugins})
+		end := protocol.Ending{Claim: did.Claimed[k].Claim, Status: plan.Held, Delay: delay}
+		_, err := m.s.Turn(t.Context(), protocol.Turn{Instance: i.ID, Ended: []protocol.Ending{end}, Plugins: i.Plugins})
 		m.no(err)
 	}
 	tasks := m.db.Collection("tasks")
 	_, err = tasks.UpdateOne(t.Context(), d("_id", oid(late.Task.ID)), d("$set", d("status", 1, "mtime", time.Now(), "stdout", `"late"`, "stderr", "")))
 	m.no(err)
-	sweep := func() plan.Swept {
+	sweep := func() protocol.Swept {
 		t.Helper()
-		did, err := m.s.Sweep(t.Context(), plan.Sweep{Instance: i.ID})
+		did, err := m.s.Sweep(t.Context(), protocol.Sweep{Instance: i.ID})
 		m.no(err)
 		return did
 	}

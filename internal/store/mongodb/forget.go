@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -46,7 +47,7 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 			return err
 		}
 		if t.Attempt > 0 { // the entry counts from this change on, whoever makes it and however often it was inserted
-			logs = append(logs, logDocs(t.ID, plan.Token(retry), t.Lines, []plan.LogEntry{rules.RetriedEntry(doc.At)}, true)...)
+			logs = append(logs, logDocs(t.ID, protocol.Token(retry), t.Lines, []plan.LogEntry{rules.RetriedEntry(doc.At)}, true)...)
 			update = append(update, d("$inc", d("lines", 1), "$addToSet", d("sealed", retry))...)
 		}
 		changes = append(changes, wire.Change{ID: t.ID, Where: d("gate", retry, "hold", holdRetry), Update: update})

@@ -9,6 +9,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -63,14 +65,14 @@ func TestWhoLooksAtParentsMeetsARetry(t *testing.T) {
 				no(other.Ready(t.Context(), p.ID))
 				i := plan.InstanceID{ID: plan.NewID(time.Now())}
 				no(s.Register(t.Context(), plan.Instance{ID: i, Node: plan.NodeName(fmt.Sprint("n", at)), Plugins: []string{"x"}}))
-				did, err := s.Turn(t.Context(), plan.Turn{Instance: i, Plan: p.ID, Slots: 3, Plugins: []string{"x"}, Start: true})
+				did, err := s.Turn(t.Context(), protocol.Turn{Instance: i, Plan: p.ID, Slots: 3, Plugins: []string{"x"}, Start: true})
 				no(err)
-				claims := map[plan.TaskID]plan.Claim{}
+				claims := map[plan.TaskID]protocol.Claim{}
 				for _, c := range did.Claimed {
 					claims[c.Task] = c.Claim
 				}
 				turn := func(ctx context.Context, id plan.TaskID, status plan.Status) error {
-					_, err := s.Turn(ctx, plan.Turn{Instance: i, Ended: []plan.Ending{{Claim: claims[id], Status: status}}})
+					_, err := s.Turn(ctx, protocol.Turn{Instance: i, Ended: []protocol.Ending{{Claim: claims[id], Status: status}}})
 					return err
 				}
 				no(turn(t.Context(), first.ID, plan.Failed))
@@ -87,7 +89,7 @@ func TestWhoLooksAtParentsMeetsARetry(t *testing.T) {
 				met := false
 				meanwhile = func() {
 					met = true
-					err := other.Retry(t.Context(), p.ID, []plan.Retried{{ID: first.ID, Status: plan.Failed}}, nil, nil)
+					err := other.Retry(t.Context(), p.ID, []rules.Retried{{ID: first.ID, Status: plan.Failed}}, nil, nil)
 					switch {
 					case err == nil:
 						retried++

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
@@ -49,7 +50,7 @@ func BenchmarkIndexCost(b *testing.B) {
 	if len(docs) != tasks {
 		b.Fatalf("%d tasks are queued, want %d", len(docs), tasks)
 	}
-	c := claimer{round: r, turn: &plan.Turn{Start: true}, token: bson.NewObjectID()}
+	c := claimer{round: r, turn: &protocol.Turn{Start: true}, token: bson.NewObjectID()}
 	claims := c.changes(&queueDoc{ID: oid(q.ID.ID)}, docs, slots{})
 	ends := make([]wire.Change, tasks)
 	for i := range docs {

@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -78,15 +79,15 @@ func (s *Store) node(ctx context.Context, n plan.NodeName, update bson.D, made .
 }
 
 // Beat implements store.Node.
-func (s *Store) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
+func (s *Store) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
 	told, err := s.beat(ctx, b)
 	if err != nil {
-		return plan.Beaten{}, fmt.Errorf("heartbeat: %w", err)
+		return protocol.Beaten{}, fmt.Errorf("heartbeat: %w", err)
 	}
 	return told, nil
 }
 
-func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err error) {
+func (s *Store) beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten, err error) {
 	var i instanceDoc
 	update := d("$inc", d("beats", int64(1)), "$currentDate", d("beat", true))
 	set := d()
@@ -198,7 +199,7 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 // queueBeats is the report of DEN 1.1 on the queues that a node serves. The node itself reports its
 // running tasks. threads is the most that the node may run of a queue: the least of the limits of
 // the queue, the node's document and its process. Others may use part of them.
-func queueBeats(i *instanceDoc, n *news, running plan.Tally) bson.A {
+func queueBeats(i *instanceDoc, n *news, running protocol.Tally) bson.A {
 	sort.Slice(n.queues, func(a, b int) bool { return bytes.Compare(n.queues[a].ID[:], n.queues[b].ID[:]) < 0 })
 	most := i.Threads
 	if n.limit.set {

@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -39,7 +40,7 @@ func TestAJoinIsWrittenWhenItDecides(t *testing.T) {
 					writes.Add(int64(len(updates)))
 				}
 			}})
-			turn := plan.Turn{Instance: flatPlan(t, s, parents), Slots: parents, Plugins: []string{"x"}, Start: true}
+			turn := protocol.Turn{Instance: flatPlan(t, s, parents), Slots: parents, Plugins: []string{"x"}, Start: true}
 			did, err := s.Turn(t.Context(), turn)
 			no(err)
 			child := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: did.Claimed[0].Queue}
@@ -106,7 +107,7 @@ func TestTheOnlyItemIsCancelledWhileItIsMade(t *testing.T) {
 		if writes < at {
 			break
 		}
-		_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
+		_, err = s.Sweep(t.Context(), protocol.Sweep{Instance: id})
 		no(err)
 		if got, err := s.Task(t.Context(), of.ID); err != nil || (got.Status == plan.Cancelled) != cancelled {
 			t.Errorf("at write %d: the item was cancelled: %v; its task is %v, %v", at, cancelled, got.Status, err)
@@ -119,13 +120,13 @@ func TestTheOnlyItemIsCancelledWhileItIsMade(t *testing.T) {
 func TestParentsThatAreStillToComeAreNotCancelledOnes(t *testing.T) {
 	uri, _ := database(t)
 	other, no := openAt(t, uri), noError(t)
-	turn := plan.Turn{Instance: flatPlan(t, other, 0), Slots: 2 * addAtOnce, Plugins: []string{"x"}, Start: true}
+	turn := protocol.Turn{Instance: flatPlan(t, other, 0), Slots: 2 * addAtOnce, Plugins: []string{"x"}, Start: true}
 	run := func() {
-		_, err := other.Sweep(t.Context(), plan.Sweep{Instance: turn.Instance})
+		_, err := other.Sweep(t.Context(), protocol.Sweep{Instance: turn.Instance})
 		no(err)
 		did, err := other.Turn(t.Context(), turn)
 		no(err)
-		_, err = other.Turn(t.Context(), plan.Turn{Instance: turn.Instance, Ended: endings(did.Claimed)})
+		_, err = other.Turn(t.Context(), protocol.Turn{Instance: turn.Instance, Ended: endings(did.Claimed)})
 		no(err)
 	}
 	inserts := 0
@@ -166,7 +167,7 @@ func TestParentsThatAreStillToComeAreNotCancelledOnes(t *testing.T) {
 
 func TestATaskFailsOfWhichAJoinIsGone(t *testing.T) {
 	s, _, no := openTest(t)
-	turn := plan.Turn{Instance: flatPlan(t, s, joinSize+1), Slots: joinSize + 1, Plugins: []string{"x"}, Start: true}
+	turn := protocol.Turn{Instance: flatPlan(t, s, joinSize+1), Slots: joinSize + 1, Plugins: []string{"x"}, Start: true}
 	did, err := s.Turn(t.Context(), turn)
 	no(err)
 	whole := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: did.Claimed[0].Queue}
@@ -202,10 +203,10 @@ func TestAForeachTaskWhoseItemsAreBeingMadeWaits(t *testing.T) {
 			no(s.Register(t.Context(), plan.Instance{ID: id, Node: "n", Lease: time.Minute, Plugins: []string{"x"}}))
 			of := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Definition: plan.Definition{Foreach: &plan.Foreach{Lines: "/list"}}}
 			no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{of}))
-			turn := plan.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true}
+			turn := protocol.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true}
 			did, err := s.Turn(t.Context(), turn)
 			no(err)
-			e := plan.Ending{Claim: did.Claimed[0].Claim, Status: plan.Held, Expand: true}
+			e := protocol.Ending{Claim: did.Claimed[0].Claim, Status: plan.Held, Expand: true}
 			for i := range items {
 				e.Items = append(e.Items, fmt.Append(nil, i))
 			}
@@ -215,7 +216,7 @@ func TestAForeachTaskWhoseItemsAreBeingMadeWaits(t *testing.T) {
 					t.Errorf("%s it is %v, %v; want %v: %s", when, got.Status, err, want, got.Detail)
 				}
 			}
-			turn.Slots, turn.Ended, turn.Budget = 0, []plan.Ending{e}, joinSize+1 // the list is a document too
+			turn.Slots, turn.Ended, turn.Budget = 0, []protocol.Ending{e}, joinSize+1 // the list is a document too
 			_, err = s.Turn(t.Context(), turn)
 			no(err)
 			_, err = s.tasks.UpdateMany(t.Context(), d("of", oid(of.ID.ID), "_id", d("$ne", itemID(oid(of.ID.ID), 0))),

@@ -10,6 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -195,19 +197,19 @@ func TestWhatFitsOfADocumentIsRead(t *testing.T) {
 }
 
 // node registers a node and returns what makes a turn of it.
-func (m *messy) node() func(slots int, ended ...plan.Ending) plan.Turned {
+func (m *messy) node() func(slots int, ended ...protocol.Ending) protocol.Turned {
 	m.Helper()
 	id := plan.InstanceID{ID: plan.NewID(time.Now())}
 	m.no(m.s.Register(m.Context(), plan.Instance{ID: id, Node: "n1", Plugins: []string{"x"}, Lease: time.Minute}))
 	var holding []plan.TaskID
-	return func(slots int, ended ...plan.Ending) plan.Turned {
+	return func(slots int, ended ...protocol.Ending) protocol.Turned {
 		m.Helper()
-		did, err := m.s.Turn(m.Context(), plan.Turn{Instance: id, Slots: slots, Ended: ended, Plugins: []string{"x"}, Start: true})
+		did, err := m.s.Turn(m.Context(), protocol.Turn{Instance: id, Slots: slots, Ended: ended, Plugins: []string{"x"}, Start: true})
 		m.no(err)
 		for _, c := range did.Claimed {
 			holding = append(holding, c.Task)
 		}
-		_, err = m.s.Sweep(m.Context(), plan.Sweep{Instance: id, Holding: holding})
+		_, err = m.s.Sweep(m.Context(), protocol.Sweep{Instance: id, Holding: holding})
 		m.no(err)
 		return did
 	}
@@ -235,7 +237,7 @@ func TestATaskOfAnotherProgramRunsOrFailsAndTheOthersRun(t *testing.T) {
 			runs += 3
 			turn := m.node()
 			params := map[plan.TaskID]string{}
-			var ended []plan.Ending
+			var ended []protocol.Ending
 			for range 60 {
 				did := turn(threads, ended...)
 				if len(did.Lost) > 0 {
@@ -246,7 +248,7 @@ func TestATaskOfAnotherProgramRunsOrFailsAndTheOthersRun(t *testing.T) {
 				}
 				for _, c := range did.Claimed {
 					params[c.Task] = string(c.Params)
-					ended = append(ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: []byte("1"),
+					ended = append(ended, protocol.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: []byte("1"),
 						Log: []plan.LogEntry{{At: time.Now(), Stream: plan.Stdout, Text: "done\n"}}})
 				}
 			}
@@ -298,9 +300,9 @@ func TestATaskThatIsTooLargeDoesNotJamItsNode(t *testing.T) {
 		next := turn(9)
 		did.Claimed, did.More = append(did.Claimed, next.Claimed...), next.More
 	}
-	var ends []plan.Ending
+	var ends []protocol.Ending
 	for _, c := range did.Claimed {
-		ends = append(ends, plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: []byte(`"` + strings.Repeat("x", plan.MaxOutput-2) + `"`)})
+		ends = append(ends, protocol.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: []byte(`"` + strings.Repeat("x", plan.MaxOutput-2) + `"`)})
 	}
 	if did = turn(9, ends...); len(did.Lost) > 0 {
 		t.Errorf("lost %v", did.Lost)
@@ -332,7 +334,7 @@ func TestADefinitionThatCannotBeReadKeepsNoNodeFromLeaving(t *testing.T) {
 	id := m.task(q)
 	ID := plan.InstanceID{ID: plan.NewID(time.Now())}
 	m.no(m.s.Register(t.Context(), plan.Instance{ID: ID, Node: "n1", Plugins: []string{"x"}, Lease: time.Minute}))
-	_, err := m.s.Turn(t.Context(), plan.Turn{Instance: ID, Slots: 1, Plugins: []string{"x"}})
+	_, err := m.s.Turn(t.Context(), protocol.Turn{Instance: ID, Slots: 1, Plugins: []string{"x"}})
 	m.no(err)
 	_, err = m.s.tasks.UpdateByID(t.Context(), id, d("$set", d("def", "{nope")))
 	m.no(err)
@@ -392,9 +394,9 @@ func TestANumberOfItemsThatCannotBeStopsNoNode(t *testing.T) {
 			if len(did.Claimed) != 4 {
 				t.Errorf("%d tasks were claimed, want 4", len(did.Claimed))
 			}
-			var ended []plan.Ending
+			var ended []protocol.Ending
 			for _, c := range did.Claimed {
-				ended = append(ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: fmt.Appendf(nil, "%q", fmt.Sprint(plan.ItemIndex(c.Task)))})
+				ended = append(ended, protocol.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: fmt.Appendf(nil, "%q", fmt.Sprint(plan.ItemIndex(c.Task)))})
 			}
 			turn(0, ended...)
 			turn(0)
@@ -415,14 +417,14 @@ func TestATaskWhoseParamsAreNoObjectIsRetried(t *testing.T) {
 	alone, child := m.task(q, "params", "echo"), m.task(q, "params", "echo", "status", plan.Held, "hold", holdNeeds, "needs", bson.A{parent}, "gen", 0)
 	turn := m.node()
 	did := turn(9)
-	turn(9, plan.Ending{Claim: did.Claimed[0].Claim, Status: plan.Succeeded})
+	turn(9, protocol.Ending{Claim: did.Claimed[0].Claim, Status: plan.Succeeded})
 	for _, again := range []string{"", "after a retry "} {
 		for name, id := range map[string]bson.ObjectID{"the task": alone, "the child": child} {
 			if got := m.read(id); got.Status != plan.Failed || got.Reason != plan.ReasonInput || !strings.Contains(got.Detail, "have to be an object") {
 				t.Errorf("%s%s is %v, %s: %s", again, name, got.Status, got.Reason, got.Detail)
 			}
 		}
-		m.no(m.s.Retry(t.Context(), plan.PlanID{}, []plan.Retried{{ID: taskID(child), Status: plan.Failed}, {ID: taskID(alone), Status: plan.Failed}}, nil, nil))
+		m.no(m.s.Retry(t.Context(), plan.PlanID{}, []rules.Retried{{ID: taskID(child), Status: plan.Failed}, {ID: taskID(alone), Status: plan.Failed}}, nil, nil))
 		turn(9)
 	}
 }
@@ -460,16 +462,16 @@ func TestAForeachTaskWhoseItemsCannotBeMadeFails(t *testing.T) {
 			task := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Definition: plan.Definition{Foreach: &plan.Foreach{Lines: "/list"}}}
 			child := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Needs: []plan.TaskID{task.ID}}
 			m.no(m.s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{task, child}))
-			turn := plan.Turn{Instance: id, Slots: 99, Plugins: []string{"x"}, Start: true}
+			turn := protocol.Turn{Instance: id, Slots: 99, Plugins: []string{"x"}, Start: true}
 			did, err := m.s.Turn(t.Context(), turn)
 			if m.no(err); len(did.Claimed) != 1 {
 				t.Fatalf("%d tasks were claimed, want 1", len(did.Claimed))
 			}
-			e := plan.Ending{Claim: did.Claimed[0].Claim, Status: plan.Held, Expand: true}
+			e := protocol.Ending{Claim: did.Claimed[0].Claim, Status: plan.Held, Expand: true}
 			for i := range 40 {
 				e.Items = append(e.Items, fmt.Append(nil, i))
 			}
-			turn.Ended, turn.Budget = []plan.Ending{e}, 31
+			turn.Ended, turn.Budget = []protocol.Ending{e}, 31
 			_, err = m.s.Turn(t.Context(), turn)
 			m.no(err)
 			of := oid(task.ID.ID)
@@ -495,7 +497,7 @@ func TestAForeachTaskWhoseItemsCannotBeMadeFails(t *testing.T) {
 					t.Errorf("%d documents of %s are left, %v", n, of, err)
 				}
 			}
-			m.no(m.s.Retry(t.Context(), plan.PlanID{}, []plan.Retried{{ID: task.ID, Status: plan.Failed}}, []plan.Task{task}, nil))
+			m.no(m.s.Retry(t.Context(), plan.PlanID{}, []rules.Retried{{ID: task.ID, Status: plan.Failed}}, []plan.Task{task}, nil))
 			if got := m.read(of); got.Status != plan.Queued || got.Items != 0 {
 				t.Errorf("after a retry it is %v with %d items: %s", got.Status, got.Items, got.Detail)
 			}

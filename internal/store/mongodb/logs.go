@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -39,7 +40,7 @@ const (
 )
 
 // logDocs makes documents of entries that come after a place, and that an ending brings or not.
-func logDocs(task bson.ObjectID, token plan.Token, from int64, entries []plan.LogEntry, ending bool) []any {
+func logDocs(task bson.ObjectID, token protocol.Token, from int64, entries []plan.LogEntry, ending bool) []any {
 	var docs []any
 	for len(entries) > 0 {
 		doc := logDoc{Task: task, From: from}
@@ -64,7 +65,7 @@ func logDocs(task bson.ObjectID, token plan.Token, from int64, entries []plan.Lo
 }
 
 // AppendLog implements store.Node.
-func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
+func (s *Store) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error {
 	var before struct {
 		Lines int64 `bson:"lines"`
 	}

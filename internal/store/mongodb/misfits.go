@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -133,7 +134,7 @@ func (r *round) putApart(ctx context.Context, o *outcome, why error) error {
 		sections = append(sections, io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))))
 	}
 	o.printed = nil
-	err := r.PutResults(ctx, o.Ending.Claim, sections[0], sections[1], plan.GFSAlways)
+	err := r.PutResults(ctx, o.Ending.Claim, sections[0], sections[1], protocol.GFSAlways)
 	if errors.Is(err, plan.ErrUnavailable) {
 		return err
 	}

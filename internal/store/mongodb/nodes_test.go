@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -34,8 +35,8 @@ func TestANodesDocumentIsAsTheDocumentsHaveIt(t *testing.T) {
 	}
 	before := time.Now().Add(-time.Minute)
 	no(s.Register(ctx, i))
-	running := plan.Tally{few.ID: 2, all.ID: 6, theirs.ID: 1}
-	_, err = s.Beat(ctx, plan.Beat{Instance: i.ID, Running: running})
+	running := protocol.Tally{few.ID: 2, all.ID: 6, theirs.ID: 1}
+	_, err = s.Beat(ctx, protocol.Beat{Instance: i.ID, Running: running})
 	no(err)
 
 	read := func(node plan.NodeName) bson.Raw {
@@ -104,7 +105,7 @@ func TestANodesDocumentIsAsTheDocumentsHaveIt(t *testing.T) {
 
 	// A beat says which plugins it has if they are others, and queues are told of accordingly.
 	for _, plugins := range [][]string{{"Disbatch::Plugin::Demo", "exec"}, {}, {"demo"}} {
-		_, err = s.Beat(ctx, plan.Beat{Instance: i.ID, Running: running, Plugins: plugins})
+		_, err = s.Beat(ctx, protocol.Beat{Instance: i.ID, Running: running, Plugins: plugins})
 		no(err)
 		for range 2 { // it is so after the next beat, which says nothing of it, too
 			var has struct {
@@ -126,7 +127,7 @@ func TestANodesDocumentIsAsTheDocumentsHaveIt(t *testing.T) {
 					t.Errorf("it tells of a queue of %s, and has %q", q.Class, plugins)
 				}
 			}
-			_, err = s.Beat(ctx, plan.Beat{Instance: i.ID, Running: running})
+			_, err = s.Beat(ctx, protocol.Beat{Instance: i.ID, Running: running})
 			no(err)
 		}
 	}
@@ -162,7 +163,7 @@ func TestWhatABeatAsks(t *testing.T) {
 	mu.Lock()
 	asked = nil
 	mu.Unlock()
-	_, err := s.Beat(t.Context(), plan.Beat{Instance: i.ID})
+	_, err := s.Beat(t.Context(), protocol.Beat{Instance: i.ID})
 	no(err)
 	mu.Lock()
 	defer mu.Unlock()

@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -146,10 +147,10 @@ func TestDocumentsAreDisbatchs(t *testing.T) {
 	if params := read("tasks", d("params.commands", "abc", "params.n", 3)); params["_id"] != oid(task.ID.ID) {
 		t.Error("a task is not found by its params")
 	}
-	did, err := s.Turn(t.Context(), plan.Turn{Instance: id, Slots: 1, Plugins: []string{"demo"}})
+	did, err := s.Turn(t.Context(), protocol.Turn{Instance: id, Slots: 1, Plugins: []string{"demo"}})
 	no(err)
 	want("claimed task", read("tasks", d("_id", oid(task.ID.ID))), bson.M{"status": int32(-1), "node": "n1"})
-	_, err = s.Turn(t.Context(), plan.Turn{Instance: id, Ended: []plan.Ending{{Claim: did.Claimed[0].Claim, Status: plan.Succeeded}}})
+	_, err = s.Turn(t.Context(), protocol.Turn{Instance: id, Ended: []protocol.Ending{{Claim: did.Claimed[0].Claim, Status: plan.Succeeded}}})
 	no(err)
 	want("ended task", read("tasks", d("_id", oid(task.ID.ID))), bson.M{"status": int32(1), "node": "n1", "complete": true})
 	node := read("nodes", d("node", "n1"))
@@ -188,7 +189,7 @@ func TestOutputsInFilesAreRead(t *testing.T) {
 	no(err)
 	id := plan.InstanceID{ID: plan.NewID(time.Now())}
 	no(s.Register(t.Context(), plan.Instance{ID: id, Node: "n1", Plugins: []string{"demo"}}))
-	_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
+	_, err = s.Sweep(t.Context(), protocol.Sweep{Instance: id})
 	no(err)
 	got, err := s.Task(t.Context(), child.ID)
 	no(err)
@@ -220,18 +221,18 @@ func TestOddDocumentsHarmNobody(t *testing.T) {
 	}
 	id := plan.InstanceID{ID: plan.NewID(time.Now())}
 	no(s.Register(t.Context(), plan.Instance{ID: id, Node: "n1", Plugins: []string{"demo"}}))
-	did, err := s.Turn(t.Context(), plan.Turn{Instance: id, Slots: 9, Plugins: []string{"demo"}, Start: true})
+	did, err := s.Turn(t.Context(), protocol.Turn{Instance: id, Slots: 9, Plugins: []string{"demo"}, Start: true})
 	no(err)
 	if len(did.Claimed) != 1 || len(did.Refused) != 2 {
 		t.Fatalf("claimed %d tasks and refused %v, want that without params, and those with a list and with a text refused", len(did.Claimed), did.Refused)
 	}
-	ended := []plan.Ending{{Claim: did.Claimed[0].Claim, Status: plan.Succeeded}}
-	did, err = s.Turn(t.Context(), plan.Turn{Instance: id, Ended: ended, Slots: 9, Plugins: []string{"demo"}, Start: true})
+	ended := []protocol.Ending{{Claim: did.Claimed[0].Claim, Status: plan.Succeeded}}
+	did, err = s.Turn(t.Context(), protocol.Turn{Instance: id, Ended: ended, Slots: 9, Plugins: []string{"demo"}, Start: true})
 	no(err)
 	if len(did.Lost) != 0 || len(did.Claimed) != 1 {
 		t.Errorf("lost %v and claimed %d, want the fourth", did.Lost, len(did.Claimed))
 	}
-	told, err := s.Beat(t.Context(), plan.Beat{Instance: id})
+	told, err := s.Beat(t.Context(), protocol.Beat{Instance: id})
 	no(err)
 	if told.MaxThreads != 4 {
 		t.Errorf("the node may run %d, want 4", told.MaxThreads)
@@ -241,7 +242,7 @@ func TestOddDocumentsHarmNobody(t *testing.T) {
 	if len(limits) != 1 || limits["n1"] != 4 {
 		t.Errorf("the limits of nodes are %v, want 4 of n1", limits)
 	}
-	_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
+	_, err = s.Sweep(t.Context(), protocol.Sweep{Instance: id})
 	no(err)
 	tasks, err := s.Tasks(t.Context(), store.TaskQuery{Params: true, Output: true})
 	no(err)

@@ -6,6 +6,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
@@ -181,7 +182,7 @@ func (r *round) EndPlan(ctx context.Context, p *planDoc, state plan.Lifecycle) e
 	ended, err := r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "closing", wire.OrNone(p.Closing), "retry", nil),
 		d("$set", append(d("state", state), r.until(p.Keep)...), "$unset", d("fresh", 1), "$currentDate", d("mtime", true, "ended", true)))
 	if err == nil && ended {
-		r.over = append(r.over, plan.EndedPlan{ID: planID(p.ID), State: state})
+		r.over = append(r.over, protocol.EndedPlan{ID: planID(p.ID), State: state})
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -18,14 +19,14 @@ type saidBy struct {
 	Token   bson.ObjectID `bson:"token"`
 }
 
-// saidDoc is a plan.Reached in the document of its instance.
+// saidDoc is a protocol.Reached in the document of its instance.
 type saidDoc struct {
 	By       saidBy  `bson:",inline"`
 	Fraction float64 `bson:"fraction"`
 	Text     string  `bson:"text,omitempty"`
 }
 
-func saidOf(reached []plan.Reached) []saidDoc {
+func saidOf(reached []protocol.Reached) []saidDoc {
 	docs := make([]saidDoc, len(reached))
 	for i := range reached {
 		r := &reached[i]

@@ -8,6 +8,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -34,7 +36,7 @@ func TestADeletionAndWhoComesToNeedThePlanNoticeEachOther(t *testing.T) {
 	ctx := t.Context()
 	add := func(s *Store, child plan.Task) error { return s.AddTasks(ctx, plan.PlanID{}, []plan.Task{child}) }
 	retry := func(s *Store, child plan.Task) error {
-		return s.Retry(ctx, plan.PlanID{}, []plan.Retried{{ID: child.ID, Status: plan.Cancelled}}, nil, nil)
+		return s.Retry(ctx, plan.PlanID{}, []rules.Retried{{ID: child.ID, Status: plan.Cancelled}}, nil, nil)
 	}
 	for _, c := range []struct {
 		name    string
@@ -132,7 +134,7 @@ func TestWhatWasAddedHalfNeedsThePlanOrGoes(t *testing.T) {
 				_, deleted = s.DeletePlan(ctx, p, 100)
 			}
 			for range 2 {
-				_, err := s.Sweep(ctx, plan.Sweep{Instance: id})
+				_, err := s.Sweep(ctx, protocol.Sweep{Instance: id})
 				no(err)
 			}
 			got, there := s.Task(ctx, child.ID)

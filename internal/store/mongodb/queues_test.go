@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -127,13 +128,13 @@ func (m *messy) claims(q plan.Queue) int {
 	m.no(m.s.Register(m.Context(), plan.Instance{ID: id, Node: "n1", Plugins: []string{"x"}}))
 	delete(m.s.nodeOf, id) // as in a handle that did not register it
 	n := 0
-	var ended []plan.Ending
+	var ended []protocol.Ending
 	for range 2 {
-		did, err := m.s.Turn(m.Context(), plan.Turn{Instance: id, Slots: 9, Plugins: []string{"x"}, Start: true, Ended: ended})
+		did, err := m.s.Turn(m.Context(), protocol.Turn{Instance: id, Slots: 9, Plugins: []string{"x"}, Start: true, Ended: ended})
 		m.no(err)
 		ended = nil
 		for _, c := range did.Claimed {
-			ended = append(ended, plan.Ending{Claim: c.Claim, Status: plan.Queued})
+			ended = append(ended, protocol.Ending{Claim: c.Claim, Status: plan.Queued})
 		}
 		if n = len(did.Claimed); n == 0 {
 			break

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -108,17 +109,17 @@ func (r *rescued) handle(h store.Hook) *Store {
 	return s
 }
 
-func (r *rescued) turn(s *Store, id plan.InstanceID, slots int, ended ...plan.Ending) (plan.Turned, error) {
-	return s.Turn(r.Context(), plan.Turn{Instance: id, Plan: r.plan.ID, Plugins: []string{"exec"}, Slots: slots, Start: true, Ended: ended})
+func (r *rescued) turn(s *Store, id plan.InstanceID, slots int, ended ...protocol.Ending) (protocol.Turned, error) {
+	return s.Turn(r.Context(), protocol.Turn{Instance: id, Plan: r.plan.ID, Plugins: []string{"exec"}, Slots: slots, Start: true, Ended: ended})
 }
 
 // heal has a node that comes after all of it sweep and run what there is, as long as that changes anything.
 func (r *rescued) heal(what string) {
 	r.Helper()
 	id := r.node()
-	var ended []plan.Ending
+	var ended []protocol.Ending
 	for range 8 {
-		_, err := r.s.Sweep(r.Context(), plan.Sweep{Instance: id, Holding: tasksOf(ended)})
+		_, err := r.s.Sweep(r.Context(), protocol.Sweep{Instance: id, Holding: tasksOf(ended)})
 		r.no(err)
 		did, err := r.turn(r.s, id, 4, ended...)
 		r.no(err)
@@ -144,7 +145,7 @@ func (r *rescued) heal(what string) {
 		r.Errorf("%s: %d notes of work are left: %+v", what, len(notes), notes)
 	}
 	mongotest.Pass(r, r.s.DB, rules.AuditEvery) // what nobody asks for any more goes with an audit
-	_, err = r.s.Sweep(r.Context(), plan.Sweep{Instance: id})
+	_, err = r.s.Sweep(r.Context(), protocol.Sweep{Instance: id})
 	r.no(err)
 	lists, err := wire.Find[listDoc](r.Context(), r.s.items, d(), wire.Query{})
 	if r.no(err); len(lists) > 0 {
@@ -157,7 +158,7 @@ func (r *rescued) heal(what string) {
 	r.no(r.s.Leave(r.Context(), id))
 }
 
-func tasksOf(ended []plan.Ending) (ids []plan.TaskID) {
+func tasksOf(ended []protocol.Ending) (ids []plan.TaskID) {
 	for i := range ended {
 		ids = append(ids, ended[i].Task)
 	}
@@ -169,19 +170,19 @@ var verbs = []struct {
 	name  string
 	on    plan.OnFailure
 	tasks []plan.TaskSpec
-	end   func(c plan.ClaimedTask) plan.Ending
+	end   func(c protocol.ClaimedTask) protocol.Ending
 }{
-	{"a success", plan.Continue, []plan.TaskSpec{{Name: "a"}, {Name: "b", Needs: []string{"a"}}}, func(c plan.ClaimedTask) plan.Ending {
-		return plan.Ending{Claim: c.Claim, Status: plan.Succeeded}
+	{"a success", plan.Continue, []plan.TaskSpec{{Name: "a"}, {Name: "b", Needs: []string{"a"}}}, func(c protocol.ClaimedTask) protocol.Ending {
+		return protocol.Ending{Claim: c.Claim, Status: plan.Succeeded}
 	}},
-	{"a failure that stops the plan", plan.Stop, []plan.TaskSpec{{Name: "a"}, {Name: "b", Needs: []string{"a"}, When: plan.AllDone}}, func(c plan.ClaimedTask) plan.Ending {
-		return plan.Ending{Claim: c.Claim, Status: plan.Failed}
+	{"a failure that stops the plan", plan.Stop, []plan.TaskSpec{{Name: "a"}, {Name: "b", Needs: []string{"a"}, When: plan.AllDone}}, func(c protocol.ClaimedTask) protocol.Ending {
+		return protocol.Ending{Claim: c.Claim, Status: plan.Failed}
 	}},
-	{"items", plan.Continue, []plan.TaskSpec{{Name: "a", Foreach: &plan.Foreach{Glob: "*"}}, {Name: "b", Needs: []string{"a"}}}, func(c plan.ClaimedTask) plan.Ending {
+	{"items", plan.Continue, []plan.TaskSpec{{Name: "a", Foreach: &plan.Foreach{Glob: "*"}}, {Name: "b", Needs: []string{"a"}}}, func(c protocol.ClaimedTask) protocol.Ending {
 		if c.Name != "a" {
-			return plan.Ending{Claim: c.Claim, Status: plan.Succeeded}
+			return protocol.Ending{Claim: c.Claim, Status: plan.Succeeded}
 		}
-		return plan.Ending{Claim: c.Claim, Status: plan.Held, Expand: true, Items: items(2)}
+		return protocol.Ending{Claim: c.Claim, Status: plan.Held, Expand: true, Items: items(2)}
 	}},
 }
 
@@ -300,15 +301,15 @@ func TestACancellationWhileItemsAreHandedIn(t *testing.T) {
 		}
 		writes := 0
 		met = false
-		var ended []plan.Ending
+		var ended []protocol.Ending
 		for _, c := range did.Claimed {
-			e := plan.Ending{Claim: c.Claim, Status: plan.Succeeded}
+			e := protocol.Ending{Claim: c.Claim, Status: plan.Succeeded}
 			if c.Name == "a" {
 				e.Status, e.Expand, e.Items = plan.Held, true, items(2)
 			}
 			ended = append(ended, e)
 		}
-		a := did.Claimed[slices.IndexFunc(did.Claimed, func(c plan.ClaimedTask) bool { return c.Name == "a" })]
+		a := did.Claimed[slices.IndexFunc(did.Claimed, func(c protocol.ClaimedTask) bool { return c.Name == "a" })]
 		did, err = r.turn(r.handle(func(written bool) error {
 			if !written {
 				if writes++; writes == at {

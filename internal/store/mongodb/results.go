@@ -17,6 +17,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -56,7 +57,7 @@ type chunkDoc struct {
 
 // PutResults implements store.Results. Files go in before the write that names them and checks the claim, and out again if that was lost;
 // each is entered before its chunks, so that what a dead process left is found: by the next put, or as the task is retried or deleted.
-func (s *Store) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error {
+func (s *Store) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) error {
 	p := put{
 		Store: s, task: oid(c.Task.ID), claimed: d("token", bson.ObjectID(c.Token), "attempt", c.Attempt, "status", d("$in", activeStatuses)),
 		stdout: printed{name: "stdout", from: stdout}, stderr: printed{name: "stderr", from: stderr},
@@ -84,7 +85,7 @@ type printed struct {
 	file  bson.ObjectID     // that has it
 }
 
-func (p *put) run(ctx context.Context, mode plan.GFS) error {
+func (p *put) run(ctx context.Context, mode protocol.GFS) error {
 	if err := errors.Join(p.stdout.measure(), p.stderr.measure()); err != nil {
 		return err
 	}
@@ -109,13 +110,13 @@ func (p *put) run(ctx context.Context, mode plan.GFS) error {
 
 // place puts the streams where the mode says. If the document takes no more, as with large params, they go into files; with GFSNever what the
 // server says of that becomes the standard output, as Disbatch has it.
-func (p *put) place(ctx context.Context, mode plan.GFS) error {
+func (p *put) place(ctx context.Context, mode protocol.GFS) error {
 	outFile, errFile := mode.Files(p.stdout.bytes, p.stderr.bytes)
 	refused, err := p.try(ctx, outFile, errFile)
 	if refused == nil || err != nil {
 		return err
 	}
-	if mode != plan.GFSNever {
+	if mode != protocol.GFSNever {
 		refused, err = p.try(ctx, true, true)
 		return cmp.Or(err, refused)
 	}

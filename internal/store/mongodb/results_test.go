@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
@@ -70,7 +71,7 @@ func streamOf(t testing.TB, db *mongo.Database, id plan.TaskID, stream plan.Stre
 }
 
 // claimOne adds a task of no plan with those params, and claims it.
-func claimOne(t *testing.T, s *Store, params string) plan.ClaimedTask {
+func claimOne(t *testing.T, s *Store, params string) protocol.ClaimedTask {
 	t.Helper()
 	no := noError(t)
 	q, err := s.EnsureQueue(t.Context(), plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: "q", Plugin: "demo", Unlimited: true})
@@ -78,7 +79,7 @@ func claimOne(t *testing.T, s *Store, params string) plan.ClaimedTask {
 	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "a", Queue: q.ID, Params: json.RawMessage(params)}}))
 	i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n"}
 	no(s.Register(t.Context(), i))
-	did, err := s.Turn(t.Context(), plan.Turn{Instance: i.ID, Slots: 1, Plugins: []string{"demo"}, Start: true})
+	did, err := s.Turn(t.Context(), protocol.Turn{Instance: i.ID, Slots: 1, Plugins: []string{"demo"}, Start: true})
 	no(err)
 	if len(did.Claimed) != 1 {
 		t.Fatalf("claimed %d tasks", len(did.Claimed))
@@ -104,7 +105,7 @@ func TestAFileIsWrittenAsDisbatchDoes(t *testing.T) {
 	s, db, no := openTest(t)
 	c := claimOne(t, s, `{}`)
 	text := "x" + strings.Repeat("€", 200<<10) + "\n"
-	no(s.PutResults(t.Context(), c.Claim, section(text), section("err\n"), plan.GFSAlways))
+	no(s.PutResults(t.Context(), c.Claim, section(text), section("err\n"), protocol.GFSAlways))
 	file := streamOf(t, db, c.Task, plan.Stdout).ObjectID()
 	raw, err := db.Collection("tasks.files").FindOne(t.Context(), d("_id", file)).Raw()
 	no(err)
@@ -203,7 +204,7 @@ func TestResultsOfOtherPrograms(t *testing.T) {
 	if _, _, err := read(t.Context(), s, c.Task, plan.Stdout); err == nil || !strings.Contains(err.Error(), "is not in tasks.files") {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	no(s.PutResults(t.Context(), c.Claim, section("mine"), nil, plan.GFSAuto))
+	no(s.PutResults(t.Context(), c.Claim, section("mine"), nil, protocol.GFSAuto))
 	want("what replaces it", "mine", 4)
 	if n, err := db.Collection("tasks.files").CountDocuments(t.Context(), bson.D{}); err != nil || n != 0 {
 		t.Errorf("%d files of others are left (%v)", n, err)
@@ -217,7 +218,7 @@ func TestWhatDoesNotFitIntoTheDocument(t *testing.T) {
 	no(err)
 	c := claimOne(t, s, string(params))
 	large := strings.Repeat("0123456789abcde\n", 10<<16) // 10 MiB
-	no(s.PutResults(t.Context(), c.Claim, section(large), section("err"), plan.GFSAuto))
+	no(s.PutResults(t.Context(), c.Claim, section(large), section("err"), protocol.GFSAuto))
 	for _, stream := range []plan.Stream{plan.Stdout, plan.Stderr} {
 		if v := streamOf(t, db, c.Task, stream); v.Type != bson.TypeObjectID {
 			t.Errorf("stream %d is of type %v beside large params, want a file", stream, v.Type)
@@ -231,7 +232,7 @@ func TestWhatDoesNotFitIntoTheDocument(t *testing.T) {
 		{large + large, "err", "refusal", "err"},
 		{"out", large, "refusal", ""},
 	} {
-		no(s.PutResults(t.Context(), c.Claim, section(x.stdout), section(x.stderr), plan.GFSNever))
+		no(s.PutResults(t.Context(), c.Claim, section(x.stdout), section(x.stderr), protocol.GFSNever))
 		out, _, err := read(t.Context(), s, c.Task, plan.Stdout)
 		no(err)
 		stderr, _, err := read(t.Context(), s, c.Task, plan.Stderr)
@@ -251,7 +252,7 @@ func TestAClaimThatIsLostWhileFilesGoIn(t *testing.T) {
 	uri, db := database(t)
 	s, no := openAt(t, uri), noError(t)
 	c := claimOne(t, s, `{}`)
-	no(s.PutResults(t.Context(), c.Claim, section("out"), nil, plan.GFSAlways))
+	no(s.PutResults(t.Context(), c.Claim, section("out"), nil, protocol.GFSAlways))
 	lost := false
 	other, err := Open(t.Context(), uri, Options{Hook: func(written bool) error {
 		if !written || lost {
@@ -263,7 +264,7 @@ func TestAClaimThatIsLostWhileFilesGoIn(t *testing.T) {
 	}})
 	no(err)
 	t.Cleanup(func() { no(other.Close()) })
-	if err := other.PutResults(t.Context(), c.Claim, section(strings.Repeat("x", 2*chunkBytes)), section("err"), plan.GFSAlways); !errors.Is(err, plan.ErrClaimLost) || !lost {
+	if err := other.PutResults(t.Context(), c.Claim, section(strings.Repeat("x", 2*chunkBytes)), section("err"), protocol.GFSAlways); !errors.Is(err, plan.ErrClaimLost) || !lost {
 		t.Errorf("lost %v: %v, want ErrClaimLost", lost, err)
 	}
 	for name, want := range map[string]int64{"tasks.files": 2, "tasks.chunks": 1} { // that of null has no chunk
@@ -309,10 +310,10 @@ func TestWhatComesWithAnEndingGoesIntoFilesWhereTheDocumentHasNoRoom(t *testing.
 	const most = 16 << 20
 	_, err := db.Collection("tasks").UpdateOne(t.Context(), d("_id", oid(c.Task.ID)), d("$set", d("theirs", strings.Repeat("x", most-10<<10))))
 	no(err)
-	end := plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Printed: &plan.Printed{Stdout: []byte(strings.Repeat("y", 15<<10))}}
+	end := protocol.Ending{Claim: c.Claim, Status: plan.Succeeded, Printed: &protocol.Printed{Stdout: []byte(strings.Repeat("y", 15<<10))}}
 	task, err := wire.FindOne[taskDoc](t.Context(), s.tasks, d("_id", oid(c.Task.ID)), wire.Query{Fields: d("instance", 1)})
 	no(err)
-	did, err := s.Turn(t.Context(), plan.Turn{Instance: plan.InstanceID{ID: plan.ID(task.Instance)}, Ended: []plan.Ending{end}})
+	did, err := s.Turn(t.Context(), protocol.Turn{Instance: plan.InstanceID{ID: plan.ID(task.Instance)}, Ended: []protocol.Ending{end}})
 	no(err)
 	got, err := s.Task(t.Context(), c.Task)
 	no(err)

@@ -23,7 +23,7 @@ import (
 // the plan notes the retry it does not end, and what is released in it finds gates; so both is made up for when the retry is over.
 
 // Retry implements store.Admin.
-func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []rules.Retried, replace []plan.Task, params json.RawMessage) error {
 	return engine.Retry(ctx, chosen, replace, func(do func(engine.Retrier[bson.ObjectID]) error) error {
 		return do(&retrier{Store: s, id: id, params: params, holds: map[bson.ObjectID]string{}})
 	})

@@ -21,6 +21,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -374,18 +375,18 @@ func methodsOf[T any]() (names []string) {
 // taskRunner is what a task runner asks a store for: it looks at its task, and has a session of its own, which claims nothing.
 type taskRunner interface {
 	Register(ctx context.Context, i plan.Instance) error
-	Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error)
+	Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error)
 	Leave(ctx context.Context, i plan.InstanceID) error
-	Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error)
-	Turn(ctx context.Context, t plan.Turn) (plan.Turned, error)
+	Take(ctx context.Context, t protocol.Take) (protocol.ClaimedTask, error)
+	Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error)
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
-	AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error
+	AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error
 	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
 	Queues(ctx context.Context) ([]plan.Queue, error)
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
-	PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error
+	PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) error
 	store.Reporter
 }
 

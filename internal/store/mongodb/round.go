@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
@@ -77,7 +78,7 @@ type round struct {
 	serves    map[bson.ObjectID]bool     // queues that the turn claims of; nil: it is not known
 	only      bson.ObjectID              // the one plan of the node, if it has one
 	forOthers bool                       // something was queued that the turn cannot claim
-	over      []plan.EndedPlan           // plans that ended
+	over      []protocol.EndedPlan       // plans that ended
 	taken     int                        // tasks that were claimed
 	refused   []string                   // tasks that were not claimed or ended as they should have been, and why
 	othersIn  map[bson.ObjectID]bool     // whether nodes of other programs serve a queue
@@ -100,7 +101,7 @@ type round struct {
 // newRound begins a round for a call of Admin.
 func (s *Store) newRound(ctx context.Context, budget int) (*round, error) {
 	if budget <= 0 {
-		budget = plan.DefaultBudget
+		budget = protocol.DefaultBudget
 	}
 	at, err := s.Now(ctx)
 	return s.round(at, budget), err
@@ -310,7 +311,7 @@ type waiter struct {
 type outcome struct {
 	engine.Attempt[*outcome]
 	task    *taskDoc
-	printed *plan.Printed
+	printed *protocol.Printed
 	list    string      // the list of items that were kept
 	anew    bool        // what it adds to is not as it should be: it is set
 	bare    bool        // the document takes nothing but the end
@@ -320,10 +321,10 @@ type outcome struct {
 
 // turning is what a round knows of its turn.
 type turning struct {
-	queues  []queueDoc         // that the turn may claim from
-	ahead   *round             // claims concurrently with the other steps; nil: none does
-	done    chan struct{}      // is closed when it has claimed
-	claimed []plan.ClaimedTask // by it
+	queues  []queueDoc             // that the turn may claim from
+	ahead   *round                 // claims concurrently with the other steps; nil: none does
+	done    chan struct{}          // is closed when it has claimed
+	claimed []protocol.ClaimedTask // by it
 	err     error
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -218,8 +219,8 @@ const (
 	sureQueries = 64
 )
 
-// mayServe matches the queues that the turn serves, and some more, so that few others are read: plan.Turn.Serves decides.
-func (s *Store) mayServe(t *plan.Turn) bson.D {
+// mayServe matches the queues that the turn serves, and some more, so that few others are read: protocol.Turn.Serves decides.
+func (s *Store) mayServe(t *protocol.Turn) bson.D {
 	filter := d("plugin", d("$in", t.Plugins))
 	switch {
 	case len(t.Active) > 0:
@@ -240,7 +241,7 @@ func (s *Store) mayServe(t *plan.Turn) bson.D {
 }
 
 // onlyServed leaves out the queues that the turn does not serve.
-func onlyServed(queues []queueDoc, t *plan.Turn, node plan.NodeName) []queueDoc {
+func onlyServed(queues []queueDoc, t *protocol.Turn, node plan.NodeName) []queueDoc {
 	return slices.DeleteFunc(queues, func(q queueDoc) bool {
 		queue := q.domain()
 		return !t.Serves(&queue, node)
@@ -249,7 +250,7 @@ func onlyServed(queues []queueDoc, t *plan.Turn, node plan.NodeName) []queueDoc 
 
 // offering returns what gives the queues to be asked, each once: all that are served, in an order that starts with another one each time,
 // or, where these are many, up to n at a time of those with work.
-func (r *round) offering(t *plan.Turn, served []queueDoc) func(ctx context.Context, n int) ([]queueDoc, error) {
+func (r *round) offering(t *protocol.Turn, served []queueDoc) func(ctx context.Context, n int) ([]queueDoc, error) {
 	if len(served) > fewQueues {
 		s := r.search(t)
 		return func(ctx context.Context, n int) ([]queueDoc, error) { return s.next(ctx, min(n, mostSought)) }
@@ -271,7 +272,7 @@ func (r *round) offering(t *plan.Turn, served []queueDoc) func(ctx context.Conte
 // that the one before it left, and only then looks everywhere: so no queue has a second turn before each with work had one.
 type search struct {
 	*round
-	turn   *plan.Turn
+	turn   *protocol.Turn
 	hint   string
 	ranges []bson.D // to be asked of, the last one first
 	whole  bool     // these are what is left of all
@@ -279,7 +280,7 @@ type search struct {
 	left   int // how many queries it may still make
 }
 
-func (r *round) search(t *plan.Turn) *search {
+func (r *round) search(t *protocol.Turn) *search {
 	s := &search{round: r, turn: t, hint: indexReady, left: sureQueries + 4*t.Slots, seen: map[bson.ObjectID]bool{}}
 	if !t.Plan.IsZero() {
 		s.hint = indexPlan
@@ -354,7 +355,7 @@ func narrowed(span bson.D, keeps, side string, id bson.ObjectID) bson.D {
 
 type claimer struct {
 	*round
-	turn   *plan.Turn
+	turn   *protocol.Turn
 	token  bson.ObjectID
 	left   int    // how many tasks it still wants
 	plenty bool   // the claim before found more in each queue than it took

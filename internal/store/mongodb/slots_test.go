@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -60,7 +61,7 @@ func TestSlotsAreChosenByChance(t *testing.T) {
 
 func TestWhoseClaimClashedLeavesSlotsAlone(t *testing.T) {
 	s, _, no := openTest(t)
-	turn := plan.Turn{Instance: flatPlan(t, s, 3), Slots: 10, Plugins: []string{"x", "y"}, Start: true}
+	turn := protocol.Turn{Instance: flatPlan(t, s, 3), Slots: 10, Plugins: []string{"x", "y"}, Start: true}
 	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "narrow", Plugin: "y", Threads: 2})
 	no(err)
 	p, err := s.CreatePlan(t.Context(), plan.Plan{Name: "narrow"})
@@ -117,7 +118,7 @@ func TestWhatANodeHasOfAQueueIsNotCountedAndThenExceeded(t *testing.T) {
 		id := plan.InstanceID{ID: plan.NewID(time.Now())}
 		no(b.Register(ctx, plan.Instance{ID: id, Node: "n1", Plugins: []string{"x"}}))
 		return func() int {
-			did, err := s.Turn(ctx, plan.Turn{Instance: id, Slots: 5, Plugins: []string{"x"}, Start: true, Plan: p.ID})
+			did, err := s.Turn(ctx, protocol.Turn{Instance: id, Slots: 5, Plugins: []string{"x"}, Start: true, Plan: p.ID})
 			no(err)
 			return len(did.Claimed)
 		}
@@ -156,7 +157,7 @@ func TestWhatOtherProgramsClaimMeanwhileIsNotExceeded(t *testing.T) {
 	no(s.Register(ctx, plan.Instance{ID: id, Node: "n1", Plugins: []string{"x"}}))
 	_, err = db.Collection("nodes").InsertOne(ctx, d("node", "perl1", "timestamp", time.Now()))
 	no(err)
-	_, err = s.Beat(ctx, plan.Beat{Instance: id})
+	_, err = s.Beat(ctx, protocol.Beat{Instance: id})
 	no(err)
 	between = func() {
 		for range 3 {
@@ -164,7 +165,7 @@ func TestWhatOtherProgramsClaimMeanwhileIsNotExceeded(t *testing.T) {
 			no(err)
 		}
 	}
-	did, err := s.Turn(ctx, plan.Turn{Instance: id, Slots: 9, Plugins: []string{"x"}, Start: true})
+	did, err := s.Turn(ctx, protocol.Turn{Instance: id, Slots: 9, Plugins: []string{"x"}, Start: true})
 	no(err)
 	if len(did.Claimed) != 1 {
 		t.Errorf("%d tasks were claimed beside 3 of another program's, want 1: the queue has 4 threads", len(did.Claimed))

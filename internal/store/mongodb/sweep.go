@@ -8,21 +8,23 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Sweep implements store.Node.
-func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (plan.Swept, error) {
+func (s *Store) Sweep(ctx context.Context, w protocol.Sweep) (protocol.Swept, error) {
 	did, err := s.sweep(ctx, &w)
 	if err != nil {
-		return plan.Swept{}, fmt.Errorf("sweep of instance %s: %w", w.Instance, err)
+		return protocol.Swept{}, fmt.Errorf("sweep of instance %s: %w", w.Instance, err)
 	}
 	return did, nil
 }
 
-func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err error) {
+func (s *Store) sweep(ctx context.Context, w *protocol.Sweep) (did protocol.Swept, err error) {
 	r, _, err := s.begin(ctx, w.Instance, w.Budget, true, nil)
 	if err != nil {
 		return did, err
@@ -100,7 +102,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 			}
 		}
 	}
-	dead, err := wire.Find[planDoc](ctx, r.plans, d("state", plan.PlanSubmitting, "mtime", d("$lte", r.at.Add(-plan.AbandonAfter))),
+	dead, err := wire.Find[planDoc](ctx, r.plans, d("state", plan.PlanSubmitting, "mtime", d("$lte", r.at.Add(-rules.AbandonAfter))),
 		wire.Query{Fields: d("mtime", 1, "closing", 1, "keep", 1), Hint: plansState, Limit: addAtOnce})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -60,7 +61,7 @@ func TestASweepReadsNoPlanThatOnlyRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	plans.Store(0)
-	if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: id}); err != nil {
+	if _, err := s.Sweep(t.Context(), protocol.Sweep{Instance: id}); err != nil {
 		t.Fatal(err)
 	}
 	if n := plans.Load(); n != 0 {
@@ -69,7 +70,7 @@ func TestASweepReadsNoPlanThatOnlyRuns(t *testing.T) {
 	if _, err := s.plans.UpdateMany(t.Context(), d("run", d("$lte", 4)), d("$set", d("fresh", true, "abandoned", true))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: id}); err != nil {
+	if _, err := s.Sweep(t.Context(), protocol.Sweep{Instance: id}); err != nil {
 		t.Fatal(err)
 	}
 	if plans.Load() == 0 {
@@ -95,7 +96,7 @@ func TestAnAdderThatStandsStill(t *testing.T) {
 				old := d("$set", d("mtime", time.Now().Add(-2*lateAfter)))
 				_, err := s.tasks.UpdateMany(t.Context(), d("adding", d("$exists", true)), old)
 				no(err)
-				_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
+				_, err = s.Sweep(t.Context(), protocol.Sweep{Instance: id})
 				no(err)
 			}
 			for at := 2; at <= 4; at++ {
@@ -158,7 +159,7 @@ func TestNoNoteHasAnOwnerThatIsGoneForLongerThanASweep(t *testing.T) {
 		no(err)
 	}
 	id := r.node()
-	_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
+	_, err = s.Sweep(t.Context(), protocol.Sweep{Instance: id})
 	no(err)
 	left, err := s.work.CountDocuments(t.Context(), d("owner", d("$exists", true)))
 	no(err)
@@ -166,7 +167,7 @@ func TestNoNoteHasAnOwnerThatIsGoneForLongerThanASweep(t *testing.T) {
 		t.Errorf("after a sweep %d of %d notes have an owner that is gone", left, notes)
 	}
 	for range notes / mostResumed {
-		_, err = s.Turn(t.Context(), plan.Turn{Instance: id})
+		_, err = s.Turn(t.Context(), protocol.Turn{Instance: id})
 		no(err)
 	}
 	if left, err = s.work.CountDocuments(t.Context(), d()); err != nil || left > 0 {

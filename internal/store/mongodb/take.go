@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
@@ -20,7 +21,7 @@ var takenFields = slices.Concat(claimedFields, d("status", 1, "reason", 1, "node
 	"ours", 1))
 
 // Take implements store.Node. A task whose claim has no token was claimed by another program.
-func (s *Store) Take(ctx context.Context, k plan.Take) (plan.ClaimedTask, error) {
+func (s *Store) Take(ctx context.Context, k protocol.Take) (protocol.ClaimedTask, error) {
 	claimed, err := engine.Take(ctx, &k, func(do func(engine.Taker[*outcome]) error) error {
 		r, err := s.newRound(ctx, 0)
 		if err != nil {
@@ -36,13 +37,13 @@ func (s *Store) Take(ctx context.Context, k plan.Take) (plan.ClaimedTask, error)
 		return r.wake(ctx)
 	})
 	if err != nil {
-		return plan.ClaimedTask{}, fmt.Errorf("take of task %s: %w", k.Task, err)
+		return protocol.ClaimedTask{}, fmt.Errorf("take of task %s: %w", k.Task, err)
 	}
 	return claimed, nil
 }
 
 // ToTake implements engine.Taker.
-func (r *round) ToTake(ctx context.Context, k *plan.Take) (o *outcome, v engine.Taken, err error) {
+func (r *round) ToTake(ctx context.Context, k *protocol.Take) (o *outcome, v engine.Taken, err error) {
 	i, err := wire.FindOne[instanceDoc](ctx, r.instances, d("_id", oid(k.Instance.ID), "gone", nil), wire.Query{Fields: d("node", 1)})
 	if err == nil && i == nil {
 		err = fmt.Errorf("instance %s: %w", k.Instance, plan.ErrInstanceGone)
@@ -85,10 +86,10 @@ func (r *round) Take(ctx context.Context, o *outcome, start *rules.Step) (taken 
 
 // Handed implements engine.Taker. Another program that runs the task reads the outputs of its parents
 // in its params.
-func (r *round) Handed(ctx context.Context, o *outcome, k *plan.Take) (plan.ClaimedTask, error) {
+func (r *round) Handed(ctx context.Context, o *outcome, k *protocol.Take) (protocol.ClaimedTask, error) {
 	if !k.Start && o.task.ByRef {
 		if err := r.copyWhole(ctx, o.task); err != nil {
-			return plan.ClaimedTask{}, err
+			return protocol.ClaimedTask{}, err
 		}
 	}
 	return r.takenTask(ctx, o.task, r.taking.q)
@@ -162,13 +163,13 @@ func (r *round) takeTask(ctx context.Context, i *instanceDoc, t *taskDoc, start 
 }
 
 // takenTask makes of a task that was taken what its runner gets.
-func (r *round) takenTask(ctx context.Context, t *taskDoc, q *queueDoc) (plan.ClaimedTask, error) {
+func (r *round) takenTask(ctx context.Context, t *taskDoc, q *queueDoc) (protocol.ClaimedTask, error) {
 	if err := r.readPlans(ctx, []bson.ObjectID{t.Plan}); err != nil {
-		return plan.ClaimedTask{}, err
+		return protocol.ClaimedTask{}, err
 	}
 	claimed, err := r.handed(t, q)
 	if err != nil {
-		return plan.ClaimedTask{}, r.failTaken(ctx, t, d("token", t.Token), err)
+		return protocol.ClaimedTask{}, r.failTaken(ctx, t, d("token", t.Token), err)
 	}
 	return claimed, nil
 }

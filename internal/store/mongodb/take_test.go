@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -19,7 +20,7 @@ func TestARunnerLeavesTheDocumentOfItsNodeAlone(t *testing.T) {
 		t.Helper()
 		i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: node, Lease: time.Minute, Plugins: []string{"x"}, Runner: true}
 		no(s.Register(t.Context(), i))
-		told, err := s.Beat(t.Context(), plan.Beat{Instance: i.ID})
+		told, err := s.Beat(t.Context(), protocol.Beat{Instance: i.ID})
 		no(err)
 		if told.MaxThreads != 3 && node == "perl1" {
 			t.Errorf("it is told that its node's limit is %d, want 3", told.MaxThreads)
@@ -54,8 +55,8 @@ func TestAClaimOfAnotherProgramIsTakenOrFails(t *testing.T) {
 	claimed := func(fields ...any) bson.ObjectID {
 		return m.task(q, append([]any{"status", -1.0, "node", "perl1"}, fields...)...)
 	}
-	take := func(id bson.ObjectID) (plan.ClaimedTask, error) {
-		return m.s.Take(t.Context(), plan.Take{Instance: i.ID, Task: taskID(id), Start: true})
+	take := func(id bson.ObjectID) (protocol.ClaimedTask, error) {
+		return m.s.Take(t.Context(), protocol.Take{Instance: i.ID, Task: taskID(id), Start: true})
 	}
 	refused := func(what string, id bson.ObjectID, status plan.Status, why string) {
 		t.Helper()
@@ -77,7 +78,7 @@ func TestAClaimOfAnotherProgramIsTakenOrFails(t *testing.T) {
 			t.Errorf("%s is taken as %+v, %v", what, c, err)
 			continue
 		}
-		did, err := m.s.Turn(t.Context(), plan.Turn{Instance: i.ID, Ended: []plan.Ending{{Claim: c.Claim, Status: plan.Succeeded, Output: []byte("1")}}})
+		did, err := m.s.Turn(t.Context(), protocol.Turn{Instance: i.ID, Ended: []protocol.Ending{{Claim: c.Claim, Status: plan.Succeeded, Output: []byte("1")}}})
 		m.no(err)
 		if got := m.read(id); len(did.Lost) > 0 || got.Status != plan.Succeeded || string(got.Output) != "1" {
 			t.Errorf("%s is %v with output %s, lost: %v", what, got.Status, got.Output, did.Lost)

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
@@ -17,15 +18,15 @@ import (
 )
 
 // Turn implements store.Node.
-func (s *Store) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+func (s *Store) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	did, err := s.turn(ctx, &t)
 	if err != nil {
-		return plan.Turned{}, fmt.Errorf("turn of instance %s: %w", t.Instance, err)
+		return protocol.Turned{}, fmt.Errorf("turn of instance %s: %w", t.Instance, err)
 	}
 	return did, nil
 }
 
-func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err error) {
+func (s *Store) turn(ctx context.Context, t *protocol.Turn) (did protocol.Turned, err error) {
 	if err := engine.CheckTurn(t); err != nil {
 		return did, err
 	}
@@ -44,11 +45,11 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 		s.ample = false // the tasks that were claimed ahead are not handed out: the next try claims after its other steps
 		s.mu.Unlock()
 	}
-	return plan.Turned{}, err
+	return protocol.Turned{}, err
 }
 
 // claimAhead begins to claim concurrently with the other steps of the turn, if it may.
-func (r *round) claimAhead(ctx context.Context, t *plan.Turn) {
+func (r *round) claimAhead(ctx context.Context, t *protocol.Turn) {
 	a := &r.turn
 	if a.ahead = r.ahead(t, a.queues); a.ahead == nil {
 		return
@@ -61,7 +62,7 @@ func (r *round) claimAhead(ctx context.Context, t *plan.Turn) {
 }
 
 // Claim implements engine.Instance. Claims that went ahead did not wait for the step.
-func (r *round) Claim(ctx context.Context, t *plan.Turn, _ rules.Step) (claimed []plan.ClaimedTask, err error) {
+func (r *round) Claim(ctx context.Context, t *protocol.Turn, _ rules.Step) (claimed []protocol.ClaimedTask, err error) {
 	a := &r.turn
 	if a.ahead != nil {
 		if <-a.done; a.err != nil {
@@ -105,14 +106,14 @@ func (r *round) Finish(ctx context.Context, only plan.PlanID) (did engine.Did, e
 // these, because they could affect it. They cannot if all of these hold: the claim before found
 // more than it took, no queue and no node has a limit, only successes end, and no work of another
 // turn continues. Tasks that the endings queue may then be claimed one turn late for their rank.
-func (r *round) ahead(t *plan.Turn, queues []queueDoc) *round {
+func (r *round) ahead(t *protocol.Turn, queues []queueDoc) *round {
 	r.mu.Lock()
 	limit, known := r.limits[r.node]
 	ample := r.ample && time.Since(r.claimedAt) < justNow && known && !limit.set
 	r.mu.Unlock()
 	if !ample || len(t.Ended) < manyEnded || len(r.queue)+len(r.jobs) > 0 || len(queues) > fewQueues ||
 		slices.ContainsFunc(queues, func(q queueDoc) bool { return !q.Unlimited || q.NodeThreads.n > 0 }) ||
-		slices.ContainsFunc(t.Ended, func(e plan.Ending) bool { return e.Status != plan.Succeeded }) {
+		slices.ContainsFunc(t.Ended, func(e protocol.Ending) bool { return e.Status != plan.Succeeded }) {
 		return nil
 	}
 	beside := r.Store.round(r.at, 0)
@@ -121,14 +122,14 @@ func (r *round) ahead(t *plan.Turn, queues []queueDoc) *round {
 }
 
 // join takes over what a round that claimed beside this one came to, but for tasks of plans that this one has closed.
-func (r *round) join(ctx context.Context, ahead *round, claimed []plan.ClaimedTask) ([]plan.ClaimedTask, error) {
+func (r *round) join(ctx context.Context, ahead *round, claimed []protocol.ClaimedTask) ([]protocol.ClaimedTask, error) {
 	maps.Copy(r.busy, ahead.busy)
 	r.taken += ahead.taken
 	r.passed = r.passed || ahead.passed
 	r.refused = append(r.refused, ahead.refused...)
 	closed := map[bson.ObjectID]bson.A{}
-	var token plan.Token // of all of them
-	claimed = slices.DeleteFunc(claimed, func(c plan.ClaimedTask) bool {
+	var token protocol.Token // of all of them
+	claimed = slices.DeleteFunc(claimed, func(c protocol.ClaimedTask) bool {
 		id := oid(c.Plan.ID)
 		p := r.known[id]
 		if p == nil || p.Closing == plan.Open {
@@ -143,7 +144,7 @@ func (r *round) join(ctx context.Context, ahead *round, claimed []plan.ClaimedTa
 
 // beginTurn begins the round of a turn. At the same time it reads the tasks of the first endings and
 // the queues.
-func (s *Store) beginTurn(ctx context.Context, t *plan.Turn) (r *round, err error) {
+func (s *Store) beginTurn(ctx context.Context, t *protocol.Turn) (r *round, err error) {
 	var g errgroup.Group
 	var queues []queueDoc
 	var ready []taskDoc
@@ -172,8 +173,8 @@ func (s *Store) beginTurn(ctx context.Context, t *plan.Turn) (r *round, err erro
 }
 
 // Start implements store.Node.
-func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error) {
-	byToken := map[plan.Token][]plan.Claim{}
+func (s *Store) Start(ctx context.Context, claims []protocol.Claim) (lost []plan.TaskID, err error) {
+	byToken := map[protocol.Token][]protocol.Claim{}
 	for _, c := range claims {
 		byToken[c.Token] = append(byToken[c.Token], c)
 	}
@@ -188,7 +189,7 @@ func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.Tas
 }
 
 // startClaims starts claims of one token.
-func (s *Store) startClaims(ctx context.Context, token plan.Token, claims []plan.Claim) (lost []plan.TaskID, err error) {
+func (s *Store) startClaims(ctx context.Context, token protocol.Token, claims []protocol.Claim) (lost []plan.TaskID, err error) {
 	ids := make(bson.A, len(claims))
 	for i, c := range claims {
 		ids[i] = oid(c.Task.ID)

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -37,9 +38,9 @@ func flatPlan(t *testing.T, s *Store, tasks int) (id plan.InstanceID) {
 }
 
 // endings ends what was claimed.
-func endings(claimed []plan.ClaimedTask) (ended []plan.Ending) {
+func endings(claimed []protocol.ClaimedTask) (ended []protocol.Ending) {
 	for _, c := range claimed {
-		ended = append(ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded})
+		ended = append(ended, protocol.Ending{Claim: c.Claim, Status: plan.Succeeded})
 	}
 	return ended
 }
@@ -55,7 +56,7 @@ func TestWhatATurnAsksOfTheServer(t *testing.T) {
 		defer mu.Unlock()
 		asked = append(asked, e.CommandName+" "+c)
 	}})
-	turn := plan.Turn{Instance: flatPlan(t, s, 400), Slots: 100, Plugins: []string{"x"}, Start: true}
+	turn := protocol.Turn{Instance: flatPlan(t, s, 400), Slots: 100, Plugins: []string{"x"}, Start: true}
 	for range 3 {
 		asked = nil
 		did, err := s.Turn(t.Context(), turn)
@@ -116,7 +117,7 @@ func TestWhatATurnOfManyQueuesAsks(t *testing.T) {
 			}
 			no(s.AddTasks(t.Context(), p.ID, all))
 			no(s.Ready(t.Context(), p.ID))
-			turn := plan.Turn{Instance: id, Slots: 100, Plugins: []string{"x"}, Start: true}
+			turn := protocol.Turn{Instance: id, Slots: 100, Plugins: []string{"x"}, Start: true}
 			for range 3 {
 				asked = nil
 				did, err := s.Turn(t.Context(), turn)
@@ -164,7 +165,7 @@ func TestTasksOfAClosedPlanEndAsTheyAreClaimed(t *testing.T) {
 	_, err := s.plans.UpdateByID(t.Context(), oid(plans[0].ID), d("$set", d("closing", plan.ClosedByPerson)))
 	no(err)
 	const slots = 20
-	did, err := s.Turn(t.Context(), plan.Turn{Instance: id, Slots: slots, Plugins: []string{"x"}, Start: true})
+	did, err := s.Turn(t.Context(), protocol.Turn{Instance: id, Slots: slots, Plugins: []string{"x"}, Start: true})
 	no(err)
 	of := map[string]int{}
 	for _, c := range did.Claimed {
@@ -193,9 +194,9 @@ func TestABusyNodeLetsLieWhatWouldOnlyQueueMore(t *testing.T) {
 	_, err = s.work.InsertOne(t.Context(), workDoc{ID: bson.NewObjectID(), Kind: workRelease, Tasks: []bson.ObjectID{oid(parent.ID.ID)}})
 	no(err)
 
-	turn := func() plan.Turned {
+	turn := func() protocol.Turned {
 		t.Helper()
-		did, err := s.Turn(t.Context(), plan.Turn{Instance: id, Slots: 5, Plugins: []string{"x"}})
+		did, err := s.Turn(t.Context(), protocol.Turn{Instance: id, Slots: 5, Plugins: []string{"x"}})
 		no(err)
 		return did
 	}
@@ -221,34 +222,34 @@ func TestABusyNodeLetsLieWhatWouldOnlyQueueMore(t *testing.T) {
 func TestABusyNodeClaimsWhileItEnds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(s *Store, turn *plan.Turn) error
+		change func(s *Store, turn *protocol.Turn) error
 		beside bool
 	}{
-		{"only successes", func(*Store, *plan.Turn) error { return nil }, true},
-		{"a failure", func(_ *Store, turn *plan.Turn) error { turn.Ended[7].Status = plan.Failed; return nil }, false},
-		{"one that is tried again", func(_ *Store, turn *plan.Turn) error {
+		{"only successes", func(*Store, *protocol.Turn) error { return nil }, true},
+		{"a failure", func(_ *Store, turn *protocol.Turn) error { turn.Ended[7].Status = plan.Failed; return nil }, false},
+		{"one that is tried again", func(_ *Store, turn *protocol.Turn) error {
 			turn.Ended[7].Status, turn.Ended[7].Delay = plan.Held, time.Hour
 			return nil
 		}, false},
-		{"something was left", func(s *Store, _ *plan.Turn) error {
+		{"something was left", func(s *Store, _ *protocol.Turn) error {
 			_, err := s.work.InsertOne(t.Context(), workDoc{ID: bson.NewObjectID(), Kind: workRelease, Tasks: []bson.ObjectID{bson.NewObjectID()}})
 			s.resumed = time.Time{}
 			return err
 		}, false},
-		{"it was idle before", func(s *Store, _ *plan.Turn) error { s.claimedAt = time.Now().Add(-justNow); return nil }, false},
-		{"few", func(_ *Store, turn *plan.Turn) error { turn.Ended = turn.Ended[:manyEnded-1]; return nil }, false},
-		{"a queue with a limit", func(s *Store, turn *plan.Turn) error {
+		{"it was idle before", func(s *Store, _ *protocol.Turn) error { s.claimedAt = time.Now().Add(-justNow); return nil }, false},
+		{"few", func(_ *Store, turn *protocol.Turn) error { turn.Ended = turn.Ended[:manyEnded-1]; return nil }, false},
+		{"a queue with a limit", func(s *Store, turn *protocol.Turn) error {
 			q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q"})
 			if err == nil {
 				err = s.SetQueue(t.Context(), plan.Queue{ID: q.ID, Name: "q", Plugin: "x", Threads: 300})
 			}
 			return err
 		}, false},
-		{"a node with a limit", func(s *Store, turn *plan.Turn) error {
+		{"a node with a limit", func(s *Store, turn *protocol.Turn) error {
 			if err := s.SetMaxThreads(t.Context(), "n1", 300); err != nil {
 				return err
 			}
-			_, err := s.Beat(t.Context(), plan.Beat{Instance: turn.Instance})
+			_, err := s.Beat(t.Context(), protocol.Beat{Instance: turn.Instance})
 			return err
 		}, false},
 	} {
@@ -261,7 +262,7 @@ func TestABusyNodeClaimsWhileItEnds(t *testing.T) {
 					looked <- struct{}{}
 				}
 			}})
-			turn := plan.Turn{Instance: flatPlan(t, s, 300), Slots: 100, Plugins: []string{"x"}, Start: true}
+			turn := protocol.Turn{Instance: flatPlan(t, s, 300), Slots: 100, Plugins: []string{"x"}, Start: true}
 			did, err := s.Turn(t.Context(), turn)
 			no(err)
 			turn.Ended = endings(did.Claimed)
@@ -299,7 +300,7 @@ func TestABusyNodeClaimsWhileItEnds(t *testing.T) {
 // TestWhatManyEndingsQueueIsClaimedAtOnce has a turn claim beside its endings, and find too few.
 func TestWhatManyEndingsQueueIsClaimedAtOnce(t *testing.T) {
 	s, _, no := openTest(t)
-	turn := plan.Turn{Instance: flatPlan(t, s, 101), Slots: 100, Plugins: []string{"x"}, Start: true}
+	turn := protocol.Turn{Instance: flatPlan(t, s, 101), Slots: 100, Plugins: []string{"x"}, Start: true}
 	did, err := s.Turn(t.Context(), turn)
 	no(err)
 	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q"})
@@ -339,7 +340,7 @@ func TestATurnThatClaimsBesideItsEndingsIsKilled(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for at := 1; !t.Failed(); at++ {
 				s, _, no := openTest(t)
-				turn := plan.Turn{Instance: flatPlan(t, s, 300), Slots: 100, Plugins: []string{"x"}, Start: true}
+				turn := protocol.Turn{Instance: flatPlan(t, s, 300), Slots: 100, Plugins: []string{"x"}, Start: true}
 				did, err := s.Turn(t.Context(), turn)
 				no(err)
 				turn.Ended, turn.Plan = endings(did.Claimed), did.Claimed[0].Plan
@@ -384,7 +385,7 @@ func TestATurnThatClaimsBesideItsEndingsIsKilled(t *testing.T) {
 						}
 					}
 					if len(did.Claimed) == 0 && !did.More {
-						_, err := s.Sweep(t.Context(), plan.Sweep{Instance: turn.Instance, Plan: turn.Plan})
+						_, err := s.Sweep(t.Context(), protocol.Sweep{Instance: turn.Instance, Plan: turn.Plan})
 						no(err)
 					}
 					over = did.Over
@@ -400,7 +401,7 @@ func TestATurnThatClaimsBesideItsEndingsIsKilled(t *testing.T) {
 // TestWhoCannotTakeWhatItQueuedWakesOthers has a node of one plugin end parents of tasks of another.
 func TestWhoCannotTakeWhatItQueuedWakesOthers(t *testing.T) {
 	s, _, no := openTest(t)
-	turn := plan.Turn{Instance: flatPlan(t, s, 10), Slots: 3, Plugins: []string{"x"}, Start: true}
+	turn := protocol.Turn{Instance: flatPlan(t, s, 10), Slots: 3, Plugins: []string{"x"}, Start: true}
 	did, err := s.Turn(t.Context(), turn)
 	no(err)
 	y, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "y", Plugin: "y", Unlimited: true})
@@ -414,13 +415,13 @@ func TestWhoCannotTakeWhatItQueuedWakesOthers(t *testing.T) {
 	no(s.Register(t.Context(), plan.Instance{ID: other, Node: "n2", Plugins: []string{"y"}}))
 	woken := func() int64 {
 		t.Helper()
-		told, err := s.Beat(t.Context(), plan.Beat{Instance: other})
+		told, err := s.Beat(t.Context(), protocol.Beat{Instance: other})
 		no(err)
 		return told.Wake
 	}
-	end := func(ending plan.Ending, slots int) {
+	end := func(ending protocol.Ending, slots int) {
 		t.Helper()
-		_, err := s.Turn(t.Context(), plan.Turn{Instance: turn.Instance, Ended: []plan.Ending{ending}, Slots: slots, Plugins: turn.Plugins, Start: true})
+		_, err := s.Turn(t.Context(), protocol.Turn{Instance: turn.Instance, Ended: []protocol.Ending{ending}, Slots: slots, Plugins: turn.Plugins, Start: true})
 		no(err)
 	}
 	ended := endings(did.Claimed)
@@ -461,13 +462,13 @@ func TestAPlanThatIsClosedAsItsTasksAreClaimedAhead(t *testing.T) {
 	fails.Needs, fails.Foreach = []plan.TaskID{tasks[0].ID}, &plan.Foreach{Value: "needs.t0"}
 	no(s.AddTasks(t.Context(), p.ID, tasks))
 	no(s.Ready(t.Context(), p.ID))
-	turn := plan.Turn{Instance: id, Slots: 100, Plugins: []string{"x"}, Start: true}
+	turn := protocol.Turn{Instance: id, Slots: 100, Plugins: []string{"x"}, Start: true}
 	did, err := s.Turn(t.Context(), turn)
 	no(err)
 	if turn.Ended = endings(did.Claimed); len(turn.Ended) != 100 || !s.ample {
 		t.Fatalf("%d tasks were claimed, want 100 and more to claim", len(turn.Ended))
 	}
-	turn.Ended[slices.IndexFunc(turn.Ended, func(e plan.Ending) bool { return e.Task == tasks[0].ID })].Output = []byte(`"no list"`)
+	turn.Ended[slices.IndexFunc(turn.Ended, func(e protocol.Ending) bool { return e.Task == tasks[0].ID })].Output = []byte(`"no list"`)
 	if did, err = s.Turn(t.Context(), turn); err != nil || len(did.Claimed) > 0 {
 		t.Errorf("%d tasks of a plan that the same turn closed are handed out, %v; want none", len(did.Claimed), err)
 	}

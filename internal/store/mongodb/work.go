@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -26,7 +27,7 @@ type opening struct {
 
 // open reads the beginning of a round in one command. The handle knows the node's name only after
 // it has seen the instance. Before that, the queues may include some that the node does not serve.
-func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *plan.Turn) (o opening, err error) {
+func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *protocol.Turn) (o opening, err error) {
 	type part struct {
 		ID          bson.ObjectID `bson:"_id"`
 		Node        plan.NodeName `bson:"node"`
@@ -76,7 +77,7 @@ func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *plan.Turn
 // busy instance postpones, for a while, work without an owner that would only queue more tasks.
 // begin returns plan.ErrInstanceGone if the instance is not registered. For a turn it also returns
 // the queues that it may claim from. The caller calls end.
-func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int, busy bool, t *plan.Turn) (r *round, queues []queueDoc, err error) {
+func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int, busy bool, t *protocol.Turn) (r *round, queues []queueDoc, err error) {
 	if r, err = s.newRound(ctx, budget); err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -22,9 +23,9 @@ func TestAnAuditGoesOnWithTheNextSweep(t *testing.T) {
 		newPlan(t, s, fmt.Sprint("p", k), tasks...)
 	}
 	i := register(t, s, "n1")
-	sweep := func(budget int) plan.Swept {
+	sweep := func(budget int) protocol.Swept {
 		t.Helper()
-		did, err := s.Sweep(t.Context(), plan.Sweep{Instance: i, Budget: budget})
+		did, err := s.Sweep(t.Context(), protocol.Sweep{Instance: i, Budget: budget})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +34,7 @@ func TestAnAuditGoesOnWithTheNextSweep(t *testing.T) {
 	if sweep(0); s.auditing.on || s.mended.Load() != 0 {
 		t.Fatalf("an audit of a small store with no faults goes on (%+v), and mended %d", s.auditing, s.mended.Load())
 	}
-	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
+	runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} })
 	for _, damage := range []string{ // as if nobody had looked at the children, nor at the plans
 		"UPDATE tasks SET status = -4, gate = 3, outcome = 0, ended = 0, flags = flags & ~64, attempt = 0 WHERE name LIKE 'after-%'",
 		"UPDATE gates SET waits = waits + 256", "UPDATE plans SET state = 0, ended = 0, succeeded = 40, held = 1",
@@ -61,7 +62,7 @@ func TestAnAuditGoesOnWithTheNextSweep(t *testing.T) {
 	if sweeps < 12 || s.mended.Load() != 33 {
 		t.Errorf("%d sweeps mended %d faults; want 12 sweeps or more and 33 faults", sweeps, s.mended.Load())
 	}
-	if ran := runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} }); len(ran) != 30 {
+	if ran := runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} }); len(ran) != 30 {
 		t.Errorf("%d tasks run, want 30", len(ran))
 	}
 	plans, err := s.Plans(t.Context(), store.PlanQuery{Limit: 9})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -76,7 +77,7 @@ func BenchmarkTurns(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.ResetTimer()
-			turn := plan.Turn{Instance: i.ID, Slots: c.slots, Plugins: []string{"noop"}, Start: true}
+			turn := protocol.Turn{Instance: i.ID, Slots: c.slots, Plugins: []string{"noop"}, Start: true}
 			longest := time.Duration(0)
 			for done := 0; done < b.N; {
 				start := time.Now()
@@ -88,7 +89,7 @@ func BenchmarkTurns(b *testing.B) {
 				done += len(turn.Ended)
 				turn.Ended = turn.Ended[:0]
 				for _, t := range did.Claimed {
-					turn.Ended = append(turn.Ended, plan.Ending{Claim: t.Claim, Status: plan.Succeeded, Output: json.RawMessage(c.output)})
+					turn.Ended = append(turn.Ended, protocol.Ending{Claim: t.Claim, Status: plan.Succeeded, Output: json.RawMessage(c.output)})
 				}
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"testing"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -13,10 +14,10 @@ func TestAPageOfTheFeedHasEachThingOnce(t *testing.T) {
 	defer s.Close()
 	i := register(t, s, "n1")
 	p := newPlan(t, s, "nightly", manyTasks(7)...)
-	claimed := turn(t, s, plan.Turn{Instance: i, Slots: 7}).Claimed
+	claimed := turn(t, s, protocol.Turn{Instance: i, Slots: 7}).Claimed
 	for n := range claimed {
-		end := plan.Ending{Claim: claimed[n].Claim, Status: plan.Succeeded}
-		turn(t, s, plan.Turn{Instance: i, Ended: []plan.Ending{end}})
+		end := protocol.Ending{Claim: claimed[n].Claim, Status: plan.Succeeded}
+		turn(t, s, protocol.Turn{Instance: i, Ended: []protocol.Ending{end}})
 	}
 	for _, limit := range []int{1, 3, 8, 100} {
 		told := map[plan.TaskID]plan.Status{}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -16,14 +17,14 @@ func TestTheLogDoesNotGrowForEver(t *testing.T) {
 	newPlan(t, s, "nightly", manyTasks(8_000)...) // with their outputs about 24,000 pages
 	i := register(t, s, "n1")
 	large := json.RawMessage(`"` + strings.Repeat("x", 24<<10) + `"`)
-	x := plan.Turn{Instance: i, Slots: 50, Start: true}
+	x := protocol.Turn{Instance: i, Slots: 50, Start: true}
 	written := 0
 	for written < 8_000 {
 		did := turn(t, s, x)
 		written += len(x.Ended)
 		x.Ended = x.Ended[:0]
 		for _, c := range did.Claimed {
-			x.Ended = append(x.Ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: large})
+			x.Ended = append(x.Ended, protocol.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: large})
 		}
 	}
 	info, err := os.Stat(s.path + "-wal")

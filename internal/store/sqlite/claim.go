@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -26,7 +27,7 @@ type offer struct {
 // Claim implements engine.Instance. It takes an equal share of each queue that has work and a free
 // thread, and starts with another queue each time. Tasks that this transaction queued are among
 // those that it takes.
-func (t *tx) Claim(_ context.Context, turn *plan.Turn, s rules.Step) ([]plan.ClaimedTask, error) {
+func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]protocol.ClaimedTask, error) {
 	if turn.Slots <= 0 || len(turn.Plugins) == 0 {
 		return nil, nil
 	}
@@ -182,7 +183,7 @@ func (t *tx) closing() bool {
 }
 
 // offers returns the queues that a turn may claim from, and in which lanes.
-func (t *tx) offers(i *instanceRow, turn *plan.Turn) []*offer {
+func (t *tx) offers(i *instanceRow, turn *protocol.Turn) []*offer {
 	if !turn.Plan.IsZero() {
 		return t.offersOf(i, turn)
 	}
@@ -262,7 +263,7 @@ func (t *tx) queuesIn(lane int64) (queues []int64) {
 }
 
 // offersOf returns the offers of one plan.
-func (t *tx) offersOf(i *instanceRow, turn *plan.Turn) []*offer {
+func (t *tx) offersOf(i *instanceRow, turn *protocol.Turn) []*offer {
 	p, err := t.planByID(turn.Plan)
 	if err != nil || p.stopped() {
 		return nil
@@ -291,8 +292,8 @@ func (t *tx) offersOf(i *instanceRow, turn *plan.Turn) []*offer {
 }
 
 // takeAll claims what was taken, and returns it as its node gets it.
-func (t *tx) takeAll(i *instanceRow, start bool, status plan.Status, offers []*offer) []plan.ClaimedTask {
-	byOffer := make([][]plan.ClaimedTask, len(offers))
+func (t *tx) takeAll(i *instanceRow, start bool, status plan.Status, offers []*offer) []protocol.ClaimedTask {
+	byOffer := make([][]protocol.ClaimedTask, len(offers))
 	token := t.s.newToken()
 	started := int64(0)
 	if start {
@@ -321,8 +322,8 @@ func (t *tx) takeAll(i *instanceRow, start bool, status plan.Status, offers []*o
 
 // readClaims counts tasks of a queue, which had one status, by another one, in which a node has them, and returns what that needs of them,
 // in the order of the numbers.
-func (t *tx) readClaims(q *queueRow, ns []int64, was, status plan.Status, token int64) []plan.ClaimedTask {
-	claimed := make([]plan.ClaimedTask, len(ns))
+func (t *tx) readClaims(q *queueRow, ns []int64, was, status plan.Status, token int64) []protocol.ClaimedTask {
+	claimed := make([]protocol.ClaimedTask, len(ns))
 	at := make(map[int64]int, len(ns))
 	for i, n := range ns {
 		at[n] = i
@@ -337,8 +338,8 @@ func (t *tx) readClaims(q *queueRow, ns []int64, was, status plan.Status, token 
 		row := taskRow{
 			n: r.int(0), id: plan.TaskID{ID: r.id(1)}, plan: r.int(2), flags: r.int(3), status: was, reason: plan.Reason(r.text(10)), queue: q.n,
 		}
-		c := plan.ClaimedTask{
-			Claim: plan.Claim{Task: row.id, Attempt: int(r.int(4)) + attempt, Token: packToken(row.n, token)},
+		c := protocol.ClaimedTask{
+			Claim: protocol.Claim{Task: row.id, Attempt: int(r.int(4)) + attempt, Token: packToken(row.n, token)},
 			Name:  r.text(9), Queue: q.ID, QueueName: q.Name, Plugin: q.Plugin, QueueLost: q.OnLost, QueueSecrets: q.Secrets,
 			Params: r.bytes(12), ByReference: row.is(flagByRef), Rescues: int(r.int(7)), Index: int(r.int(8)),
 		}
@@ -371,9 +372,9 @@ func (t *tx) readClaims(q *queueRow, ns []int64, was, status plan.Status, token 
 }
 
 // merge puts the claims of several queues into one list: higher ranks first, then older ones, whatever the order of their queues is.
-func merge(lists [][]plan.ClaimedTask) []plan.ClaimedTask {
+func merge(lists [][]protocol.ClaimedTask) []protocol.ClaimedTask {
 	claimed := slices.Concat(lists...)
-	slices.SortFunc(claimed, func(a, b plan.ClaimedTask) int {
+	slices.SortFunc(claimed, func(a, b protocol.ClaimedTask) int {
 		return cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.Task.ID[:], b.Task.ID[:]))
 	})
 	return claimed

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -34,13 +35,13 @@ func TestANodeOfOnePlanDoesNotReadThePlansOfOthers(t *testing.T) {
 		t.Errorf("%d queued tasks are in lanes of their own, want the 3 of the plans with a node of their own", n)
 	}
 	var got []string
-	for _, c := range turn(t, s, plan.Turn{Instance: i, Slots: 10, Plan: mine}).Claimed {
+	for _, c := range turn(t, s, protocol.Turn{Instance: i, Slots: 10, Plan: mine}).Claimed {
 		got = append(got, c.Name)
 	}
 	if want := "a b"; strings.Join(got, " ") != want {
 		t.Errorf("claimed %q of the one plan, want %q", got, want)
 	}
-	if got := turn(t, s, plan.Turn{Instance: i, Slots: 1000}).Claimed; len(got) != 301 {
+	if got := turn(t, s, protocol.Turn{Instance: i, Slots: 1000}).Claimed; len(got) != 301 {
 		t.Errorf("a node of all plans claimed %d tasks, want 301", len(got))
 	}
 }
@@ -51,14 +52,14 @@ func TestAClosedPlanDoesNotHideOthersInItsQueue(t *testing.T) {
 	i := register(t, s, "n1")
 	closed := newPlan(t, s, "closed", manyTasks(5000)...)
 	for range 6 {
-		turn(t, s, plan.Turn{Instance: i})
+		turn(t, s, protocol.Turn{Instance: i})
 	}
 	open := newPlan(t, s, "open", task{name: "a"})
 	if err := s.CancelPlan(t.Context(), closed); err != nil {
 		t.Fatal(err)
 	}
 	for turns := 1; ; turns++ {
-		did := turn(t, s, plan.Turn{Instance: i, Slots: 10})
+		did := turn(t, s, protocol.Turn{Instance: i, Slots: 10})
 		if len(did.Claimed) == 0 && did.More && turns < 10 {
 			continue
 		}
@@ -74,14 +75,14 @@ func TestAStaleClaimDoesNotStandInTheWayOfTheGoodOne(t *testing.T) {
 	defer s.Close()
 	i := register(t, s, "n1")
 	p := newPlan(t, s, "nightly", task{name: "a"})
-	good := turn(t, s, plan.Turn{Instance: i, Slots: 1}).Claimed[0].Claim
+	good := turn(t, s, protocol.Turn{Instance: i, Slots: 1}).Claimed[0].Claim
 	stale := good
 	stale.Attempt--
-	var endings []plan.Ending
-	for _, c := range []plan.Claim{stale, good, good} {
-		endings = append(endings, plan.Ending{Claim: c, Status: plan.Succeeded})
+	var endings []protocol.Ending
+	for _, c := range []protocol.Claim{stale, good, good} {
+		endings = append(endings, protocol.Ending{Claim: c, Status: plan.Succeeded})
 	}
-	if did := turn(t, s, plan.Turn{Instance: i, Ended: endings}); len(did.Lost) != 2 {
+	if did := turn(t, s, protocol.Turn{Instance: i, Ended: endings}); len(did.Lost) != 2 {
 		t.Errorf("%d of three endings were refused, want those of a stale claim and of one that had ended", len(did.Lost))
 	}
 	if got := named(t, s, p, "a").Status; got != plan.Succeeded {
@@ -112,10 +113,10 @@ func TestATaskIntoWhichNothingCanBeDeliveredFailsAndStopsNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	succeed := func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} }
+	succeed := func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} }
 	runAll(t, s, i, succeed)
 	now = now.Add(2 * time.Hour)
-	if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil {
+	if _, err := s.Sweep(t.Context(), protocol.Sweep{Instance: i}); err != nil {
 		t.Fatal(err)
 	}
 	newPlan(t, s, "other", task{name: "other"})

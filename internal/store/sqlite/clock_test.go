@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -80,18 +81,18 @@ func TestAClockThatIsSetDecidesNothing(t *testing.T) {
 			}
 			i := register(t, s, "n1")
 			ended := newPlan(t, s, "ended", task{name: "a"})
-			runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
+			runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} })
 			submitting, err := s.CreatePlan(t.Context(), plan.Plan{Name: "submitting"})
 			no(err)
 			kept, err := s.CreatePlan(t.Context(), plan.Plan{Name: "kept", Keep: 20 * 24 * time.Hour})
 			no(err)
 			no(s.Ready(t.Context(), kept.ID))
 			later := newPlan(t, s, "later", task{name: "a"})
-			claimed := turn(t, s, plan.Turn{Instance: i, Slots: 1, Start: true}).Claimed
-			turn(t, s, plan.Turn{Instance: i, Ended: []plan.Ending{{Claim: claimed[0].Claim, Status: plan.Held, Delay: 10 * time.Second}}})
-			sweep := func() plan.Swept {
+			claimed := turn(t, s, protocol.Turn{Instance: i, Slots: 1, Start: true}).Claimed
+			turn(t, s, protocol.Turn{Instance: i, Ended: []protocol.Ending{{Claim: claimed[0].Claim, Status: plan.Held, Delay: 10 * time.Second}}})
+			sweep := func() protocol.Swept {
 				t.Helper()
-				did, err := s.Sweep(t.Context(), plan.Sweep{Instance: i})
+				did, err := s.Sweep(t.Context(), protocol.Sweep{Instance: i})
 				no(err)
 				return did
 			}
@@ -169,7 +170,7 @@ func TestAJumpOfTheClockWritesNoTask(t *testing.T) {
 	s.watch = func(x *tx) { rows = max(rows, x.rows) }
 	for _, by := range []time.Duration{time.Hour, -3 * time.Hour} {
 		m.wall = m.wall.Add(by)
-		if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil {
+		if _, err := s.Sweep(t.Context(), protocol.Sweep{Instance: i}); err != nil {
 			t.Fatal(err)
 		}
 		before = before.Add(by)
@@ -181,11 +182,11 @@ func TestAJumpOfTheClockWritesNoTask(t *testing.T) {
 		t.Errorf("a transaction changed %d rows, want no task's", rows)
 	}
 	m.pass(59 * time.Second)
-	if n := len(runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })); n != 0 {
+	if n := len(runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} })); n != 0 {
 		t.Errorf("%d tasks ran before their instant", n)
 	}
 	m.pass(2 * time.Second)
-	if n := len(runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })); n != tasks {
+	if n := len(runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} })); n != tasks {
 		t.Errorf("%d tasks ran after their instant, want %d", n, tasks)
 	}
 }

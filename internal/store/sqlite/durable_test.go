@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -68,10 +69,10 @@ func TestAPowerFailureLosesNothingThatWasAnswered(t *testing.T) {
 	p := newPlan(t, s, "nightly", manyTasks(20)...)
 	i := register(t, s, "n1")
 	var lengths []int64 // of the log when each turn was answered
-	x := plan.Turn{Instance: i, Slots: 1, Start: true}
+	x := protocol.Turn{Instance: i, Slots: 1, Start: true}
 	for range 20 {
 		did := turn(t, s, x)
-		x.Ended = []plan.Ending{{Claim: did.Claimed[0].Claim, Status: plan.Succeeded}}
+		x.Ended = []protocol.Ending{{Claim: did.Claimed[0].Claim, Status: plan.Succeeded}}
 		lengths = append(lengths, logged(t, s.path))
 	}
 	database, log := read(t, s.path), read(t, s.path+"-wal")

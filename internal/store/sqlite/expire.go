@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
@@ -16,7 +17,7 @@ import (
 const defaultKeep = 30 * 24 * time.Hour
 
 // Expire implements store.Node. Room that it frees is used for what comes. It is given back where there is more of it than of what is kept.
-func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err error) {
+func (s *Store) Expire(ctx context.Context, budget int) (gone protocol.Expired, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		gone, err = engine.Expire(ctx, t, defaultKeep, budget)
 		t.forgetInstances()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
@@ -40,7 +41,7 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 }
 
 // Beat implements store.Node.
-func (s *Store) Beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err error) {
+func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		i, err := t.instance(b.Instance)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -17,7 +18,7 @@ func TestJobsTakeTurns(t *testing.T) {
 	small := newPlan(t, s, "small", task{name: "a"})
 	i := register(t, s, "n1")
 	for range 3 {
-		turn(t, s, plan.Turn{Instance: i})
+		turn(t, s, protocol.Turn{Instance: i})
 	}
 	if got := named(t, s, small, "a"); got.Status != plan.Queued {
 		t.Errorf("after three turns the small plan's only task is %v", got.Status)
@@ -44,13 +45,13 @@ func TestWhatHasNoChildrenLeavesNoJob(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		end  func(*Store, plan.PlanID, plan.ClaimedTask) (plan.Turn, error)
+		end  func(*Store, plan.PlanID, protocol.ClaimedTask) (protocol.Turn, error)
 	}{
-		{"skipped", func(_ *Store, _ plan.PlanID, root plan.ClaimedTask) (plan.Turn, error) {
-			return plan.Turn{Ended: []plan.Ending{{Claim: root.Claim, Status: plan.Failed}}}, nil
+		{"skipped", func(_ *Store, _ plan.PlanID, root protocol.ClaimedTask) (protocol.Turn, error) {
+			return protocol.Turn{Ended: []protocol.Ending{{Claim: root.Claim, Status: plan.Failed}}}, nil
 		}},
-		{"cancelled", func(s *Store, p plan.PlanID, _ plan.ClaimedTask) (plan.Turn, error) {
-			return plan.Turn{}, s.CancelPlan(t.Context(), p)
+		{"cancelled", func(s *Store, p plan.PlanID, _ protocol.ClaimedTask) (protocol.Turn, error) {
+			return protocol.Turn{}, s.CancelPlan(t.Context(), p)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,7 +59,7 @@ func TestWhatHasNoChildrenLeavesNoJob(t *testing.T) {
 			defer closeStore(t, s)
 			p := newPlan(t, s, "family", family()...)
 			i := register(t, s, "n1")
-			root := turn(t, s, plan.Turn{Instance: i, Slots: 1, Start: true, Plugins: []string{"exec"}}).Claimed
+			root := turn(t, s, protocol.Turn{Instance: i, Slots: 1, Start: true, Plugins: []string{"exec"}}).Claimed
 			if len(root) != 1 {
 				t.Fatalf("claimed %d tasks, want the root", len(root))
 			}
@@ -66,7 +67,7 @@ func TestWhatHasNoChildrenLeavesNoJob(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for more := true; more; next = (plan.Turn{}) {
+			for more := true; more; next = (protocol.Turn{}) {
 				next.Instance = i
 				more = turn(t, s, next).More
 				if jobs := s.number("SELECT count(*) FROM jobs"); jobs > 1 {
@@ -102,11 +103,11 @@ func TestALongTurnIsCutShortForOthers(t *testing.T) {
 	defer closeStore(t, s)
 	newPlan(t, s, "large", manyTasks(5000)...)
 	i := register(t, s, "n1")
-	if did := turn(t, s, plan.Turn{Instance: i}); did.Queued != plan.DefaultBudget || !did.More {
-		t.Errorf("alone it queued %d, more: %v; want %d, and more", did.Queued, did.More, plan.DefaultBudget)
+	if did := turn(t, s, protocol.Turn{Instance: i}); did.Queued != protocol.DefaultBudget || !did.More {
+		t.Errorf("alone it queued %d, more: %v; want %d, and more", did.Queued, did.More, protocol.DefaultBudget)
 	}
 	s.waiting.Add(1)
-	if did := turn(t, s, plan.Turn{Instance: i}); did.Queued != portion || !did.More {
+	if did := turn(t, s, protocol.Turn{Instance: i}); did.Queued != portion || !did.More {
 		t.Errorf("with another writer waiting it queued %d, more: %v; want %d, and more", did.Queued, did.More, portion)
 	}
 	s.waiting.Add(-1)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -98,7 +99,7 @@ func TestAHandleWakesOthersAndNotItself(t *testing.T) {
 	own, others := here.Wakes(ctx), there.Wakes(ctx)
 	beat := func() int64 {
 		t.Helper()
-		told, err := there.Beat(t.Context(), plan.Beat{Instance: register(t, there, "n1")})
+		told, err := there.Beat(t.Context(), protocol.Beat{Instance: register(t, there, "n1")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,11 +115,11 @@ func TestAHandleWakesOthersAndNotItself(t *testing.T) {
 	}
 	// A turn that takes all that it queues is nobody's business. It comes before a notice that is, so that it would be seen.
 	i := register(t, there, "n2")
-	claims := turn(t, there, plan.Turn{Instance: i, Slots: 5}).Claimed
+	claims := turn(t, there, protocol.Turn{Instance: i, Slots: 5}).Claimed
 	if len(claims) != 2 {
 		t.Fatalf("claimed %d tasks, want 2", len(claims))
 	}
-	turn(t, there, plan.Turn{Instance: i, Ended: []plan.Ending{{Claim: claims[0].Claim, Status: plan.Queued}}})
+	turn(t, there, protocol.Turn{Instance: i, Ended: []protocol.Ending{{Claim: claims[0].Claim, Status: plan.Queued}}})
 	if _, ok := <-own; !ok {
 		t.Fatal("the channel is closed")
 	}

@@ -7,13 +7,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Turn implements store.Node.
-func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err error) {
+func (s *Store) Turn(ctx context.Context, turn protocol.Turn) (did protocol.Turned, err error) {
 	if err := engine.CheckTurn(&turn); err != nil {
 		return did, err
 	}
@@ -24,7 +25,7 @@ func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err 
 		return err
 	})
 	if err != nil {
-		return plan.Turned{}, err
+		return protocol.Turned{}, err
 	}
 	return did, nil
 }
@@ -36,7 +37,7 @@ func (t *tx) Finish(_ context.Context, only plan.PlanID) (engine.Did, error) {
 }
 
 // claimed returns, for each of the claims, its task's row if the claim holds, else nil; of a claim that is there twice, the second is nil.
-func (t *tx) claimed(count int, claim func(int) *plan.Claim) []*taskRow {
+func (t *tx) claimed(count int, claim func(int) *protocol.Claim) []*taskRow {
 	ns := make([]int64, count)
 	for i := range ns {
 		ns[i], _ = unpackToken(claim(i).Token)
@@ -61,12 +62,12 @@ func (t *tx) claimed(count int, claim func(int) *plan.Claim) []*taskRow {
 }
 
 // Attempts implements engine.Instance.
-func (t *tx) Attempts(_ context.Context, endings []plan.Ending) (held []engine.Attempt[*taskRow], lost []plan.TaskID, err error) {
+func (t *tx) Attempts(_ context.Context, endings []protocol.Ending) (held []engine.Attempt[*taskRow], lost []plan.TaskID, err error) {
 	if len(endings) == 0 {
 		return nil, nil, nil
 	}
 	held = make([]engine.Attempt[*taskRow], 0, len(endings))
-	for i, r := range t.claimed(len(endings), func(i int) *plan.Claim { return &endings[i].Claim }) {
+	for i, r := range t.claimed(len(endings), func(i int) *protocol.Claim { return &endings[i].Claim }) {
 		if r == nil {
 			lost = append(lost, endings[i].Task)
 		} else {
@@ -95,7 +96,7 @@ func (t *tx) Ended(context.Context) ([]engine.Attempt[*taskRow], []plan.TaskID, 
 }
 
 // Start implements store.Node.
-func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error) {
+func (s *Store) Start(ctx context.Context, claims []protocol.Claim) (lost []plan.TaskID, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		lost, err = engine.Start(ctx, t, claims)
 		return err
@@ -117,9 +118,9 @@ func (t *tx) Start(_ context.Context, tasks []*taskRow, s rules.Step) error {
 }
 
 // AppendLog implements store.Node.
-func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
+func (s *Store) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error {
 	return s.write(ctx, func(t *tx) error {
-		r := t.claimed(1, func(int) *plan.Claim { return &c })[0]
+		r := t.claimed(1, func(int) *protocol.Claim { return &c })[0]
 		if r == nil {
 			return fmt.Errorf("log of task %s, attempt %d: %w", c.Task, c.Attempt, plan.ErrClaimLost)
 		}
@@ -162,7 +163,7 @@ func (t *tx) log(n int64, attempt int, entries []plan.LogEntry) {
 }
 
 // Sweep implements store.Node.
-func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err error) {
+func (s *Store) Sweep(ctx context.Context, w protocol.Sweep) (did protocol.Swept, err error) {
 	var found *faults
 	if s.audits.TryLock() { // else another goroutine does
 		defer s.audits.Unlock()
@@ -182,7 +183,7 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 		return err
 	})
 	if err != nil {
-		return plan.Swept{}, err
+		return protocol.Swept{}, err
 	}
 	if found != nil {
 		s.audited(found, left)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -322,8 +323,8 @@ func TestKeptDatabasesAreMigratedAndGoOn(t *testing.T) {
 			}
 			i := register(t, s, "later")
 			for range 2 {
-				for _, c := range turn(t, s, plan.Turn{Instance: i, Slots: 5, Start: true}).Claimed {
-					turn(t, s, plan.Turn{Instance: i, Ended: []plan.Ending{{Claim: c.Claim, Status: plan.Succeeded, Output: []byte(`"b"`)}}})
+				for _, c := range turn(t, s, protocol.Turn{Instance: i, Slots: 5, Start: true}).Claimed {
+					turn(t, s, protocol.Turn{Instance: i, Ended: []protocol.Ending{{Claim: c.Claim, Status: plan.Succeeded, Output: []byte(`"b"`)}}})
 				}
 			}
 			p, err := s.Plan(t.Context(), plans[0].ID)
@@ -359,8 +360,8 @@ func writeKept(t *testing.T, file string) {
 	s := openAt(t, path, Options{})
 	p := newPlan(t, s, "kept", task{name: "a"}, task{name: "b"}, task{name: "c", needs: []string{"a", "b"}})
 	i := register(t, s, "earlier")
-	claims := turn(t, s, plan.Turn{Instance: i, Slots: 1}).Claimed
-	turn(t, s, plan.Turn{Instance: i, Ended: []plan.Ending{{Claim: claims[0].Claim, Status: plan.Succeeded, Output: []byte(`{"is":"a"}`)}}})
+	claims := turn(t, s, protocol.Turn{Instance: i, Slots: 1}).Claimed
+	turn(t, s, protocol.Turn{Instance: i, Ended: []protocol.Ending{{Claim: claims[0].Claim, Status: plan.Succeeded, Output: []byte(`{"is":"a"}`)}}})
 	if got := named(t, s, p, "b").Status; got != plan.Queued {
 		t.Fatalf("b is %v", got)
 	}
@@ -410,12 +411,12 @@ func TestOlderDatabasesAreCountedAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sluice.db")
 	s := openAt(t, path, Options{})
 	i := register(t, s, "n1")
-	fails := func(names ...string) func(plan.ClaimedTask) plan.Ending {
-		return func(c plan.ClaimedTask) plan.Ending {
+	fails := func(names ...string) func(protocol.ClaimedTask) protocol.Ending {
+		return func(c protocol.ClaimedTask) protocol.Ending {
 			if slices.Contains(names, c.Name) {
-				return plan.Ending{Status: plan.Failed}
+				return protocol.Ending{Status: plan.Failed}
 			}
-			return plan.Ending{Status: plan.Succeeded}
+			return protocol.Ending{Status: plan.Succeeded}
 		}
 	}
 	three := plan.TaskSpec{Foreach: &plan.Foreach{List: []byte(`[1, 2, 3]`)}}
@@ -423,7 +424,7 @@ func TestOlderDatabasesAreCountedAnew(t *testing.T) {
 		task{name: "alone"}, task{name: "may", spec: plan.TaskSpec{ContinueOnError: true}}, task{name: "after", needs: []string{"copy"}})
 	runAll(t, s, i, fails("copy[1]", "copy[2]", "alone", "may"))
 	running := newPlan(t, s, "running", task{name: "copy", spec: three})
-	turn(t, s, plan.Turn{Instance: i})
+	turn(t, s, protocol.Turn{Instance: i})
 	plain := newPlan(t, s, "plain", task{name: "alone"})
 	want := map[plan.PlanID]plan.Counts{
 		ended:   {Succeeded: 2, Failed: 3, Allowed: 1, Skipped: 1, Gathered: 1},
@@ -502,13 +503,13 @@ func TestNothingIsWrittenWhenNothingIsToDo(t *testing.T) {
 	}})
 	defer s.Close()
 	i := register(t, s, "idle")
-	if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil { // it notes when an audit was made
+	if _, err := s.Sweep(t.Context(), protocol.Sweep{Instance: i}); err != nil { // it notes when an audit was made
 		t.Fatal(err)
 	}
 	writes = 0
 	for range 3 {
-		turn(t, s, plan.Turn{Instance: i, Slots: 10})
-		if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil {
+		turn(t, s, protocol.Turn{Instance: i, Slots: 10})
+		if _, err := s.Sweep(t.Context(), protocol.Sweep{Instance: i}); err != nil {
 			t.Fatal(err)
 		}
 		if gone, err := s.Expire(t.Context(), 10); err != nil || gone.More {
@@ -518,7 +519,7 @@ func TestNothingIsWrittenWhenNothingIsToDo(t *testing.T) {
 	if writes != 0 {
 		t.Errorf("idle turns, sweeps and looks for old plans made %d writes", writes)
 	}
-	if _, err := s.Beat(t.Context(), plan.Beat{Instance: i}); err != nil || writes != 1 {
+	if _, err := s.Beat(t.Context(), protocol.Beat{Instance: i}); err != nil || writes != 1 {
 		t.Errorf("a beat made %d writes (%v), want 1", writes, err)
 	}
 }
@@ -543,14 +544,14 @@ func TestTheFeedReachesBackAnHour(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil {
+	if _, err := s.Sweep(t.Context(), protocol.Sweep{Instance: i}); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(); !strings.Contains(got, "old") || !strings.Contains(got, "new") {
 		t.Errorf("after 50 minutes the feed has %q, want both plans", got)
 	}
 	now = now.Add(11 * time.Minute)
-	if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil {
+	if _, err := s.Sweep(t.Context(), protocol.Sweep{Instance: i}); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(); strings.Contains(got, "old") || !strings.Contains(got, "new") {

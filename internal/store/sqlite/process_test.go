@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -49,7 +50,7 @@ func work(path, planID string) error {
 		return err
 	}
 	fmt.Println("instance", i.ID)
-	turn := plan.Turn{Instance: i.ID, Slots: 8, Plugins: []string{"demo"}, Start: true}
+	turn := protocol.Turn{Instance: i.ID, Slots: 8, Plugins: []string{"demo"}, Start: true}
 	for {
 		did, err := s.Turn(ctx, turn)
 		if err != nil {
@@ -61,7 +62,7 @@ func work(path, planID string) error {
 		turn.Ended = nil
 		for _, c := range did.Claimed {
 			fmt.Println("ran", c.Name)
-			turn.Ended = append(turn.Ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: []byte(`"` + c.Name + `"`)})
+			turn.Ended = append(turn.Ended, protocol.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: []byte(`"` + c.Name + `"`)})
 		}
 		if len(turn.Ended) > 0 {
 			continue

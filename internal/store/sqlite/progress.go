@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -13,7 +14,7 @@ type attempt struct {
 	Token int64 `json:"t"`
 }
 
-// said is a plan.Reached as it is kept.
+// said is a protocol.Reached as it is kept.
 type said struct {
 	attempt
 	Fraction float64 `json:"f"`
@@ -21,7 +22,7 @@ type said struct {
 }
 
 // keepProgress keeps what an instance says of its tasks, in place of what it said.
-func (t *tx) keepProgress(instance int64, reached []plan.Reached) {
+func (t *tx) keepProgress(instance int64, reached []protocol.Reached) {
 	if len(reached) == 0 {
 		t.exec("DELETE FROM progress WHERE instance = ?", instance)
 		return

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
@@ -269,7 +270,7 @@ func (s *Store) vacuum(ctx context.Context, budget int, half bool) (more bool, e
 		return false, err
 	}
 	defer s.unlock()
-	most := int64(cmp.Or(max(budget, 0), plan.DefaultBudget))
+	most := int64(cmp.Or(max(budget, 0), protocol.DefaultBudget))
 	free := s.number("PRAGMA freelist_count")
 	if half {
 		free = 2*free - s.number("PRAGMA page_count")

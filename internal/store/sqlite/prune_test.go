@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -44,8 +45,8 @@ func TestTheFileShrinksWhenPlansArePruned(t *testing.T) {
 	i := register(t, s, "n1")
 	newPlan(t, s, "large", layers(10, 50)...)
 	output := append(append([]byte{'"'}, bytes.Repeat([]byte("x"), 4000)...), '"')
-	runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
-		return plan.Ending{Status: plan.Succeeded, Output: output, Log: []plan.LogEntry{{At: now, Stream: plan.Stdout, Text: "line\n"}}}
+	runAll(t, s, i, func(c protocol.ClaimedTask) protocol.Ending {
+		return protocol.Ending{Status: plan.Succeeded, Output: output, Log: []plan.LogEntry{{At: now, Stream: plan.Stdout, Text: "line\n"}}}
 	})
 	full := size()
 	if full < empty+500*4000 {
@@ -73,7 +74,9 @@ func TestRoomThatNodesFreeIsGivenBackWhereItIsMoreThanWhatIsKept(t *testing.T) {
 	output := append(append([]byte{'"'}, bytes.Repeat([]byte("x"), 4000)...), '"')
 	fill := func(name string, tasks int) {
 		newPlan(t, s, name, manyTasks(tasks)...)
-		runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded, Output: output} })
+		runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending {
+			return protocol.Ending{Status: plan.Succeeded, Output: output}
+		})
 	}
 	free := func() (free, pages int64) {
 		for more := true; more; {
@@ -119,8 +122,8 @@ func TestATaskWithMoreThanABudgetOfLinesAndNeedsIsDeletedInParts(t *testing.T) {
 		join.needs = append(join.needs, x.name)
 	}
 	p := newPlan(t, s, "wide", append(all, join)...)
-	runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
-		e := plan.Ending{Status: plan.Succeeded}
+	runAll(t, s, i, func(c protocol.ClaimedTask) protocol.Ending {
+		e := protocol.Ending{Status: plan.Succeeded}
 		for k := 0; k < 45 && (c.Name == "task-0" || c.Name == "join"); k++ {
 			e.Log = append(e.Log, plan.LogEntry{At: now, Stream: plan.Stdout, Text: fmt.Sprintln("line", k)})
 		}
@@ -151,7 +154,7 @@ func TestInstancesAreForgottenWithTheTasksThatNameThem(t *testing.T) {
 	defer s.Close()
 	i := register(t, s, "first")
 	p := newPlan(t, s, "one", task{name: "a"})
-	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
+	runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} })
 	if err := s.Leave(t.Context(), i); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +171,7 @@ func TestInstancesAreForgottenWithTheTasksThatNameThem(t *testing.T) {
 		t.Errorf("%d instances are kept that no task names", n)
 	}
 	last := register(t, s, "last")
-	runAll(t, s, last, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
+	runAll(t, s, last, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} })
 	now = now.Add(48 * 24 * time.Hour)
 	if err := s.Leave(t.Context(), last); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
@@ -14,8 +15,8 @@ import (
 // A unit looks whether another writer waits after a portion of remembered work. It releases the
 // children of tasks that ended now in portions of a family.
 const (
-	portion = plan.DefaultBudget / 100
-	family  = plan.DefaultBudget / 4
+	portion = protocol.DefaultBudget / 100
+	family  = protocol.DefaultBudget / 4
 )
 
 // Budget implements engine.Worker.
@@ -312,7 +313,7 @@ func (t *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled boo
 // EndPlan implements engine.Closer.
 func (t *tx) EndPlan(_ context.Context, p *planRow, state plan.Lifecycle) error {
 	p.State, p.Ended = state, t.at
-	t.ended, t.told = append(t.ended, plan.EndedPlan{ID: p.ID, State: p.State}), t.told || p.Own
+	t.ended, t.told = append(t.ended, protocol.EndedPlan{ID: p.ID, State: p.State}), t.told || p.Own
 	t.touch(p)
 	return t.err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -17,9 +18,9 @@ const chunkSize = 255 << 10
 
 // PutResults implements store.Results. It is one transaction, so that no part of it is ever seen, or left; others wait while it is made,
 // about half a second for 128 MiB.
-func (s *Store) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, _ plan.GFS) error {
+func (s *Store) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, _ protocol.GFS) error {
 	return s.write(ctx, func(t *tx) error {
-		r := t.claimed(1, func(int) *plan.Claim { return &c })[0]
+		r := t.claimed(1, func(int) *protocol.Claim { return &c })[0]
 		if r == nil {
 			return fmt.Errorf("results of task %s, attempt %d: %w", c.Task, c.Attempt, plan.ErrClaimLost)
 		}

@@ -42,7 +42,7 @@ type retry struct {
 }
 
 // Retry implements store.Admin.
-func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []rules.Retried, replace []plan.Task, params json.RawMessage) error {
 	return engine.Retry(ctx, chosen, replace, func(do func(engine.Retrier[int64]) error) error {
 		r := &retrier{s: s, id: id, params: params}
 		err := errLarge

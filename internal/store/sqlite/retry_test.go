@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -25,11 +26,11 @@ func TestInputsAreThoseThatATaskRanWith(t *testing.T) {
 	round := 0
 	run := func() []string {
 		round++
-		return runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
+		return runAll(t, s, i, func(c protocol.ClaimedTask) protocol.Ending {
 			if c.Name == "fails" && round == 1 {
-				return plan.Ending{Status: plan.Failed}
+				return protocol.Ending{Status: plan.Failed}
 			}
-			return plan.Ending{Status: plan.Succeeded, Output: []byte(long)}
+			return protocol.Ending{Status: plan.Succeeded, Output: []byte(long)}
 		})
 	}
 	run()
@@ -37,7 +38,7 @@ func TestInputsAreThoseThatATaskRanWith(t *testing.T) {
 	if got := named(t, s, p, "c"); string(got.Params) != want {
 		t.Fatalf("c ran with %s, want %s", got.Params, want)
 	}
-	if err := s.Retry(t.Context(), p, []plan.Retried{{ID: named(t, s, p, "fails").ID, Status: plan.Failed}}, nil, nil); err != nil {
+	if err := s.Retry(t.Context(), p, []rules.Retried{{ID: named(t, s, p, "fails").ID, Status: plan.Failed}}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, when := range []string{"while its parent waits to run again", "when its parent has run again"} {
@@ -64,8 +65,8 @@ func TestItemsAreMadeAnewWhenTheirListIs(t *testing.T) {
 		task{name: "sum", needs: []string{"copy"}})
 	list := `[1, 2, 3]`
 	run := func() {
-		runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
-			e := plan.Ending{Status: plan.Succeeded, Output: []byte(`"done"`)}
+		runAll(t, s, i, func(c protocol.ClaimedTask) protocol.Ending {
+			e := protocol.Ending{Status: plan.Succeeded, Output: []byte(`"done"`)}
 			if c.Name == "list" {
 				e.Output = []byte(list)
 			}
@@ -103,12 +104,12 @@ func TestARetryBeforeAllItemsAreInMakesThemAnew(t *testing.T) {
 	i := register(t, s, "n1")
 	p := newPlan(t, s, "nightly", task{name: "fails"}, task{name: "list"},
 		task{name: "copy", needs: []string{"list"}, spec: plan.TaskSpec{Foreach: &plan.Foreach{Value: "needs.list"}}})
-	for _, c := range turn(t, s, plan.Turn{Instance: i, Slots: 2}).Claimed {
-		e := plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: []byte(`[0,1,2,3,4,5,6,7,8,9]`)}
+	for _, c := range turn(t, s, protocol.Turn{Instance: i, Slots: 2}).Claimed {
+		e := protocol.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: []byte(`[0,1,2,3,4,5,6,7,8,9]`)}
 		if c.Name == "fails" {
-			e = plan.Ending{Claim: c.Claim, Status: plan.Failed}
+			e = protocol.Ending{Claim: c.Claim, Status: plan.Failed}
 		}
-		turn(t, s, plan.Turn{Instance: i, Ended: []plan.Ending{e}, Budget: 4})
+		turn(t, s, protocol.Turn{Instance: i, Ended: []protocol.Ending{e}, Budget: 4})
 	}
 	if got := named(t, s, p, "copy"); !got.Expanding {
 		t.Fatalf("copy is %v with %d items, want it to be making them", got.Status, got.Items)
@@ -127,8 +128,8 @@ func TestARetryBeforeAllItemsAreInMakesThemAnew(t *testing.T) {
 	if got := named(t, s, p, "copy"); got.Expanding || got.Items != 0 || got.Status != plan.Held {
 		t.Errorf("copy is %v and has %d items, want it held without any", got.Status, got.Items)
 	}
-	runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
-		return plan.Ending{Status: plan.Succeeded, Output: []byte(`[10,11,12]`)}
+	runAll(t, s, i, func(c protocol.ClaimedTask) protocol.Ending {
+		return protocol.Ending{Status: plan.Succeeded, Output: []byte(`[10,11,12]`)}
 	})
 	if got := named(t, s, p, "copy"); got.Status != plan.Succeeded || got.Items != 3 {
 		t.Errorf("copy is %v with %d items, want it succeeded with 3", got.Status, got.Items)
@@ -140,21 +141,23 @@ func TestNewParamsOfATaskWithoutParentsMayBeAnything(t *testing.T) {
 	defer closeStore(t, s)
 	i := register(t, s, "n1")
 	p := newPlan(t, s, "nightly", task{name: "a"})
-	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Failed} })
+	runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Failed} })
 	a := named(t, s, p, "a")
-	again := []plan.Retried{{ID: a.ID, Status: a.Status}}
+	again := []rules.Retried{{ID: a.ID, Status: a.Status}}
 	a.Params = json.RawMessage(`[1]`)
 	if err := s.Retry(t.Context(), p, again, []plan.Task{a}, nil); err != nil {
 		t.Fatal(err)
 	}
-	runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded, Output: c.Params} })
+	runAll(t, s, i, func(c protocol.ClaimedTask) protocol.Ending {
+		return protocol.Ending{Status: plan.Succeeded, Output: c.Params}
+	})
 	if got := named(t, s, p, "a"); got.Status != plan.Succeeded || string(got.Output) != `[1]` {
 		t.Errorf("it is %v (%s) with %s, want it to succeed with its params", got.Status, got.Detail, got.Output)
 	}
 }
 
 func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
-	const tasks, most = 3000, 5*plan.DefaultBudget + 50 // rows; a task has several
+	const tasks, most = 3000, 5*protocol.DefaultBudget + 50 // rows; a task has several
 	s := openTest(t, Options{})
 	defer closeStore(t, s)
 	what := ""
@@ -204,7 +207,7 @@ func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
 	}
 	for range 2 {
 		what = "turns"
-		if n := len(runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Failed} })); n != tasks {
+		if n := len(runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Failed} })); n != tasks {
 			t.Errorf("%d tasks of no plan ran, want %d", n, tasks)
 		}
 		again(plan.PlanID{})
@@ -212,11 +215,11 @@ func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
 			t.Errorf("%d tasks of no plan are held after the retry (%v), want %d", len(held), err, tasks-1)
 		}
 	}
-	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
+	runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} })
 	what = "submit"
 	p := newPlan(t, s, "wide", wide...)
 	what = "turns"
-	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Failed} })
+	runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Failed} })
 	again(p)
 	if got, err := s.Plan(t.Context(), p); err != nil || got.State != plan.PlanRunning || got.Counts.Unfinished() != tasks {
 		t.Errorf("the plan is %v with %+v (%v), want it running with %d tasks", got.State, got.Counts, err, tasks)
@@ -225,16 +228,16 @@ func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
 	if err := s.CancelPlan(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
+	runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} })
 	items := newPlan(t, s, "items", task{name: "list"},
 		task{name: "copy", needs: []string{"list"}, spec: plan.TaskSpec{Foreach: &plan.Foreach{Value: "needs.list"}}})
 	list := []byte("[1" + strings.Repeat(",1", tasks-1) + "]")
 	for range 2 {
-		runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
+		runAll(t, s, i, func(c protocol.ClaimedTask) protocol.Ending {
 			if c.Name == "list" {
-				return plan.Ending{Status: plan.Succeeded, Output: list}
+				return protocol.Ending{Status: plan.Succeeded, Output: list}
 			}
-			return plan.Ending{Status: plan.Succeeded}
+			return protocol.Ending{Status: plan.Succeeded}
 		})
 		if got, err := s.Plan(t.Context(), items); err != nil || got.State != plan.PlanSucceeded || got.Counts.Succeeded != tasks+1 {
 			t.Fatalf("the plan is %v with %+v (%v), want it succeeded with %d tasks", got.State, got.Counts, err, tasks+1)
@@ -263,7 +266,7 @@ func TestWhatARetryOfTasksOfNoPlanHoldsUp(t *testing.T) {
 	i := register(t, s, "n1")
 	p := newPlan(t, s, "nightly", task{name: "a"})
 	ended := newPlan(t, s, "ended", task{name: "a"})
-	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
+	runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} })
 	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "apart", Plugin: "demo", Unlimited: true})
 	no(err)
 	newTask := func(name string, needs ...plan.TaskID) plan.Task {
@@ -271,8 +274,8 @@ func TestWhatARetryOfTasksOfNoPlanHoldsUp(t *testing.T) {
 	}
 	queued, failed := newTask("queued"), newTask("failed", named(t, s, ended, "a").ID)
 	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{failed}))
-	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Failed} })
-	again := []plan.Retried{{ID: named(t, s, p, "a").ID, Status: plan.Succeeded}}
+	runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Failed} })
+	again := []rules.Retried{{ID: named(t, s, p, "a").ID, Status: plan.Succeeded}}
 	no(s.Retry(t.Context(), p, again, nil, nil))
 	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{queued}))
 
@@ -294,7 +297,7 @@ func TestWhatARetryOfTasksOfNoPlanHoldsUp(t *testing.T) {
 		return is
 	}
 	begin()
-	did := turn(t, s, plan.Turn{Instance: i, Slots: 5})
+	did := turn(t, s, protocol.Turn{Instance: i, Slots: 5})
 	if len(did.Claimed) != 1 || did.Claimed[0].Plan != p {
 		t.Errorf("a node claims %v, want the task of the plan alone", did.Claimed)
 	}
@@ -307,14 +310,14 @@ func TestWhatARetryOfTasksOfNoPlanHoldsUp(t *testing.T) {
 	if gone, err := s.Expire(t.Context(), 1000); err != nil || gone.Tasks > 0 || gone.Plans > 0 {
 		t.Errorf("it expires %+v (%v), want nothing that a retry may take or need", gone, err)
 	}
-	if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i, Holding: []plan.TaskID{did.Claimed[0].Task}}); err != nil || noted() {
+	if _, err := s.Sweep(t.Context(), protocol.Sweep{Instance: i, Holding: []plan.TaskID{did.Claimed[0].Task}}); err != nil || noted() {
 		t.Errorf("a sweep leaves a retry whose process is gone (%v)", err)
 	}
 	if got, err := s.Task(t.Context(), added.ID); err != nil || got.Status != plan.Queued {
 		t.Errorf("what was held up is %v after the retry (%v), want queued", got.Status, err)
 	}
 	begin()
-	no(s.Retry(t.Context(), plan.PlanID{}, []plan.Retried{{ID: failed.ID, Status: plan.Failed}}, nil, nil))
+	no(s.Retry(t.Context(), plan.PlanID{}, []rules.Retried{{ID: failed.ID, Status: plan.Failed}}, nil, nil))
 	if noted() {
 		t.Error("another retry is left to be made")
 	}

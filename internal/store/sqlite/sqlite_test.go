@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
@@ -166,7 +167,7 @@ func register(t testing.TB, s *Store, node plan.NodeName) plan.InstanceID {
 }
 
 // turn takes a turn that serves the plugin "demo".
-func turn(t testing.TB, s *Store, x plan.Turn) plan.Turned {
+func turn(t testing.TB, s *Store, x protocol.Turn) protocol.Turned {
 	t.Helper()
 	x.Plugins = []string{"demo"}
 	did, err := s.Turn(t.Context(), x)
@@ -177,9 +178,9 @@ func turn(t testing.TB, s *Store, x plan.Turn) plan.Turned {
 }
 
 // runAll claims and ends tasks until there is nothing to claim; how says how each ends.
-func runAll(t testing.TB, s *Store, i plan.InstanceID, how func(c plan.ClaimedTask) plan.Ending) (ran []string) {
+func runAll(t testing.TB, s *Store, i plan.InstanceID, how func(c protocol.ClaimedTask) protocol.Ending) (ran []string) {
 	t.Helper()
-	x := plan.Turn{Instance: i, Slots: 100, Start: true}
+	x := protocol.Turn{Instance: i, Slots: 100, Start: true}
 	for {
 		did := turn(t, s, x)
 		x.Ended = nil

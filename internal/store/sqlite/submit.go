@@ -448,7 +448,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 func (t *tx) abandon() {
 	var dead []*planRow
 	for r := t.query("SELECT "+planColumns+" FROM plans INDEXED BY plans_submitting WHERE state = -4 AND modified < ?1 AND leaving = 0 AND modified + "+lateBy("plans.modified")+" < ?1",
-		t.now-plan.AbandonAfter.Microseconds()); r.next(); {
+		t.now-rules.AbandonAfter.Microseconds()); r.next(); {
 		dead = append(dead, r.plan())
 	}
 	for _, p := range dead {

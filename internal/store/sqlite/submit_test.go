@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -94,7 +95,7 @@ func TestWhatIsInOfManyTasksEndsWithThePlanThatIsCancelledMeanwhile(t *testing.T
 	}
 	i := register(t, r.s, "n1")
 	for more := true; more; {
-		did, err := r.s.Sweep(t.Context(), plan.Sweep{Instance: i})
+		did, err := r.s.Sweep(t.Context(), protocol.Sweep{Instance: i})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
@@ -14,14 +15,14 @@ import (
 const holderOf = "SELECT t.name, i.id, i.node, i.body FROM tasks AS t LEFT JOIN instances AS i ON i.n = t.instance WHERE t.n = ?"
 
 // Take implements store.Node.
-func (s *Store) Take(ctx context.Context, k plan.Take) (plan.ClaimedTask, error) {
+func (s *Store) Take(ctx context.Context, k protocol.Take) (protocol.ClaimedTask, error) {
 	return engine.Take(ctx, &k, func(do func(engine.Taker[*taskRow]) error) error {
 		return s.write(ctx, func(t *tx) error { return do(t) })
 	})
 }
 
 // ToTake implements engine.Taker.
-func (t *tx) ToTake(_ context.Context, k *plan.Take) (r *taskRow, v engine.Taken, err error) {
+func (t *tx) ToTake(_ context.Context, k *protocol.Take) (r *taskRow, v engine.Taken, err error) {
 	if t.by, err = t.instance(k.Instance); err != nil {
 		return nil, v, err
 	}
@@ -64,6 +65,6 @@ func (t *tx) Take(_ context.Context, r *taskRow, start *rules.Step) (taken bool,
 }
 
 // Handed implements engine.Taker.
-func (t *tx) Handed(_ context.Context, r *taskRow, _ *plan.Take) (plan.ClaimedTask, error) {
+func (t *tx) Handed(_ context.Context, r *taskRow, _ *protocol.Take) (protocol.ClaimedTask, error) {
 	return t.readClaims(t.queue(r.queue), []int64{r.n}, r.status, t.taking.status, r.token)[0], t.err
 }

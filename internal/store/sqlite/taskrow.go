@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
@@ -131,7 +132,7 @@ func numbers(tasks []taskRow) []int64 {
 }
 
 // A token, as the node has it, is the task's number and what the row holds: so that an ending finds its row without another index.
-func packToken(n, token int64) (t plan.Token) {
+func packToken(n, token int64) (t protocol.Token) {
 	binary.BigEndian.PutUint16(t[0:2], uint16(n>>32))
 	binary.BigEndian.PutUint32(t[2:6], uint32(n))
 	binary.BigEndian.PutUint16(t[6:8], uint16(token>>32))
@@ -139,7 +140,7 @@ func packToken(n, token int64) (t plan.Token) {
 	return t
 }
 
-func unpackToken(t plan.Token) (n, token int64) {
+func unpackToken(t protocol.Token) (n, token int64) {
 	n = int64(binary.BigEndian.Uint16(t[0:2]))<<32 | int64(binary.BigEndian.Uint32(t[2:6]))
 	token = int64(binary.BigEndian.Uint16(t[6:8]))<<32 | int64(binary.BigEndian.Uint32(t[8:12]))
 	return n, token
@@ -229,5 +230,5 @@ type parent struct {
 // printed is what an attempt printed, and its ending brought.
 type printed struct {
 	task int64
-	*plan.Printed
+	*protocol.Printed
 }

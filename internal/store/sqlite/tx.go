@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -45,11 +46,11 @@ type tx struct {
 	moved    *int64 // see shift; nil: likewise
 
 	wrote  bool
-	rows   int64            // that it changed
-	queued int              // tasks that were queued,
-	taken  int              // and claimed
-	ended  []plan.EndedPlan // plans that ended
-	told   bool             // one of them has a node of its own, which is to be told
+	rows   int64                // that it changed
+	queued int                  // tasks that were queued,
+	taken  int                  // and claimed
+	ended  []protocol.EndedPlan // plans that ended
+	told   bool                 // one of them has a node of its own, which is to be told
 }
 
 func (t *tx) begin() {

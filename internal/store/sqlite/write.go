@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/den/protocol"
 )
 
 // write runs do in a transaction, and commits it unless do returns an error or a statement failed.
@@ -31,7 +31,7 @@ func (s *Store) commit(ctx context.Context, do func(*tx) error) (wrote bool, err
 func (s *Store) transact(ctx context.Context, do func(*tx) error) (wrote bool, err error) {
 	at, ahead, known := s.clock.read()
 	t := &tx{
-		conn: s.w, s: s, ctx: ctx, began: time.Now(), at: at, now: at.UnixMicro(), budget: plan.DefaultBudget,
+		conn: s.w, s: s, ctx: ctx, began: time.Now(), at: at, now: at.UnixMicro(), budget: protocol.DefaultBudget,
 		plans: map[int64]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]newcomer{},
 		unstarted: map[unstarted][]int64{},
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -238,7 +239,7 @@ func balanceThreads(t *testing.T, s, other Balancing) {
 	no(s.SetThreads(ctx, was, 0))
 	claim := func(want int) {
 		t.Helper()
-		did, err := other.Turn(ctx, plan.Turn{Instance: i.ID, Plugins: []string{"x"}, Slots: 1})
+		did, err := other.Turn(ctx, protocol.Turn{Instance: i.ID, Plugins: []string{"x"}, Slots: 1})
 		if err != nil || len(did.Claimed) != want {
 			t.Fatalf("with %d threads %d tasks are claimed, %v; want %d", read(q.ID).Threads, len(did.Claimed), err, want)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -14,21 +15,21 @@ var cancelCases = []testCase{
 			plan.TaskSpec{Name: "anyway", Needs: []string{"done", "running"}, When: plan.AllDone})
 		other := w.submit(task("untouched"))
 		n := w.node("n1")
-		c := map[string]plan.ClaimedTask{}
-		for _, claimed := range n.turn(plan.Turn{Slots: 9, Plan: p.ID}).Claimed {
+		c := map[string]protocol.ClaimedTask{}
+		for _, claimed := range n.turn(protocol.Turn{Slots: 9, Plan: p.ID}).Claimed {
 			c[claimed.Name] = claimed
 		}
-		must(w.s.Start(w.ctx, []plan.Claim{c["running"].Claim}))(w)
+		must(w.s.Start(w.ctx, []protocol.Claim{c["running"].Claim}))(w)
 		n.end(ok(c["done"]), later(c["delayed"], time.Hour), giveBack(c["queued"]))
 		w.no(w.s.CancelPlan(w.ctx, p.ID))
-		w.equal("claimed of a closed plan", names(n.turn(plan.Turn{Slots: 9, Plan: p.ID}).Claimed), "[]")
+		w.equal("claimed of a closed plan", names(n.turn(protocol.Turn{Slots: 9, Plan: p.ID}).Claimed), "[]")
 		n.sweep()
 		w.want(p, "done succeeded", "running running", "claimed claimed", "delayed cancelled", "queued cancelled", "child cancelled", "anyway cancelled")
 		w.equal("reason", w.named(p, "child").Reason, plan.ReasonCancelled)
 		w.equal("plan", []any{w.plan(p.ID).State, w.plan(p.ID).Closing}, []any{plan.PlanRunning, plan.ClosedByPerson})
-		told := must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
+		told := must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w)
 		w.equal("to cancel", len(told.Cancel), 2)
-		n.end(plan.Ending{Claim: c["running"].Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled}, giveBack(c["claimed"]))
+		n.end(protocol.Ending{Claim: c["running"].Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled}, giveBack(c["claimed"]))
 		n.sweep()
 		w.want(p, "running terminated", "claimed cancelled")
 		w.wantPlan(p, plan.PlanCancelled)
@@ -48,7 +49,7 @@ var cancelCases = []testCase{
 		c := n.one()
 		w.no(w.s.CancelPlan(w.ctx, p.ID))
 		w.no(w.s.CancelPlan(w.ctx, p.ID))
-		n.end(plan.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
+		n.end(protocol.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
 		w.wantPlan(p, plan.PlanCancelled)
 	}},
 	{"a submission can be cancelled, and takes no tasks any more", func(w *world) {
@@ -86,7 +87,7 @@ var cancelCases = []testCase{
 		w.no(w.s.CancelPlan(w.ctx, p.ID))
 		w.equal("claimed", len(n.claim(9)), 0)
 		for last := w.plan(p.ID).Counts.Cancelled; w.plan(p.ID).State == plan.PlanRunning; {
-			did := must(n.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Budget: 400}))(w)
+			did := must(n.s.Sweep(w.ctx, protocol.Sweep{Instance: n.id, Budget: 400}))(w)
 			now := w.plan(p.ID).Counts.Cancelled
 			if now-last > 400 || now == last && !did.More {
 				w.Fatalf("a sweep with a budget of 400 cancelled %d; %d of %d are cancelled, more: %v", now-last, now, 2*many, did.More)
@@ -128,42 +129,42 @@ var cancelCases = []testCase{
 		cases := []struct {
 			name   string
 			start  bool
-			ending func(plan.ClaimedTask) plan.Ending
+			ending func(protocol.ClaimedTask) protocol.Ending
 			want   string
 		}{
 			{"running-given-back", true, giveBack, "terminated"},
-			{"running-delayed", true, func(c plan.ClaimedTask) plan.Ending { return later(c, time.Second) }, "terminated"},
-			{"running-stopped", true, func(c plan.ClaimedTask) plan.Ending {
-				return plan.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled}
+			{"running-delayed", true, func(c protocol.ClaimedTask) protocol.Ending { return later(c, time.Second) }, "terminated"},
+			{"running-stopped", true, func(c protocol.ClaimedTask) protocol.Ending {
+				return protocol.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled}
 			}, "terminated"},
 			{"running-done", true, ok, "succeeded"},
 			{"running-failed", true, fail, "failed"},
 			{"claimed-given-back", false, giveBack, "cancelled"},
-			{"claimed-delayed", false, func(c plan.ClaimedTask) plan.Ending { return later(c, time.Second) }, "cancelled"},
+			{"claimed-delayed", false, func(c protocol.ClaimedTask) protocol.Ending { return later(c, time.Second) }, "cancelled"},
 		}
 		for _, c := range cases {
 			spec.Add(task(c.name))
 		}
 		p := w.submitSpec(spec)
 		n := w.node("n1")
-		claimed := map[string]plan.ClaimedTask{}
-		for _, c := range n.turn(plan.Turn{Slots: 99}).Claimed {
+		claimed := map[string]protocol.ClaimedTask{}
+		for _, c := range n.turn(protocol.Turn{Slots: 99}).Claimed {
 			claimed[c.Name] = c
 		}
 		for _, c := range cases {
 			if c.start {
-				must(w.s.Start(w.ctx, []plan.Claim{claimed[c.name].Claim}))(w)
+				must(w.s.Start(w.ctx, []protocol.Claim{claimed[c.name].Claim}))(w)
 			}
 			w.no(w.s.CancelTask(w.ctx, claimed[c.name].Task))
 			w.equal(c.name, w.named(p, c.name).Cancel, true)
 		}
-		w.equal("to cancel", len(must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w).Cancel), len(cases))
+		w.equal("to cancel", len(must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w).Cancel), len(cases))
 		for _, c := range cases {
 			n.end(c.ending(claimed[c.name]))
 			w.want(p, c.name+" "+c.want)
 		}
 		w.equal("reason", w.named(p, "running-given-back").Reason, plan.ReasonCancelled)
-		w.equal("to cancel", len(must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w).Cancel), 0)
+		w.equal("to cancel", len(must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w).Cancel), 0)
 		w.wantPlan(p, plan.PlanFailed)
 	}},
 	{"a cancelled task that its node does not know of ends when the node sweeps", func(w *world) {
@@ -182,11 +183,11 @@ var cancelCases = []testCase{
 		c := n.claim(2)
 		n.end(ok(c[0]))
 		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy").ID))
-		told := must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
+		told := must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w)
 		w.equal("to cancel", told.Cancel, []plan.TaskID{c[1].Task})
 		n.sweep()
 		w.want(p, c[1].Name+" running", "copy[2] cancelled", "copy[3] cancelled", "copy held", "after held")
-		n.end(plan.Ending{Claim: c[1].Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
+		n.end(protocol.Ending{Claim: c[1].Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
 		n.sweep()
 		w.want(p, c[0].Name+" succeeded", c[1].Name+" terminated", "copy[2] cancelled", "copy[3] cancelled", "copy terminated", "after skipped")
 		w.equal("detail", w.named(p, "copy").Detail, "1 of 4 items were stopped, or had failed")
@@ -204,7 +205,7 @@ var cancelCases = []testCase{
 		n.end(ok(c[0]))
 		n.sweep()
 		w.want(p, "undo held")
-		n.end(plan.Ending{Claim: c[1].Claim, Status: plan.Queued}) // its node gives it back
+		n.end(protocol.Ending{Claim: c[1].Claim, Status: plan.Queued}) // its node gives it back
 		w.want(p, c[1].Name+" terminated", "copy terminated", "undo queued")
 		n.run(ok)
 		w.wantPlan(p, plan.PlanFailed)
@@ -262,7 +263,7 @@ var cancelCases = []testCase{
 			if !c.stop {
 				w.no(w.s.CancelPlan(w.ctx, p.ID))
 			}
-			n.end(plan.Ending{Claim: claimed[0].Claim, Status: plan.Failed})
+			n.end(protocol.Ending{Claim: claimed[0].Claim, Status: plan.Failed})
 			n.sweep()
 			w.want(p, c.other, "copy held")
 			n.end(ok(claimed[1]))
@@ -292,7 +293,7 @@ var cancelCases = []testCase{
 		w.wantPlan(p, plan.PlanCancelled)
 	}},
 	{"a foreach task of very many items is cancelled in several rounds, and then its plan ends", func(w *world) {
-		items := 2*plan.DefaultBudget + 1
+		items := 2*protocol.DefaultBudget + 1
 		p := w.submit(each("copy", plan.Foreach{List: ordinals(items)}))
 		n := w.node("n1")
 		n.sweep()

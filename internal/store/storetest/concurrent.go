@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -37,14 +38,14 @@ func (w *world) crowd(threads map[string]int) *crowd {
 
 // work claims and ends tasks until stop says so; each task is held for some turns. It is counted as active no earlier than the
 // claim's answer is there, and no longer than until its ending is handed in; so never are too many counted.
-func (c *crowd) work(n *node, slots int, do func(plan.ClaimedTask) plan.Ending, stop func() bool) {
+func (c *crowd) work(n *node, slots int, do func(protocol.ClaimedTask) protocol.Ending, stop func() bool) {
 	type job struct {
-		task  plan.ClaimedTask
+		task  protocol.ClaimedTask
 		turns int
 	}
 	var holding []job
 	for !stop() {
-		var ended []plan.Ending
+		var ended []protocol.Ending
 		holding = slices.DeleteFunc(holding, func(j job) bool {
 			if j.turns > 0 {
 				return false
@@ -56,7 +57,7 @@ func (c *crowd) work(n *node, slots int, do func(plan.ClaimedTask) plan.Ending, 
 			ended = append(ended, do(j.task))
 			return true
 		})
-		did, err := n.s.Turn(c.ctx, plan.Turn{Instance: n.id, Plugins: []string{"exec"}, Plan: n.only, Slots: slots - len(holding), Start: true, Ended: ended})
+		did, err := n.s.Turn(c.ctx, protocol.Turn{Instance: n.id, Plugins: []string{"exec"}, Plan: n.only, Slots: slots - len(holding), Start: true, Ended: ended})
 		if errors.Is(err, plan.ErrInstanceGone) {
 			return
 		}
@@ -85,7 +86,7 @@ func (c *crowd) work(n *node, slots int, do func(plan.ClaimedTask) plan.Ending, 
 	}
 }
 
-func (c *crowd) note(ended []plan.Ending, did plan.Turned) {
+func (c *crowd) note(ended []protocol.Ending, did protocol.Turned) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	lost := map[plan.TaskID]bool{}
@@ -260,7 +261,7 @@ var concurrentCases = []testCase{
 		wg.Go(func() {
 			sweeper := w.nodeOn(w.reopen(nil), "sweeper")
 			for !over() {
-				if _, err := sweeper.s.Sweep(w.ctx, plan.Sweep{Instance: sweeper.id}); err != nil {
+				if _, err := sweeper.s.Sweep(w.ctx, protocol.Sweep{Instance: sweeper.id}); err != nil {
 					w.Errorf("sweep: %v", err)
 					return
 				}
@@ -290,7 +291,7 @@ var concurrentCases = []testCase{
 		for i := range 8 {
 			other := w.nodeOn(w.reopen(nil), plan.NodeName(fmt.Sprint("o", i)))
 			wg.Go(func() {
-				did, err := other.s.Turn(w.ctx, plan.Turn{Instance: other.id, Ended: []plan.Ending{succeed(claim, fmt.Sprint(i))}})
+				did, err := other.s.Turn(w.ctx, protocol.Turn{Instance: other.id, Ended: []protocol.Ending{succeed(claim, fmt.Sprint(i))}})
 				if err != nil {
 					w.Errorf("turn: %v", err)
 				}
@@ -315,7 +316,7 @@ var concurrentCases = []testCase{
 			}
 			spec.Add(join)
 			p := w.submitSpec(spec)
-			claims := make([]plan.ClaimedTask, parents)
+			claims := make([]protocol.ClaimedTask, parents)
 			for i, n := range nodes {
 				claims[i] = n.claim(1)[0]
 			}
@@ -323,7 +324,7 @@ var concurrentCases = []testCase{
 			var joined atomic.Int64
 			for i, n := range nodes {
 				wg.Go(func() {
-					turn := plan.Turn{Instance: n.id, Plugins: []string{"exec"}, Ended: []plan.Ending{ok(claims[i])}, Slots: 2, Start: true}
+					turn := protocol.Turn{Instance: n.id, Plugins: []string{"exec"}, Ended: []protocol.Ending{ok(claims[i])}, Slots: 2, Start: true}
 					for range 2 { // the second turn is for what the first left
 						did, err := n.s.Turn(w.ctx, turn)
 						if err != nil {
@@ -360,7 +361,7 @@ var concurrentCases = []testCase{
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				<-start
-				if did, err := one.s.Turn(w.ctx, plan.Turn{Instance: one.id, Ended: []plan.Ending{ok(a)}}); err != nil || len(did.Ended) > 0 {
+				if did, err := one.s.Turn(w.ctx, protocol.Turn{Instance: one.id, Ended: []protocol.Ending{ok(a)}}); err != nil || len(did.Ended) > 0 {
 					w.Errorf("the turn that ended %s ended plans %v, %v", a.Name, did.Ended, err)
 				}
 			})
@@ -369,9 +370,9 @@ var concurrentCases = []testCase{
 				var err error
 				switch round % 3 {
 				case 0:
-					_, err = two.s.Turn(w.ctx, plan.Turn{Instance: two.id, Ended: []plan.Ending{later(b, time.Minute)}})
+					_, err = two.s.Turn(w.ctx, protocol.Turn{Instance: two.id, Ended: []protocol.Ending{later(b, time.Minute)}})
 				case 1:
-					_, err = two.s.Turn(w.ctx, plan.Turn{Instance: two.id, Ended: []plan.Ending{giveBack(b)}})
+					_, err = two.s.Turn(w.ctx, protocol.Turn{Instance: two.id, Ended: []protocol.Ending{giveBack(b)}})
 				case 2:
 					_, err = two.s.Rescue(w.ctx, two.id, -1)
 				}
@@ -436,7 +437,7 @@ var concurrentCases = []testCase{
 		for _, n := range nodes {
 			claimers.Go(func() {
 				idle := 0
-				crowd.work(n, 16, func(t plan.ClaimedTask) plan.Ending { idle = 0; return ok(t) }, func() bool {
+				crowd.work(n, 16, func(t protocol.ClaimedTask) protocol.Ending { idle = 0; return ok(t) }, func() bool {
 					idle++
 					return submitted.Load() == int64(len(compiled)) && idle > 20 || w.Failed()
 				})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -249,7 +250,7 @@ func (p *process) submit() error {
 // rescue takes tasks away from another instance.
 func (p *process) rescue() error {
 	victim := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n2", Host: "host", Lease: time.Minute, Threads: 3}
-	turn := plan.Turn{Instance: victim.ID, Plan: p.main.ID, Plugins: []string{"exec"}, Slots: 3, Start: true}
+	turn := protocol.Turn{Instance: victim.ID, Plan: p.main.ID, Plugins: []string{"exec"}, Slots: 3, Start: true}
 	for _, do := range []func() error{
 		func() error { return p.s.Register(p.ctx, victim) },
 		func() error { _, err := p.s.Turn(p.ctx, turn); return err },
@@ -269,18 +270,18 @@ func (p *process) takeOver() error {
 	if err := p.call(func() error { return p.s.Register(p.ctx, claimer) }); err != nil {
 		return err
 	}
-	var did plan.Turned
-	turn := plan.Turn{Instance: claimer.ID, Plan: p.main.ID, Plugins: []string{"exec"}, Slots: 2}
+	var did protocol.Turned
+	turn := protocol.Turn{Instance: claimer.ID, Plan: p.main.ID, Plugins: []string{"exec"}, Slots: 2}
 	if err := p.call(func() (err error) { did, err = p.s.Turn(p.ctx, turn); return err }); err != nil {
 		return err
 	}
 	for k, claimed := range did.Claimed {
-		var c plan.ClaimedTask
+		var c protocol.ClaimedTask
 		runner := plan.Instance{ID: newID(), Node: "n3", Host: "host", Lease: time.Minute, Runner: true}
 		for _, do := range []func() error{
 			func() error { return p.s.Register(p.ctx, runner) },
 			func() (err error) {
-				c, err = p.s.Take(p.ctx, plan.Take{Instance: runner.ID, Task: claimed.Task, Start: k == 0})
+				c, err = p.s.Take(p.ctx, protocol.Take{Instance: runner.ID, Task: claimed.Task, Start: k == 0})
 				return err
 			},
 			func() error {
@@ -288,7 +289,7 @@ func (p *process) takeOver() error {
 					_, err := p.s.Rescue(p.ctx, runner.ID, 0)
 					return err
 				}
-				_, err := p.s.Turn(p.ctx, plan.Turn{Instance: runner.ID, Ended: []plan.Ending{p.do(c)}})
+				_, err := p.s.Turn(p.ctx, protocol.Turn{Instance: runner.ID, Ended: []protocol.Ending{p.do(c)}})
 				return err
 			},
 			func() error { return p.s.Leave(p.ctx, runner.ID) },
@@ -303,13 +304,13 @@ func (p *process) takeOver() error {
 
 // runMain is a node's loop, until the plan has ended.
 func (p *process) runMain() error {
-	var ended []plan.Ending
+	var ended []protocol.Ending
 	for round := 0; ; round++ {
 		if round > 500 {
 			return fmt.Errorf("the plan has not ended after %d turns: %+v", round, p.plan(p.main.ID).Counts)
 		}
-		turn := plan.Turn{Instance: p.node, Plan: p.main.ID, Plugins: []string{"exec"}, Ended: ended, Slots: 4, Start: round%2 == 0}
-		var did plan.Turned
+		turn := protocol.Turn{Instance: p.node, Plan: p.main.ID, Plugins: []string{"exec"}, Ended: ended, Slots: 4, Start: round%2 == 0}
+		var did protocol.Turned
 		if err := p.call(func() (err error) { did, err = p.s.Turn(p.ctx, turn); return err }); err != nil {
 			return err
 		}
@@ -317,7 +318,7 @@ func (p *process) runMain() error {
 			delete(p.holding, e.Task)
 		}
 		if ended = nil; !turn.Start && len(did.Claimed) > 0 {
-			claims := make([]plan.Claim, len(did.Claimed))
+			claims := make([]protocol.Claim, len(did.Claimed))
 			for i, c := range did.Claimed {
 				claims[i] = c.Claim
 			}
@@ -358,18 +359,18 @@ func (p *process) sweep() error {
 	}
 	for more := true; more; {
 		if err := p.call(func() error {
-			did, err := p.s.Sweep(p.ctx, plan.Sweep{Instance: p.node, Holding: holding})
+			did, err := p.s.Sweep(p.ctx, protocol.Sweep{Instance: p.node, Holding: holding})
 			more = did.More
 			return err
 		}); err != nil {
 			return err
 		}
 	}
-	return p.call(func() error { _, err := p.s.Beat(p.ctx, plan.Beat{Instance: p.node}); return err })
+	return p.call(func() error { _, err := p.s.Beat(p.ctx, protocol.Beat{Instance: p.node}); return err })
 }
 
 // do runs a task: its output is its name.
-func (p *process) do(c plan.ClaimedTask) plan.Ending {
+func (p *process) do(c protocol.ClaimedTask) protocol.Ending {
 	e := succeed(c, fmt.Sprintf("%q", c.Name))
 	switch {
 	case c.Name == "flaky" && c.Attempt == 1:
@@ -438,8 +439,8 @@ func (p *process) cancelDoomed() error {
 	if p.deleting {
 		return nil
 	}
-	var did plan.Turned
-	turn := plan.Turn{Instance: p.node, Plan: p.doomed.ID, Plugins: []string{"exec"}, Slots: 1, Start: true}
+	var did protocol.Turned
+	turn := protocol.Turn{Instance: p.node, Plan: p.doomed.ID, Plugins: []string{"exec"}, Slots: 1, Start: true}
 	if err := p.call(func() (err error) { did, err = p.s.Turn(p.ctx, turn); return err }); err != nil {
 		return err
 	}
@@ -449,7 +450,7 @@ func (p *process) cancelDoomed() error {
 	}
 	turn.Slots = 0
 	for _, c := range did.Claimed {
-		turn.Ended = append(turn.Ended, plan.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
+		turn.Ended = append(turn.Ended, protocol.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
 	}
 	if err := p.call(func() error { _, err := p.s.Turn(p.ctx, turn); return err }); err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -20,7 +22,7 @@ func (w *world) expire() (plans int) {
 }
 
 // expired is expire that also counts tasks of no plan.
-func (w *world) expired() (all plan.Expired) {
+func (w *world) expired() (all protocol.Expired) {
 	w.Helper()
 	for all.More = true; all.More; {
 		before := len(w.all(store.TaskQuery{}))
@@ -28,7 +30,7 @@ func (w *world) expired() (all plan.Expired) {
 		if gone := before - len(w.all(store.TaskQuery{})); gone > 15 {
 			w.Fatalf("a call with a budget of 15 deleted %d tasks", gone)
 		}
-		all = plan.Expired{Plans: all.Plans + did.Plans, Tasks: all.Tasks + did.Tasks, More: did.More}
+		all = protocol.Expired{Plans: all.Plans + did.Plans, Tasks: all.Tasks + did.Tasks, More: did.More}
 	}
 	return all
 }
@@ -238,7 +240,7 @@ var deleteCases = []testCase{
 				spec.Add(task(fmt.Sprint("t", i)))
 			}
 			p := w.submitSpec(&spec)
-			n.run(func(t plan.ClaimedTask) plan.Ending { return succeed(t, c.output) })
+			n.run(func(t protocol.ClaimedTask) protocol.Ending { return succeed(t, c.output) })
 			p = w.plan(p.ID)
 			var parents []plan.TaskID
 			for _, t := range w.all(store.TaskQuery{Plan: p.ID}) {
@@ -259,9 +261,9 @@ var deleteCases = []testCase{
 			stays(plan.Held)
 			n.end(ok(taken[0]))
 			stays(plan.Queued)
-			claim := n.turn(plan.Turn{Slots: 1}).Claimed[0]
+			claim := n.turn(protocol.Turn{Slots: 1}).Claimed[0]
 			stays(plan.Claimed)
-			w.equal("lost", len(must(n.s.Start(w.ctx, []plan.Claim{claim.Claim}))(w)), 0)
+			w.equal("lost", len(must(n.s.Start(w.ctx, []protocol.Claim{claim.Claim}))(w)), 0)
 			stays(plan.Running)
 			in := must(n.s.Inputs(w.ctx, x.ID))(w)
 			w.equal(c.name+": inputs", len(in), c.tasks+1)
@@ -314,7 +316,7 @@ var deleteCases = []testCase{
 			w.Errorf("the error is %q, which does not name the task", err)
 		}
 		w.equal("added", len(w.all(store.TaskQuery{NoPlan: true})), 1)
-		again := []plan.Retried{{ID: x.ID, Status: plan.Succeeded}}
+		again := []rules.Retried{{ID: x.ID, Status: plan.Succeeded}}
 		w.refused(w.s.Retry(w.ctx, plan.PlanID{}, again, nil, nil), "needs some of a plan that is being deleted")
 		w.equal("what is not retried", w.task(x.ID).Status, plan.Succeeded)
 		w.equal("expired", w.expire(), 1)
@@ -339,7 +341,7 @@ var deleteCases = []testCase{
 			w.wantPlan(p, plan.PlanSucceeded)
 			w.equal("more", must(w.s.DeletePlan(w.ctx, p.ID, 10))(w), true)
 			left := w.all(store.TaskQuery{Plan: p.ID})[0]
-			w.is(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: left.ID, Status: left.Status}}, nil, nil), plan.ErrNotFound)
+			w.is(w.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: left.ID, Status: left.Status}}, nil, nil), plan.ErrNotFound)
 			w.equal("what is left of it", w.task(left.ID).Status, plan.Succeeded)
 			w.equal("ran", len(n.run(ok)), 0)
 			for more := true; more; {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -117,12 +118,12 @@ func documentLimit(w *documentWorld) {
 	limit(&two, true, false)
 	limit(&three, true, true)
 	w.equal("limit", fmt.Sprint(must(w.docs.NodeDocuments(w.ctx))(w.world)[0]["maxthreads"]), "3")
-	w.equal("as it beats", must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w.world).MaxThreads, 3)
+	w.equal("as it beats", must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w.world).MaxThreads, 3)
 	limit(nil, true, true)
 	limit(nil, true, false)
 	limited, said := must(w.docs.NodeDocuments(w.ctx))(w.world)[0]["maxthreads"]
 	w.equal("no limit, said", []any{limited, said}, []any{nil, true})
-	w.equal("as it beats then", must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w.world).MaxThreads, -1)
+	w.equal("as it beats then", must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w.world).MaxThreads, -1)
 	there, changed, err := w.docs.LimitNode(w.ctx, "nobody", &two)
 	w.no(err)
 	w.equal("nobody", []any{there, changed, len(must(w.docs.NodeDocuments(w.ctx))(w.world))}, []any{false, false, 1})
@@ -224,7 +225,7 @@ func documentQueueDeleted(w *documentWorld) {
 	w.equal("what waited", []any{fmt.Sprint(doc["status"]), doc["queue"]}, []any{"-2", q.ID.ID})
 	w.equal("in the new one", len(w.find(store.DocumentQuery{Where: []store.Condition{{Field: "queue", Any: []any{again.ID.ID}}}})), 0)
 	w.pass(2 * time.Hour)
-	w.equal("what goes after the time that the queue said", w.expired(), plan.Expired{})
+	w.equal("what goes after the time that the queue said", w.expired(), protocol.Expired{})
 }
 
 func documentQueueCounts(w *documentWorld) {
@@ -232,7 +233,7 @@ func documentQueueCounts(w *documentWorld) {
 	w.put(q.ID, `{"n":1}`, `{"n":2}`, `{"n":3}`, `{"n":4}`)
 	n := w.node("n1")
 	n.end(ok(n.claim(1)[0]))
-	n.end(plan.Ending{Claim: n.claim(1)[0].Claim, Status: 7})
+	n.end(protocol.Ending{Claim: n.claim(1)[0].Claim, Status: 7})
 	n.claim(1)
 	w.equal("counts", fmt.Sprint(w.view("q").Statuses), fmt.Sprint(map[plan.Status]int{plan.Queued: 1, plan.Running: 1, plan.Succeeded: 1, 7: 1}))
 }
@@ -250,7 +251,7 @@ func documentFields(w *documentWorld) {
 	w.equal("params", string(text), `{"big":12345678901234567890.5,"n":1,"of":{"a":[1,"x",null,true]}}`)
 	n := w.node("n1")
 	c := n.one()
-	w.no(w.s.(store.Results).PutResults(w.ctx, c.Claim, section("out\n"), nil, plan.GFSAuto))
+	w.no(w.s.(store.Results).PutResults(w.ctx, c.Claim, section("out\n"), nil, protocol.GFSAuto))
 	n.end(ok(c))
 	doc = w.find(store.DocumentQuery{Where: []store.Condition{{Field: "_id", Any: []any{id.ID}}}})[0]
 	w.equal("ended", []any{fmt.Sprint(doc["status"]), doc["node"], doc["stdout"], doc["stderr"], doc["complete"]}, []any{"1", "n1", "out\n", nil, true})
@@ -263,7 +264,7 @@ func documentConditions(w *documentWorld) {
 	q, other := w.queue("q", 0), w.queue("other", 0)
 	ids := w.put(q.ID, `{"n":1,"s":"a","l":["x","y"]}`, `{"n":2,"s":"1","o":{"a":1,"b":2}}`, `{"n":3,"s":null}`)
 	n := w.node("n1")
-	n.end(plan.Ending{Claim: n.claim(1)[0].Claim, Status: 3})
+	n.end(protocol.Ending{Claim: n.claim(1)[0].Claim, Status: 3})
 	w.put(other.ID, `{"n":4,"s":"$ne"}`)
 	for _, c := range []struct {
 		where []store.Condition

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -32,7 +34,7 @@ func (w *world) there() (names []string) {
 }
 
 // ends runs a task of no plan: bad ones fail.
-func ends(c plan.ClaimedTask) plan.Ending {
+func ends(c protocol.ClaimedTask) protocol.Ending {
 	e := succeed(c, `"of `+c.Name+`"`)
 	if strings.HasPrefix(c.Name, "bad") {
 		e = fail(c)
@@ -54,9 +56,9 @@ var expireCases = []testCase{
 		running := n.one()
 		w.add(plan.PlanID{}, good, bad, later, w.newTask(silent, "silent"))
 		n.run(ends)
-		w.equal("at once", w.expired(), plan.Expired{})
+		w.equal("at once", w.expired(), protocol.Expired{})
 		w.pass(2 * time.Hour)
-		w.equal("after two hours", w.expired(), plan.Expired{Tasks: 1})
+		w.equal("after two hours", w.expired(), protocol.Expired{Tasks: 1})
 		w.equal("left", w.there(), "[bad cancelled later silent slow]")
 		_, err := w.s.Task(w.ctx, good.ID)
 		w.is(err, plan.ErrNotFound)
@@ -66,7 +68,7 @@ var expireCases = []testCase{
 		}
 		w.equal("log entries left", len(entries), 0)
 		w.pass(2 * time.Hour)
-		w.equal("after four", w.expired(), plan.Expired{Tasks: 1})
+		w.equal("after four", w.expired(), protocol.Expired{Tasks: 1})
 		w.pass(10_000 * time.Hour)
 		want := "[cancelled later silent slow]"
 		if w.d.Keep > 0 {
@@ -79,7 +81,7 @@ var expireCases = []testCase{
 		// The setting counts for what is there.
 		q.Keep = plan.Keep{Cancelled: time.Minute}
 		w.no(w.s.SetQueue(w.ctx, q))
-		w.equal("once cancelled tasks are kept for a minute", w.expired(), plan.Expired{Tasks: 1})
+		w.equal("once cancelled tasks are kept for a minute", w.expired(), protocol.Expired{Tasks: 1})
 		n.end(ok(running))
 		w.no(w.s.CancelTask(w.ctx, later.ID))
 	}},
@@ -95,11 +97,11 @@ var expireCases = []testCase{
 		last := w.newTask(q, "last", items[1].ID)
 		w.add(plan.PlanID{}, last)
 		w.pass(2 * time.Hour)
-		w.equal("while the tasks that need them are there", w.expired(), plan.Expired{})
+		w.equal("while the tasks that need them are there", w.expired(), protocol.Expired{})
 
-		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []plan.Retried{{ID: bad.ID, Status: plan.Failed}}, nil, nil))
+		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []rules.Retried{{ID: bad.ID, Status: plan.Failed}}, nil, nil))
 		var in []plan.Input
-		n.run(func(c plan.ClaimedTask) plan.Ending {
+		n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			if c.Task == bad.ID {
 				in = must(n.s.Inputs(w.ctx, c.Task))(w)
 				return fail(c)
@@ -131,10 +133,10 @@ var expireCases = []testCase{
 		w.pass(100 * time.Minute)
 		n.sweep()
 		n.run(ok)
-		w.equal("the plan and one of its children", w.expired(), plan.Expired{Plans: 1, Tasks: 1})
+		w.equal("the plan and one of its children", w.expired(), protocol.Expired{Plans: 1, Tasks: 1})
 		w.equal("what the other one needs", w.task(y.ID).Needs, []plan.TaskID{first})
 		w.pass(2 * time.Hour)
-		w.equal("the other one", w.expired(), plan.Expired{Tasks: 1})
+		w.equal("the other one", w.expired(), protocol.Expired{Tasks: 1})
 		n.sweep()
 		w.nothingLeft("the last child went")
 	}},

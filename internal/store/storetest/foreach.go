@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -68,7 +69,7 @@ var foreachCases = []testCase{
 		p := w.submit(each("first", list(1, 2, 3)), each("second", plan.Foreach{Value: "needs.first"}, "first"), task("after", "first", "second"))
 		n := w.node("n1")
 		n.end()
-		n.run(func(c plan.ClaimedTask) plan.Ending {
+		n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			if c.Name == "second[2]" {
 				w.equalJSON("params", c.Params, `{"needs":{"first":null},"args":[null],"item":4}`)
 			}
@@ -109,7 +110,7 @@ var foreachCases = []testCase{
 		w.submit(each("copy", list(0, 1, 2)), task("host"), each("again", plan.Foreach{Value: "needs.copy.1"}, "copy", "host"))
 		n := w.node("n1")
 		n.end()
-		var ended []plan.Ending
+		var ended []protocol.Ending
 		for _, c := range n.claim(9) {
 			ended = append(ended, succeed(c, fmt.Sprintf("[%d, %q]", c.Index, strings.Repeat("x", plan.MaxCopiedOne/2))))
 		}
@@ -190,7 +191,7 @@ var foreachCases = []testCase{
 	{"items that fail fail their task, which still has the outputs of the others", func(w *world) {
 		p := w.submit(each("copy", list(0, 1, 2)), plan.TaskSpec{Name: "after", Needs: []string{"copy"}, When: plan.AllDone}, task("good", "copy"))
 		n := w.node("n1")
-		n.run(func(c plan.ClaimedTask) plan.Ending {
+		n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			if c.Name == "copy[1]" {
 				return fail(c)
 			}
@@ -208,7 +209,7 @@ var foreachCases = []testCase{
 		copied := each("copy", list(0, 1, 2))
 		copied.ContinueOnError = true
 		p := w.submit(copied, task("after", "copy"))
-		w.node("n1").run(func(c plan.ClaimedTask) plan.Ending {
+		w.node("n1").run(func(c protocol.ClaimedTask) protocol.Ending {
 			if c.Name == "copy[1]" {
 				return fail(c)
 			}
@@ -269,7 +270,7 @@ var foreachCases = []testCase{
 		n := w.node("n1")
 		n.end()
 		long := func(i int) string { return fmt.Sprintf("%q", fmt.Sprint(i, strings.Repeat("x", 30<<10))) }
-		var ended []plan.Ending
+		var ended []protocol.Ending
 		for _, c := range n.claim(9) {
 			ended = append(ended, succeed(c, long(c.Index)))
 		}
@@ -277,7 +278,7 @@ var foreachCases = []testCase{
 		want := fmt.Sprintf("[%s,%s,%s,%s]", long(0), long(1), long(2), long(3))
 		w.equalJSON("output", w.named(p, "copy").Output, want)
 		c := n.claim(9)
-		k := slices.IndexFunc(c, func(c plan.ClaimedTask) bool { return c.Name == "after" })
+		k := slices.IndexFunc(c, func(c protocol.ClaimedTask) bool { return c.Name == "after" })
 		w.equal("by reference", c[k].ByReference, true)
 		in := must(w.s.Inputs(w.ctx, c[k].Task))(w)
 		w.equal("input", in[0].Name, "copy")
@@ -291,7 +292,7 @@ var foreachCases = []testCase{
 		}})
 		w.no(w.s.Ready(w.ctx, p.ID))
 		n, other := w.node("n1"), w.node("n2")
-		did := n.turn(plan.Turn{Ended: []plan.Ending{ok(n.one())}, Budget: 100})
+		did := n.turn(protocol.Turn{Ended: []protocol.Ending{ok(n.one())}, Budget: 100})
 		if now := w.plan(p.ID).Counts.Total(); now > 103 {
 			w.Errorf("a turn with a budget of 100 inserted %d items", now-3)
 		}
@@ -300,7 +301,7 @@ var foreachCases = []testCase{
 				w.Fatal("an expansion of 250 items has not ended after 20 turns of 100")
 			}
 			held := w.plan(p.ID).Counts.Held
-			did = other.turn(plan.Turn{Budget: 100})
+			did = other.turn(protocol.Turn{Budget: 100})
 			if now := w.plan(p.ID).Counts.Held; now > held+100 || did.Queued > 100 {
 				w.Errorf("a turn with a budget of 100 inserted %d tasks and queued %d", now-held, did.Queued)
 			}
@@ -316,7 +317,7 @@ var foreachCases = []testCase{
 		const items, budget = 300, 253 // with which the first of a second 250 are in, wherever these are taken together
 		p := w.submit(task("a"), each("copy", plan.Foreach{List: ordinals(items)}, "a"))
 		n := w.node("n1")
-		n.turn(plan.Turn{Ended: []plan.Ending{ok(n.one())}, Budget: budget})
+		n.turn(protocol.Turn{Ended: []protocol.Ending{ok(n.one())}, Budget: budget})
 		in := w.all(store.TaskQuery{Of: w.named(p, "copy").ID})
 		if len(in) == 0 || len(in) == items {
 			w.Fatalf("%d items are in, want some", len(in))
@@ -331,8 +332,8 @@ var foreachCases = []testCase{
 		n.sweep()
 		claimed := n.claim(items)
 		w.equal("claimed", len(claimed), items-cancelled)
-		var ended []plan.Ending
-		var last plan.ClaimedTask
+		var ended []protocol.Ending
+		var last protocol.ClaimedTask
 		for _, c := range claimed {
 			if c.Index == items-1 {
 				last = c
@@ -349,7 +350,7 @@ var foreachCases = []testCase{
 	{"a plan that is cancelled while items are made leaves none behind, and a retry makes them all", func(w *world) {
 		p := w.submit(task("a"), each("copy", plan.Foreach{List: ordinals(250)}, "a"))
 		n := w.node("n1")
-		n.turn(plan.Turn{Ended: []plan.Ending{ok(n.one())}, Budget: 100})
+		n.turn(protocol.Turn{Ended: []protocol.Ending{ok(n.one())}, Budget: 100})
 		w.no(w.s.CancelPlan(w.ctx, p.ID))
 		n.sweep()
 		w.wantPlan(p, plan.PlanCancelled)
@@ -379,9 +380,9 @@ var foreachCases = []testCase{
 		p := w.submit(task("a"), each("copy", plan.Foreach{Value: "needs.a"}, "a"), task("after", "copy"))
 		n := w.node("n1")
 		m := w.meter()
-		ended := []plan.Ending{succeed(n.one(), string(ordinals(items)))}
+		ended := []protocol.Ending{succeed(n.one(), string(ordinals(items)))}
 		for more := true; more || len(ended) > 0; {
-			did := m.turn(n, plan.Turn{Ended: ended, Slots: 500, Start: true})
+			did := m.turn(n, protocol.Turn{Ended: ended, Slots: 500, Start: true})
 			more, ended = did.More, nil
 			for _, c := range did.Claimed {
 				ended = append(ended, withOutput(c))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -187,7 +188,7 @@ var foreignCases = []testCase{
 		a := other.run(q)
 		claims := n.claim(300)
 		other.end(a, plan.Succeeded, `"theirs"`)
-		var endings []plan.Ending
+		var endings []protocol.Ending
 		for _, c := range claims {
 			endings = append(endings, succeed(c, `"ours"`))
 		}
@@ -270,7 +271,7 @@ var foreignCases = []testCase{
 		n.sweep()
 		theirs("as it was retried")
 		c := n.one()
-		n.end(plan.Ending{Claim: c.Claim, Status: plan.Held, Expand: true, Items: []json.RawMessage{json.RawMessage(`"x"`)}})
+		n.end(protocol.Ending{Claim: c.Claim, Status: plan.Held, Expand: true, Items: []json.RawMessage{json.RawMessage(`"x"`)}})
 		other.end(other.run(q), plan.Succeeded, "7") // its items are anybody's
 		n.sweep()
 		other.end(other.run(q), plan.Succeeded, "")
@@ -354,7 +355,7 @@ var foreignCases = []testCase{
 		c := n.take("a", "b")
 		large := long(7 << 20 / 2)
 		n.end(succeed(c[0], large), succeed(c[1], large))
-		claimed := n.turn(plan.Turn{Slots: 9}).Claimed
+		claimed := n.turn(protocol.Turn{Slots: 9}).Claimed
 		w.equal("claimed", len(claimed), 3)
 		for _, c := range claimed {
 			w.equal("by reference", c.ByReference, true)
@@ -380,13 +381,13 @@ var foreignCases = []testCase{
 	}},
 	{"what an attempt printed is not what the next one prints that prints nothing", func(w *world) {
 		q := w.queue("exec", 0)
-		for how, back := range map[string]func(p plan.Plan, n, r *node, c plan.ClaimedTask){
-			"lost": func(_ plan.Plan, _, r *node, _ plan.ClaimedTask) {
+		for how, back := range map[string]func(p plan.Plan, n, r *node, c protocol.ClaimedTask){
+			"lost": func(_ plan.Plan, _, r *node, _ protocol.ClaimedTask) {
 				w.equal("taken by a rescue", must(w.s.Rescue(w.ctx, r.id, -1))(w), 1)
 			},
-			"given back":        func(_ plan.Plan, _, r *node, c plan.ClaimedTask) { r.end(giveBack(c)) },
-			"to be tried again": func(_ plan.Plan, _, r *node, c plan.ClaimedTask) { r.end(later(c, 0)) },
-			"retried by a person": func(p plan.Plan, n, r *node, c plan.ClaimedTask) {
+			"given back":        func(_ plan.Plan, _, r *node, c protocol.ClaimedTask) { r.end(giveBack(c)) },
+			"to be tried again": func(_ plan.Plan, _, r *node, c protocol.ClaimedTask) { r.end(later(c, 0)) },
+			"retried by a person": func(p plan.Plan, n, r *node, c protocol.ClaimedTask) {
 				r.end(fail(c))
 				w.retry(p, false)
 				n.sweep()

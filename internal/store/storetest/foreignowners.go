@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -64,10 +65,10 @@ var foreignOwnerCases = []testCase{
 	{"invariant 5: a node whose claim another program orphaned by the node's name has lost it", func(w *world) {
 		p := w.submit(task("a"))
 		n, other := w.node("n1"), w.perl("n1")
-		c := n.turn(plan.Turn{Slots: 1}).Claimed[0]
+		c := n.turn(protocol.Turn{Slots: 1}).Claimed[0]
 		w.pass(6 * time.Minute)
 		w.equal("orphaned", must(other.Orphan(w.ctx, "n1"))(w), 1)
-		w.equal("lost at start", must(w.s.Start(w.ctx, []plan.Claim{c.Claim}))(w), []plan.TaskID{c.Task})
+		w.equal("lost at start", must(w.s.Start(w.ctx, []protocol.Claim{c.Claim}))(w), []plan.TaskID{c.Task})
 		w.equal("lost at the end", n.end(ok(c)).Lost, []plan.TaskID{c.Task})
 		w.pass(settling)
 		n.sweep()
@@ -111,7 +112,7 @@ var foreignOwnerCases = []testCase{
 		w.no(err)
 		r := w.runner("perl1")
 		c := r.takeOver(b, true)
-		w.equal("claim", []any{c.Task, c.Attempt, c.Plan, c.Name, c.QueueName, c.Plugin, c.Timeout, c.Token == plan.Token{}},
+		w.equal("claim", []any{c.Task, c.Attempt, c.Plan, c.Name, c.QueueName, c.Plugin, c.Timeout, c.Token == protocol.Token{}},
 			[]any{w.named(p, "b").ID, 1, p.ID, "b", "exec", "exec", time.Minute, false})
 		w.equalJSON("params", c.Params, `{"user":"x","needs":{"a":{"n":1}},"args":[{"n":1}]}`)
 		now := w.named(p, "b")

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -33,7 +34,7 @@ type halfway struct {
 	plan  plan.Plan
 	n     *node
 	p     plan.Task
-	q     plan.ClaimedTask
+	q     protocol.ClaimedTask
 	added []plan.Task // the late one and the one of no plan
 
 	writes int
@@ -79,8 +80,8 @@ func (h *halfway) submit() {
 	spec.Add(plan.TaskSpec{Name: "both", Needs: []string{"p", "q"}, When: plan.AllDone})
 	h.plan = w.submitSpec(spec)
 	h.n = w.node(plan.NodeName(fmt.Sprint("n", h.at)))
-	claimed := map[string]plan.ClaimedTask{}
-	for _, c := range h.n.turn(plan.Turn{Slots: 4, Start: true, Plan: h.plan.ID}).Claimed {
+	claimed := map[string]protocol.ClaimedTask{}
+	for _, c := range h.n.turn(protocol.Turn{Slots: 4, Start: true, Plan: h.plan.ID}).Claimed {
 		claimed[c.Name] = c
 	}
 	h.q = claimed["q"]
@@ -158,7 +159,7 @@ func (h *halfway) happen() {
 	if h.ended {
 		return
 	}
-	if did, err := h.n.try(plan.Turn{Ended: []plan.Ending{ok(h.q)}}); err != nil || len(did.Lost) > 0 {
+	if did, err := h.n.try(protocol.Turn{Ended: []protocol.Ending{ok(h.q)}}); err != nil || len(did.Lost) > 0 {
 		w.Errorf("end q before write %d: lost %v, %v", h.at, did.Lost, err)
 	}
 }

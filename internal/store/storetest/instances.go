@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -35,8 +36,8 @@ var instanceCases = []testCase{
 	}},
 	{"a beat counts, and registering again changes nothing", func(w *world) {
 		n := w.node("n1")
-		must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
-		must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
+		must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w)
+		must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w)
 		w.no(w.s.Register(w.ctx, plan.Instance{ID: n.id, Node: "other", Host: "host"}))
 		got := must(w.s.Instances(w.ctx))(w)
 		w.equal("instances", len(got), 1)
@@ -51,8 +52,8 @@ var instanceCases = []testCase{
 			{[]string{"demo", "exec"}, []string{"demo", "exec"}}, {[]string{"Site::Copy"}, []string{"Site::Copy"}}, {[]string{}, nil}, {nil, nil},
 			{[]string{"exec"}, []string{"exec"}},
 		} {
-			must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id, Plugins: step.says}))(w)
-			must(w.s.Beat(w.ctx, plan.Beat{Instance: other.id}))(w)
+			must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id, Plugins: step.says}))(w)
+			must(w.s.Beat(w.ctx, protocol.Beat{Instance: other.id}))(w)
 			for _, got := range must(w.s.Instances(w.ctx))(w) {
 				if got.ID == other.id {
 					w.equal("plugins of another", got.Plugins, []string{"exec"})
@@ -68,7 +69,7 @@ var instanceCases = []testCase{
 			}
 		}
 		must(w.s.Rescue(w.ctx, n.id, -1))(w)
-		_, err := w.s.Beat(w.ctx, plan.Beat{Instance: n.id, Plugins: []string{"demo"}})
+		_, err := w.s.Beat(w.ctx, protocol.Beat{Instance: n.id, Plugins: []string{"demo"}})
 		w.is(err, plan.ErrInstanceGone)
 	}},
 	{"an instance that was rescued stays gone when it registers again", func(w *world) {
@@ -77,9 +78,9 @@ var instanceCases = []testCase{
 		n.one()
 		must(w.s.Rescue(w.ctx, n.id, -1))(w)
 		w.no(w.s.Register(w.ctx, plan.Instance{ID: n.id, Node: n.name, Host: "host", Lease: time.Minute, Plugins: []string{"exec"}}))
-		_, err := n.try(plan.Turn{Slots: 1, Start: true})
+		_, err := n.try(protocol.Turn{Slots: 1, Start: true})
 		w.is(err, plan.ErrInstanceGone)
-		_, err = w.s.Beat(w.ctx, plan.Beat{Instance: n.id})
+		_, err = w.s.Beat(w.ctx, protocol.Beat{Instance: n.id})
 		w.is(err, plan.ErrInstanceGone)
 		w.equal("instances", len(must(w.s.Instances(w.ctx))(w)), 0)
 		w.want(p, "a queued")
@@ -132,7 +133,7 @@ var instanceCases = []testCase{
 	}},
 	{"a beat tells of the node's own limit", func(w *world) {
 		n, other := w.node("n1"), w.node("n2")
-		most := func(n *node) int { return must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w).MaxThreads }
+		most := func(n *node) int { return must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w).MaxThreads }
 		if got := most(n); got >= 0 {
 			w.Errorf("a node without a limit is told %d", got)
 		}
@@ -166,7 +167,7 @@ var instanceCases = []testCase{
 	}},
 	{"a beat tells that somebody queued more than it can run", func(w *world) {
 		n := w.node("n1")
-		wake := func() int64 { return must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w).Wake }
+		wake := func() int64 { return must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w).Wake }
 		before := wake()
 		w.equal("wake when nothing happened", wake(), before)
 		p, tasks := w.compile(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a")}})
@@ -184,7 +185,7 @@ var instanceCases = []testCase{
 		waits.Queue = "narrow"
 		w.submit(waits)
 		n := w.node("n1")
-		wake := func() int64 { return must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w).Wake }
+		wake := func() int64 { return must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w).Wake }
 		before := wake()
 		for _, step := range []struct {
 			what string
@@ -260,9 +261,9 @@ var instanceCases = []testCase{
 	{"a node that leaves gives back what it holds", func(w *world) {
 		p := w.submit(task("claimed"), task("running"))
 		n := w.node("n1")
-		c := n.turn(plan.Turn{Slots: 2}).Claimed
-		k := slices.IndexFunc(c, func(c plan.ClaimedTask) bool { return c.Name == "running" })
-		must(w.s.Start(w.ctx, []plan.Claim{c[k].Claim}))(w)
+		c := n.turn(protocol.Turn{Slots: 2}).Claimed
+		k := slices.IndexFunc(c, func(c protocol.ClaimedTask) bool { return c.Name == "running" })
+		must(w.s.Start(w.ctx, []protocol.Claim{c[k].Claim}))(w)
 		w.no(w.s.Leave(w.ctx, n.id))
 		w.want(p, "claimed queued", "running queued")
 		w.equal("rescues", []int{w.named(p, "claimed").Rescues, w.named(p, "running").Rescues}, "[0 1]")
@@ -273,16 +274,16 @@ var instanceCases = []testCase{
 		p := w.submit(task("a"))
 		n := w.node("n1")
 		c := n.one()
-		must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
+		must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w)
 		_, err := w.s.Rescue(w.ctx, n.id, 0)
 		w.is(err, plan.ErrConflict)
 		w.want(p, "a running")
 		w.equal("taken", must(w.s.Rescue(w.ctx, n.id, 1))(w), 1)
 		w.want(p, "a queued")
 		w.equal("taken from one that is gone", must(w.s.Rescue(w.ctx, n.id, 1))(w), 0)
-		_, err = w.s.Beat(w.ctx, plan.Beat{Instance: n.id})
+		_, err = w.s.Beat(w.ctx, protocol.Beat{Instance: n.id})
 		w.is(err, plan.ErrInstanceGone)
-		lost := must(w.s.Start(w.ctx, []plan.Claim{c.Claim}))(w)
+		lost := must(w.s.Start(w.ctx, []protocol.Claim{c.Claim}))(w)
 		w.equal("lost", lost, []plan.TaskID{c.Task})
 		w.is(w.s.AppendLog(w.ctx, c.Claim, []plan.LogEntry{{Attempt: 1, Stream: plan.Stdout, Text: "x\n"}}), plan.ErrClaimLost)
 	}},
@@ -293,10 +294,10 @@ var instanceCases = []testCase{
 		must(w.s.Rescue(w.ctx, n.id, -1))(w)
 		fresh := other.one()
 		w.equal("attempt", []any{fresh.Attempt > stale.Attempt, fresh.Rescues, fresh.Token != stale.Token}, []any{true, 1, true})
-		w.equal("lost", other.turn(plan.Turn{Ended: []plan.Ending{succeed(stale, `"stale"`)}}).Lost, []plan.TaskID{stale.Task})
+		w.equal("lost", other.turn(protocol.Turn{Ended: []protocol.Ending{succeed(stale, `"stale"`)}}).Lost, []plan.TaskID{stale.Task})
 		w.want(p, "a running")
 		other.end(succeed(fresh, `"fresh"`))
-		w.equal("lost", other.turn(plan.Turn{Ended: []plan.Ending{succeed(stale, `"stale"`)}}).Lost, []plan.TaskID{stale.Task})
+		w.equal("lost", other.turn(protocol.Turn{Ended: []protocol.Ending{succeed(stale, `"stale"`)}}).Lost, []plan.TaskID{stale.Task})
 		w.equalJSON("output", w.named(p, "a").Output, `"fresh"`)
 	}},
 	{"what is lost with its node is queued again or orphaned, as its definition says", testLost},
@@ -332,7 +333,7 @@ var instanceCases = []testCase{
 		n := w.node("n1")
 		n.claim(2)
 		kept := n.holding[w.named(p, "a").ID]
-		n.holding = map[plan.TaskID]plan.ClaimedTask{kept.Task: kept} // the answer about b was lost
+		n.holding = map[plan.TaskID]protocol.ClaimedTask{kept.Task: kept} // the answer about b was lost
 		other := w.node("n2")
 		other.one()
 		n.sweep()
@@ -350,7 +351,7 @@ var instanceCases = []testCase{
 		}
 		p := w.submit(tasks...)
 		n := w.node("n1")
-		var ended []plan.Ending
+		var ended []protocol.Ending
 		for _, c := range n.claim(many) {
 			ended = append(ended, later(c, time.Minute))
 		}
@@ -366,7 +367,7 @@ var instanceCases = []testCase{
 		for _, s := range sweepers {
 			wg.Go(func() {
 				for more := true; more; {
-					did, err := s.s.Sweep(w.ctx, plan.Sweep{Instance: s.id})
+					did, err := s.s.Sweep(w.ctx, protocol.Sweep{Instance: s.id})
 					if err != nil {
 						w.Errorf("sweep: %v", err)
 						return
@@ -390,7 +391,7 @@ var instanceCases = []testCase{
 		}
 		w.submit(tasks...)
 		n := w.node("n1")
-		var ended []plan.Ending
+		var ended []protocol.Ending
 		for _, c := range n.claim(many) {
 			ended = append(ended, later(c, time.Minute))
 		}
@@ -398,7 +399,7 @@ var instanceCases = []testCase{
 		w.pass(2 * time.Minute)
 		sweeps := 0
 		for queued := 0; queued < many; sweeps++ {
-			did := must(n.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Budget: 20}))(w)
+			did := must(n.s.Sweep(w.ctx, protocol.Sweep{Instance: n.id, Budget: 20}))(w)
 			if queued += did.Queued; did.Queued > 20 || !did.More && queued < many {
 				w.Fatalf("a sweep with a budget of 20 queued %d, %d in all, more: %v", did.Queued, queued, did.More)
 			}
@@ -498,10 +499,10 @@ func testLostByQueue(w *world) {
 	p := w.submit(tasks...)
 	w.add(plan.PlanID{}, plain...)
 	n, r := w.node("n1"), w.runner("n1")
-	for _, c := range n.turn(plan.Turn{Slots: 99}).Claimed {
+	for _, c := range n.turn(protocol.Turn{Slots: 99}).Claimed {
 		switch kind := strings.TrimPrefix(c.Name, "plain-"); {
 		case strings.HasPrefix(kind, "runs-"):
-			w.equal("lost at its start", len(must(n.s.Start(w.ctx, []plan.Claim{c.Claim}))(w)), 0)
+			w.equal("lost at its start", len(must(n.s.Start(w.ctx, []protocol.Claim{c.Claim}))(w)), 0)
 		case strings.HasPrefix(kind, "taken-"):
 			w.equal("the queue's word, as "+c.Name+" was taken", r.takeOver(c.Task, true).QueueLost, c.QueueLost)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -38,7 +39,7 @@ type late struct {
 	other   plan.Plan // what the verb submits, or deletes
 	tasks   []plan.Task
 	x       *node // it stands still with the write
-	has     map[string]plan.ClaimedTask
+	has     map[string]protocol.ClaimedTask
 	y       *node
 	effects map[plan.TaskID]int
 	verbErr error
@@ -72,7 +73,7 @@ func (l *late) before() {
 }
 
 // turn is a turn of the node that stands still.
-func (l *late) turn(t plan.Turn) error {
+func (l *late) turn(t protocol.Turn) error {
 	t.Instance, t.Plugins, t.Plan = l.x.id, []string{"exec"}, l.plan.ID
 	l.before()
 	did, err := l.held.Turn(l.ctx, t)
@@ -84,7 +85,7 @@ func (l *late) turn(t plan.Turn) error {
 	return err
 }
 
-func (l *late) selected(names ...string) []plan.Retried {
+func (l *late) selected(names ...string) []rules.Retried {
 	tasks := l.all(store.TaskQuery{Plan: l.plan.ID, Needs: true})
 	var chosen []plan.TaskID
 	for _, t := range tasks {
@@ -102,34 +103,34 @@ var lateVerbs = []struct {
 	do   func(l *late) error
 }{
 	{name: "a turn that ends a parent", do: func(l *late) error {
-		return l.turn(plan.Turn{Ended: []plan.Ending{succeed(l.has["a"], `[1,2]`)}})
+		return l.turn(protocol.Turn{Ended: []protocol.Ending{succeed(l.has["a"], `[1,2]`)}})
 	}},
 	{name: "a turn that makes items", do: func(l *late) error {
-		return l.turn(plan.Turn{Ended: []plan.Ending{expand(l.has["files"], "1", "2")}})
+		return l.turn(protocol.Turn{Ended: []protocol.Ending{expand(l.has["files"], "1", "2")}})
 	}},
 	{name: "a turn that ends the last item", do: func(l *late) error {
-		return l.turn(plan.Turn{Ended: []plan.Ending{ok(l.has["many[0]"]), ok(l.has["many[1]"])}})
+		return l.turn(protocol.Turn{Ended: []protocol.Ending{ok(l.has["many[0]"]), ok(l.has["many[1]"])}})
 	}},
-	{name: "a turn with a failure", do: func(l *late) error { return l.turn(plan.Turn{Ended: []plan.Ending{fail(l.has["slow"])}}) }},
+	{name: "a turn with a failure", do: func(l *late) error { return l.turn(protocol.Turn{Ended: []protocol.Ending{fail(l.has["slow"])}}) }},
 	{name: "a turn with a failure that closes the plan", stop: true, do: func(l *late) error {
-		return l.turn(plan.Turn{Ended: []plan.Ending{fail(l.has["slow"])}})
+		return l.turn(protocol.Turn{Ended: []protocol.Ending{fail(l.has["slow"])}})
 	}},
 	{name: "a turn after which a task is tried again", do: func(l *late) error {
-		return l.turn(plan.Turn{Ended: []plan.Ending{later(l.has["slow"], time.Minute)}})
+		return l.turn(protocol.Turn{Ended: []protocol.Ending{later(l.has["slow"], time.Minute)}})
 	}},
-	{name: "a turn that gives back", do: func(l *late) error { return l.turn(plan.Turn{Ended: []plan.Ending{giveBack(l.has["slow"])}}) }},
-	{name: "a turn that claims", do: func(l *late) error { return l.turn(plan.Turn{Slots: 2, Start: true}) }},
+	{name: "a turn that gives back", do: func(l *late) error { return l.turn(protocol.Turn{Ended: []protocol.Ending{giveBack(l.has["slow"])}}) }},
+	{name: "a turn that claims", do: func(l *late) error { return l.turn(protocol.Turn{Slots: 2, Start: true}) }},
 	{name: "a turn that ends and claims", do: func(l *late) error {
-		return l.turn(plan.Turn{Ended: []plan.Ending{succeed(l.has["a"], `[1,2]`), ok(l.has["slow"])}, Slots: 3})
+		return l.turn(protocol.Turn{Ended: []protocol.Ending{succeed(l.has["a"], `[1,2]`), ok(l.has["slow"])}, Slots: 3})
 	}},
 	{name: "a start", do: func(l *late) error {
 		l.before()
-		_, err := l.held.Start(l.ctx, []plan.Claim{l.has["unstarted"].Claim})
+		_, err := l.held.Start(l.ctx, []protocol.Claim{l.has["unstarted"].Claim})
 		return err
 	}},
 	{name: "a sweep", do: func(l *late) error {
 		l.before()
-		_, err := l.held.Sweep(l.ctx, plan.Sweep{Instance: l.x.id})
+		_, err := l.held.Sweep(l.ctx, protocol.Sweep{Instance: l.x.id})
 		return err
 	}},
 	{name: "a rescue", do: func(l *late) error {
@@ -148,7 +149,7 @@ var lateVerbs = []struct {
 			return err
 		}
 		l.before()
-		_, err := l.held.Take(l.ctx, plan.Take{Instance: runner, Task: l.has["unstarted"].Task, Start: true})
+		_, err := l.held.Take(l.ctx, protocol.Take{Instance: runner, Task: l.has["unstarted"].Task, Start: true})
 		return err
 	}},
 	{name: "a cancellation of the plan", do: func(l *late) error {
@@ -287,8 +288,8 @@ func (l *late) leave() { l.refusable(l.s.Leave(l.ctx, l.x.id)) }
 
 // handIn has the node end two tasks, if they are its own still.
 func (l *late) handIn() {
-	ended := []plan.Ending{succeed(l.has["a"], `[1,2]`), fail(l.has["slow"])}
-	did, err := l.s.Turn(l.ctx, plan.Turn{Instance: l.x.id, Ended: ended, Plan: l.plan.ID})
+	ended := []protocol.Ending{succeed(l.has["a"], `[1,2]`), fail(l.has["slow"])}
+	did, err := l.s.Turn(l.ctx, protocol.Turn{Instance: l.x.id, Ended: ended, Plan: l.plan.ID})
 	if l.refusable(err); err == nil && !slices.Contains(did.Lost, ended[0].Task) {
 		l.effects[ended[0].Task]++
 	}
@@ -303,15 +304,15 @@ func (l *late) retry() {
 // goOn has the other node sweep and run a part of the plan.
 func (l *late) goOn() {
 	for range 2 {
-		_, err := l.s.Sweep(l.ctx, plan.Sweep{Instance: l.y.id, Holding: slices.Collect(maps.Keys(l.y.holding))})
+		_, err := l.s.Sweep(l.ctx, protocol.Sweep{Instance: l.y.id, Holding: slices.Collect(maps.Keys(l.y.holding))})
 		l.refusable(err)
-		did, err := l.y.try(plan.Turn{Slots: 2, Start: true, Plan: l.plan.ID})
+		did, err := l.y.try(protocol.Turn{Slots: 2, Start: true, Plan: l.plan.ID})
 		l.refusable(err)
-		var ended []plan.Ending
+		var ended []protocol.Ending
 		for _, c := range did.Claimed {
 			ended = append(ended, l.does(c))
 		}
-		did, err = l.y.try(plan.Turn{Ended: ended, Plan: l.plan.ID})
+		did, err = l.y.try(protocol.Turn{Ended: ended, Plan: l.plan.ID})
 		l.refusable(err)
 		for _, e := range ended {
 			if e.Status == plan.Succeeded && !slices.Contains(did.Lost, e.Task) {
@@ -322,7 +323,7 @@ func (l *late) goOn() {
 }
 
 // does is how a task ends that a healthy node runs.
-func (l *late) does(c plan.ClaimedTask) plan.Ending {
+func (l *late) does(c protocol.ClaimedTask) protocol.Ending {
 	switch {
 	case c.Foreach != nil && c.Foreach.OnNode():
 		return expand(c, "1", "2")
@@ -346,11 +347,11 @@ func (l *late) submit(stop bool) {
 	l.plan = l.submitSpec(spec)
 	l.other, l.tasks = l.compile(&plan.Spec{Name: "other", Tasks: []plan.TaskSpec{task("o0"), task("o1", "o0"), each("o2", list(1, 2), "o0")}})
 	l.x, l.y = l.node("x"), l.node("y")
-	l.has = map[string]plan.ClaimedTask{}
+	l.has = map[string]protocol.ClaimedTask{}
 	for range 5 {
-		for _, c := range l.x.turn(plan.Turn{Slots: 9, Plan: l.plan.ID}).Claimed {
+		for _, c := range l.x.turn(protocol.Turn{Slots: 9, Plan: l.plan.ID}).Claimed {
 			if l.has[c.Name] = c; c.Name != "unstarted" {
-				must(l.s.Start(l.ctx, []plan.Claim{c.Claim}))(l.world)
+				must(l.s.Start(l.ctx, []protocol.Claim{c.Claim}))(l.world)
 			}
 		}
 	}
@@ -414,7 +415,7 @@ func (l *late) heal() {
 	for range 12 {
 		l.pass(20 * time.Minute)
 		n.sweep()
-		n.run(func(c plan.ClaimedTask) plan.Ending {
+		n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			e := l.does(c)
 			if e.Status == plan.Succeeded {
 				l.effects[c.Task]++

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -19,7 +20,7 @@ type node struct {
 	id      plan.InstanceID
 	name    plan.NodeName
 	only    plan.PlanID // the plan whose tasks it claims in a crowd; none: of all
-	holding map[plan.TaskID]plan.ClaimedTask
+	holding map[plan.TaskID]protocol.ClaimedTask
 }
 
 func (w *world) node(name plan.NodeName) *node {
@@ -34,21 +35,21 @@ func (w *world) nodeOn(s store.Store, name plan.NodeName) *node {
 }
 
 func (w *world) register(s store.Store, name plan.NodeName) (*node, error) {
-	n := &node{w: w, s: s, id: plan.InstanceID{ID: w.newID()}, name: name, holding: map[plan.TaskID]plan.ClaimedTask{}}
+	n := &node{w: w, s: s, id: plan.InstanceID{ID: w.newID()}, name: name, holding: map[plan.TaskID]protocol.ClaimedTask{}}
 	return n, s.Register(w.ctx, plan.Instance{
 		ID: n.id, Node: name, Host: "host", Lease: time.Minute, Threads: 8, Plugins: []string{"exec"},
 	})
 }
 
 // turn does one turn; its instance and plugins are filled in.
-func (n *node) turn(t plan.Turn) plan.Turned {
+func (n *node) turn(t protocol.Turn) protocol.Turned {
 	n.w.Helper()
 	did, err := n.try(t)
 	n.w.no(err)
 	return did
 }
 
-func (n *node) try(t plan.Turn) (plan.Turned, error) {
+func (n *node) try(t protocol.Turn) (protocol.Turned, error) {
 	t.Instance = n.id
 	if t.Plugins == nil {
 		t.Plugins = []string{"exec"}
@@ -67,13 +68,13 @@ func (n *node) try(t plan.Turn) (plan.Turned, error) {
 }
 
 // claim claims and starts up to that many tasks.
-func (n *node) claim(slots int) []plan.ClaimedTask {
+func (n *node) claim(slots int) []protocol.ClaimedTask {
 	n.w.Helper()
-	return n.turn(plan.Turn{Slots: slots, Start: true}).Claimed
+	return n.turn(protocol.Turn{Slots: slots, Start: true}).Claimed
 }
 
 // one claims and starts the one task that there is to claim.
-func (n *node) one() plan.ClaimedTask {
+func (n *node) one() protocol.ClaimedTask {
 	n.w.Helper()
 	c := n.claim(2)
 	if len(c) != 1 {
@@ -83,12 +84,12 @@ func (n *node) one() plan.ClaimedTask {
 }
 
 // take claims and starts as many tasks as there are names, and returns them in the order of the names.
-func (n *node) take(want ...string) []plan.ClaimedTask {
+func (n *node) take(want ...string) []protocol.ClaimedTask {
 	n.w.Helper()
 	got := n.claim(len(want) + 1)
-	out := make([]plan.ClaimedTask, len(want))
+	out := make([]protocol.ClaimedTask, len(want))
 	for i, name := range want {
-		k := slices.IndexFunc(got, func(c plan.ClaimedTask) bool { return c.Name == name })
+		k := slices.IndexFunc(got, func(c protocol.ClaimedTask) bool { return c.Name == name })
 		if k < 0 || len(got) != len(want) {
 			n.w.Fatalf("claimed %v, want %v", names(got), want)
 		}
@@ -98,11 +99,11 @@ func (n *node) take(want ...string) []plan.ClaimedTask {
 }
 
 // end hands in endings and turns, claiming nothing, until nothing is left to release.
-func (n *node) end(endings ...plan.Ending) plan.Turned {
+func (n *node) end(endings ...protocol.Ending) protocol.Turned {
 	n.w.Helper()
-	did := n.turn(plan.Turn{Ended: endings})
+	did := n.turn(protocol.Turn{Ended: endings})
 	for more := did.More; more; {
-		next := n.turn(plan.Turn{})
+		next := n.turn(protocol.Turn{})
 		did.Queued, did.Ended, more = did.Queued+next.Queued, append(did.Ended, next.Ended...), next.More
 	}
 	return did
@@ -112,7 +113,7 @@ func (n *node) end(endings ...plan.Ending) plan.Turned {
 func (n *node) sweep() (queued int) {
 	n.w.Helper()
 	for {
-		did := must(n.s.Sweep(n.w.ctx, plan.Sweep{Instance: n.id, Holding: slices.Collect(maps.Keys(n.holding))}))(n.w)
+		did := must(n.s.Sweep(n.w.ctx, protocol.Sweep{Instance: n.id, Holding: slices.Collect(maps.Keys(n.holding))}))(n.w)
 		queued += did.Queued
 		if turned := n.end(); !did.More {
 			return queued + turned.Queued
@@ -121,11 +122,11 @@ func (n *node) sweep() (queued int) {
 }
 
 // run claims and ends tasks as do says until there is nothing to claim, and returns the names of what it ran, in order.
-func (n *node) run(do func(plan.ClaimedTask) plan.Ending) (ran []string) {
+func (n *node) run(do func(protocol.ClaimedTask) protocol.Ending) (ran []string) {
 	n.w.Helper()
-	var ended []plan.Ending
+	var ended []protocol.Ending
 	for {
-		did := n.turn(plan.Turn{Ended: ended, Slots: 100, Start: true})
+		did := n.turn(protocol.Turn{Ended: ended, Slots: 100, Start: true})
 		if ended = nil; len(did.Claimed) == 0 && !did.More {
 			return ran
 		}
@@ -136,7 +137,7 @@ func (n *node) run(do func(plan.ClaimedTask) plan.Ending) (ran []string) {
 	}
 }
 
-func names(c []plan.ClaimedTask) []string {
+func names(c []protocol.ClaimedTask) []string {
 	out := make([]string, len(c))
 	for i := range c {
 		out[i] = c[i].Name
@@ -145,26 +146,26 @@ func names(c []plan.ClaimedTask) []string {
 }
 
 // succeed is an ending with an output, which may be empty.
-func succeed(c plan.ClaimedTask, output string) plan.Ending {
-	return plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: json.RawMessage(output)}
+func succeed(c protocol.ClaimedTask, output string) protocol.Ending {
+	return protocol.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: json.RawMessage(output)}
 }
 
-func ok(c plan.ClaimedTask) plan.Ending { return succeed(c, "") }
+func ok(c protocol.ClaimedTask) protocol.Ending { return succeed(c, "") }
 
-func fail(c plan.ClaimedTask) plan.Ending {
-	return plan.Ending{Claim: c.Claim, Status: plan.Failed, Detail: "it failed"}
+func fail(c protocol.ClaimedTask) protocol.Ending {
+	return protocol.Ending{Claim: c.Claim, Status: plan.Failed, Detail: "it failed"}
 }
 
-func giveBack(c plan.ClaimedTask) plan.Ending {
-	return plan.Ending{Claim: c.Claim, Status: plan.Queued}
+func giveBack(c protocol.ClaimedTask) protocol.Ending {
+	return protocol.Ending{Claim: c.Claim, Status: plan.Queued}
 }
 
-func later(c plan.ClaimedTask, d time.Duration) plan.Ending {
-	return plan.Ending{Claim: c.Claim, Status: plan.Held, Delay: d}
+func later(c protocol.ClaimedTask, d time.Duration) protocol.Ending {
+	return protocol.Ending{Claim: c.Claim, Status: plan.Held, Delay: d}
 }
 
 // oneOf returns one of the claims that a node holds.
-func oneOf(n *node) plan.ClaimedTask {
+func oneOf(n *node) protocol.ClaimedTask {
 	n.w.Helper()
 	for _, c := range n.holding {
 		return c
@@ -174,8 +175,8 @@ func oneOf(n *node) plan.ClaimedTask {
 }
 
 // expand ends the claim of a foreach task with the items that its node made.
-func expand(c plan.ClaimedTask, items ...string) plan.Ending {
-	e := plan.Ending{Claim: c.Claim, Status: plan.Held, Expand: true}
+func expand(c protocol.ClaimedTask, items ...string) protocol.Ending {
+	e := protocol.Ending{Claim: c.Claim, Status: plan.Held, Expand: true}
 	for _, i := range items {
 		e.Items = append(e.Items, json.RawMessage(i))
 	}
@@ -195,7 +196,7 @@ func ordinals(n int) json.RawMessage {
 }
 
 // withOutput ends an item with its index, doubled.
-func withOutput(c plan.ClaimedTask) plan.Ending {
+func withOutput(c protocol.ClaimedTask) protocol.Ending {
 	if _, _, item := strings.Cut(c.Name, "["); !item {
 		return ok(c)
 	}
@@ -203,7 +204,7 @@ func withOutput(c plan.ClaimedTask) plan.Ending {
 }
 
 // holdOne claims tasks until it has the one of that name, and returns it.
-func (n *node) holdOne(name string) plan.ClaimedTask {
+func (n *node) holdOne(name string) protocol.ClaimedTask {
 	n.w.Helper()
 	n.claim(99)
 	for _, c := range n.holding {
@@ -219,7 +220,7 @@ func (n *node) holdOne(name string) plan.ClaimedTask {
 func (w *world) endAll(n *node, name, output string) {
 	w.Helper()
 	for {
-		claimed := n.turn(plan.Turn{Slots: 10}).Claimed
+		claimed := n.turn(protocol.Turn{Slots: 10}).Claimed
 		if len(claimed) == 0 {
 			return
 		}
@@ -249,8 +250,8 @@ func (n *node) endBut(names ...string) {
 }
 
 // failing ends the named tasks as failed and the others well.
-func failing(names ...string) func(plan.ClaimedTask) plan.Ending {
-	return func(c plan.ClaimedTask) plan.Ending {
+func failing(names ...string) func(protocol.ClaimedTask) protocol.Ending {
+	return func(c protocol.ClaimedTask) protocol.Ending {
 		if slices.Contains(names, c.Name) {
 			return fail(c)
 		}
@@ -266,8 +267,8 @@ func (w *world) checkSettledAfter(n *node) {
 }
 
 // held returns what a node holds, by name.
-func held(n *node) []plan.ClaimedTask {
-	return slices.SortedFunc(maps.Values(n.holding), func(a, b plan.ClaimedTask) int {
+func held(n *node) []protocol.ClaimedTask {
+	return slices.SortedFunc(maps.Values(n.holding), func(a, b protocol.ClaimedTask) int {
 		return strings.Compare(a.Name+a.Task.String(), b.Name+b.Task.String())
 	})
 }
@@ -281,28 +282,28 @@ func (w *world) runner(name plan.NodeName) *node {
 // runnerOn registers a runner that uses another handle from then on.
 func (w *world) runnerOn(s store.Store, name plan.NodeName) *node {
 	w.Helper()
-	r := &node{w: w, s: s, id: plan.InstanceID{ID: plan.NewID(time.Now())}, name: name, holding: map[plan.TaskID]plan.ClaimedTask{}}
+	r := &node{w: w, s: s, id: plan.InstanceID{ID: plan.NewID(time.Now())}, name: name, holding: map[plan.TaskID]protocol.ClaimedTask{}}
 	w.no(w.s.Register(w.ctx, plan.Instance{ID: r.id, Node: name, Host: "host", Lease: time.Minute, Runner: true}))
 	return r
 }
 
-func (n *node) tryTake(id plan.TaskID, start bool) (plan.ClaimedTask, error) {
-	c, err := n.s.Take(n.w.ctx, plan.Take{Instance: n.id, Task: id, Start: start})
+func (n *node) tryTake(id plan.TaskID, start bool) (protocol.ClaimedTask, error) {
+	c, err := n.s.Take(n.w.ctx, protocol.Take{Instance: n.id, Task: id, Start: start})
 	if err == nil {
 		n.holding[id] = c
 	}
 	return c, err
 }
 
-func (n *node) takeOver(id plan.TaskID, start bool) plan.ClaimedTask {
+func (n *node) takeOver(id plan.TaskID, start bool) protocol.ClaimedTask {
 	n.w.Helper()
 	return must(n.tryTake(id, start))(n.w)
 }
 
 // claimOnly claims the one task that there is to claim, and does not start it.
-func (n *node) claimOnly() plan.ClaimedTask {
+func (n *node) claimOnly() protocol.ClaimedTask {
 	n.w.Helper()
-	did := n.turn(plan.Turn{Slots: 2})
+	did := n.turn(protocol.Turn{Slots: 2})
 	if len(did.Claimed) != 1 {
 		n.w.Fatalf("claimed %v, want one task", names(did.Claimed))
 	}
@@ -312,5 +313,5 @@ func (n *node) claimOnly() plan.ClaimedTask {
 // cancels returns what a beat tells the instance to end.
 func (n *node) cancels() []plan.TaskID {
 	n.w.Helper()
-	return must(n.s.Beat(n.w.ctx, plan.Beat{Instance: n.id}))(n.w).Cancel
+	return must(n.s.Beat(n.w.ctx, protocol.Beat{Instance: n.id}))(n.w).Cancel
 }

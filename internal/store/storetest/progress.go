@@ -6,18 +6,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // says has a node's beat say how far some of its tasks are, in place of what it said.
-func (n *node) says(reached ...plan.Reached) error {
-	_, err := n.s.Beat(n.w.ctx, plan.Beat{Instance: n.id, Progress: append([]plan.Reached{}, reached...)})
+func (n *node) says(reached ...protocol.Reached) error {
+	_, err := n.s.Beat(n.w.ctx, protocol.Beat{Instance: n.id, Progress: append([]protocol.Reached{}, reached...)})
 	return err
 }
 
-func reached(c plan.ClaimedTask, fraction float64, text string) plan.Reached {
-	return plan.Reached{Claim: c.Claim, Progress: plan.Progress{Fraction: fraction, Text: text}}
+func reached(c protocol.ClaimedTask, fraction float64, text string) protocol.Reached {
+	return protocol.Reached{Claim: c.Claim, Progress: plan.Progress{Fraction: fraction, Text: text}}
 }
 
 // wantProgress compares what is shown of the plan's tasks, by every way of reading them.
@@ -63,7 +65,7 @@ func progressIsShown(w *world) {
 	feed := must(w.s.Latest(w.ctx))(w)
 	w.no(n.says(reached(a, 0.4, "copied 400 of 1000 $x"), reached(b, 0, "")))
 	w.wantProgress("after a beat", p, "a 40% copied 400 of 1000 $x", "b 0%")
-	must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
+	must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w)
 	w.wantProgress("after a beat with nothing new", p, "a 40% copied 400 of 1000 $x", "b 0%")
 	w.no(n.says(reached(b, 0.5, "half")))
 	w.wantProgress("after a beat in place of that", p, "b 50% half")
@@ -82,7 +84,7 @@ func progressIsShown(w *world) {
 	w.wantProgress("after another node has claimed what was given back", p)
 	w.no(other.says(reached(again, 0.1, "anew")))
 	w.wantProgress("after that has said something", p, "b 10% anew")
-	w.no(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: a.Task, Status: plan.Failed}}, nil, nil))
+	w.no(w.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: a.Task, Status: plan.Failed}}, nil, nil))
 	retried := n.one()
 	w.no(n.says(reached(a, 0.99, "of the attempt before the retry")))
 	w.wantProgress("after a retry", p, "b 10% anew")
@@ -90,10 +92,10 @@ func progressIsShown(w *world) {
 
 	// A claim that is not started runs nothing, and an instance that is gone says nothing.
 	other.end(giveBack(again))
-	claimed := other.turn(plan.Turn{Slots: 1}).Claimed
+	claimed := other.turn(protocol.Turn{Slots: 1}).Claimed
 	w.no(other.says(reached(claimed[0], 0.2, "not begun")))
 	w.wantProgress("of what is claimed", p)
-	must(w.s.Start(w.ctx, []plan.Claim{claimed[0].Claim}))(w)
+	must(w.s.Start(w.ctx, []protocol.Claim{claimed[0].Claim}))(w)
 	w.wantProgress("once that runs", p, "b 20% not begun")
 	must(w.s.Rescue(w.ctx, other.id, -1))(w)
 	if err := other.says(reached(claimed[0], 0.3, "dead")); !errors.Is(err, plan.ErrInstanceGone) {

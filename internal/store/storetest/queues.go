@@ -9,14 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // claims has a node end what it runs, and start as many tasks of up to so many slots as are wanted.
-func claims(want int, n *node, slots int, ended ...plan.Ending) {
+func claims(want int, n *node, slots int, ended ...protocol.Ending) {
 	n.w.Helper()
-	n.w.equal("claimed", len(n.turn(plan.Turn{Slots: slots, Ended: ended, Start: true}).Claimed), want)
+	n.w.equal("claimed", len(n.turn(protocol.Turn{Slots: slots, Ended: ended, Start: true}).Claimed), want)
 }
 
 var queueCases = []testCase{
@@ -48,7 +49,7 @@ var queueCases = []testCase{
 		}
 		counts(3, 0)
 		n := w.node("n1")
-		n.turn(plan.Turn{Slots: 9})
+		n.turn(protocol.Turn{Slots: 9})
 		counts(1, 2)
 		n.end(ok(n.holding[w.named(p, "a").ID]))
 		counts(2, 1)
@@ -86,7 +87,7 @@ var queueCases = []testCase{
 		set := func(most int) {
 			w.no(w.s.SetMaxThreads(w.ctx, "n1", most))
 			for _, n := range []*node{a, b} {
-				must(n.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
+				must(n.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w)
 			}
 		}
 		w.queue("narrow", 2)
@@ -147,7 +148,7 @@ var queueCases = []testCase{
 		set(1, false)
 		ended := 0
 		for _, c := range n.holding {
-			w.equal("with 1 again", len(n.turn(plan.Turn{Ended: []plan.Ending{ok(c)}, Slots: 9}).Claimed), ended/2)
+			w.equal("with 1 again", len(n.turn(protocol.Turn{Ended: []protocol.Ending{ok(c)}, Slots: 9}).Claimed), ended/2)
 			if ended++; ended == 3 {
 				break
 			}
@@ -259,7 +260,7 @@ var queueCases = []testCase{
 		n := w.node("n1")
 		c := n.one()
 		w.equal("first", c.Name, "first")
-		did := n.turn(plan.Turn{Ended: []plan.Ending{ok(c)}, Slots: 1})
+		did := n.turn(protocol.Turn{Ended: []protocol.Ending{ok(c)}, Slots: 1})
 		w.equal("then", names(did.Claimed), "[x]")
 		n.end(ok(did.Claimed[0]))
 		n.run(ok)
@@ -286,12 +287,12 @@ var queueCases = []testCase{
 			}
 			w.no(w.s.Ready(w.ctx, p.ID))
 			n := w.node("n1")
-			ended := []plan.Ending{ok(n.claim(1)[0])}
+			ended := []protocol.Ending{ok(n.claim(1)[0])}
 			q.Sort = c.sort
 			w.no(w.s.SetQueue(w.ctx, q))
 			got := ""
 			for range 3 {
-				did := n.turn(plan.Turn{Ended: ended, Slots: 2})
+				did := n.turn(protocol.Turn{Ended: ended, Slots: 2})
 				got += fmt.Sprint(slices.Sorted(slices.Values(names(did.Claimed))))
 				ended = nil
 				for _, c := range did.Claimed {
@@ -355,7 +356,7 @@ var queueCases = []testCase{
 		task.Params = json.RawMessage(`{"password":"hunter22"}`)
 		w.submit(task)
 		n, r := w.node("n1"), w.runner("n1")
-		c := n.turn(plan.Turn{Slots: 1}).Claimed[0]
+		c := n.turn(protocol.Turn{Slots: 1}).Claimed[0]
 		w.equal("claimed", c.QueueSecrets, "[*_key password]")
 		w.equalJSON("params", c.Params, `{"password":"hunter22"}`)
 		w.equal("taken", r.takeOver(c.Task, true).QueueSecrets, "[*_key password]")
@@ -408,8 +409,8 @@ var queueCases = []testCase{
 			p := w.submit(in(c.name, "a"), in(c.name, "b"))
 			for _, only := range []plan.PlanID{p.ID, {}} { // as a node of one plan claims, and as any does
 				one, two := w.node("n1"), w.node("n2")
-				a := one.turn(plan.Turn{Slots: 9, Plan: only}).Claimed
-				b := two.turn(plan.Turn{Slots: 9, Plan: only}).Claimed
+				a := one.turn(protocol.Turn{Slots: 9, Plan: only}).Claimed
+				b := two.turn(protocol.Turn{Slots: 9, Plan: only}).Claimed
 				w.equal(c.name, fmt.Sprint(len(a), " ", len(b)), c.claimed)
 				for _, n := range []*node{one, two} {
 					for _, c := range n.holding {
@@ -477,7 +478,7 @@ var queueCases = []testCase{
 			{nil, of("a", "b", "c"), "[]"},
 		} {
 			for _, only := range []plan.PlanID{{}, p.ID} {
-				did := n.turn(plan.Turn{Slots: 9, Active: c.active, Ignored: c.ignored, Plan: only})
+				did := n.turn(protocol.Turn{Slots: 9, Active: c.active, Ignored: c.ignored, Plan: only})
 				got := names(did.Claimed)
 				slices.Sort(got)
 				w.equal(fmt.Sprintf("active %v, ignored %v", c.active, c.ignored), got, c.want)
@@ -487,7 +488,7 @@ var queueCases = []testCase{
 			}
 		}
 		other := w.node("n2")
-		w.equal("left alone", names(n.turn(plan.Turn{Slots: 9, Active: of("a")}).Claimed), "[in-a]")
+		w.equal("left alone", names(n.turn(protocol.Turn{Slots: 9, Active: of("a")}).Claimed), "[in-a]")
 		w.equal("taken by another node", len(other.claim(9)), 2)
 	}},
 	{"an instance is known by the queues that it serves", func(w *world) {
@@ -506,7 +507,7 @@ var queueCases = []testCase{
 		n := w.node("n1")
 		w.equal("claimed without the plugin", len(n.claim(9)), 0)
 		w.equal("queued", w.queueNamed("later").Queued, 1)
-		w.equal("claimed with it", names(n.turn(plan.Turn{Slots: 9, Plugins: []string{"exec", "later"}}).Claimed), "[t]")
+		w.equal("claimed with it", names(n.turn(protocol.Turn{Slots: 9, Plugins: []string{"exec", "later"}}).Claimed), "[t]")
 	}},
 	{"queues that a node does not serve do not keep it from those that it does", func(w *world) {
 		for i := range 120 {
@@ -541,7 +542,7 @@ var queueCases = []testCase{
 		claims(1, b, 9, later(oneOf(b), time.Hour))
 		must(w.s.Rescue(w.ctx, b.id, -1))(w)
 		claims(1, a, 9)
-		w.equal("of its own plan", len(a.turn(plan.Turn{Slots: 9, Plan: p.ID}).Claimed), 0)
+		w.equal("of its own plan", len(a.turn(protocol.Turn{Slots: 9, Plan: p.ID}).Claimed), 0)
 		q.NodeThreads = 0
 		w.no(w.s.SetQueue(w.ctx, q))
 		claims(1, a, 9) // of 7 of the queue the other node has 3
@@ -551,12 +552,12 @@ var queueCases = []testCase{
 		claims(0, a, 9, ok(oneOf(a)))
 		claims(1, a, 9, ok(oneOf(a)))
 		w.no(w.s.SetMaxThreads(w.ctx, "n1", 1)) // of both limits the lower one counts
-		must(a.s.Beat(w.ctx, plan.Beat{Instance: a.id}))(w)
+		must(a.s.Beat(w.ctx, protocol.Beat{Instance: a.id}))(w)
 		claims(0, a, 9, ok(oneOf(a)))
 		claims(1, a, 9, ok(oneOf(a)))
 		w.submit(in("wide", "w"))
 		w.no(w.s.SetMaxThreads(w.ctx, "n1", -1))
-		must(a.s.Beat(w.ctx, plan.Beat{Instance: a.id}))(w)
+		must(a.s.Beat(w.ctx, protocol.Beat{Instance: a.id}))(w)
 		claims(2, a, 9) // one of each queue
 	}},
 	{"a queue that is full leaves its slots to the others", func(w *world) {
@@ -580,7 +581,7 @@ var queueCases = []testCase{
 		w.no(w.s.Adopt(w.ctx, own.ID))
 		w.equal("own", w.plan(own.ID).Own, true)
 		n := w.node("n1")
-		did := n.turn(plan.Turn{Slots: 9, Plan: own.ID, Start: true})
+		did := n.turn(protocol.Turn{Slots: 9, Plan: own.ID, Start: true})
 		w.equal("claimed", names(did.Claimed), "[x z]")
 		n.end(ok(did.Claimed[0]))
 		general := w.node("n2")
@@ -595,13 +596,13 @@ var queueCases = []testCase{
 		w.no(w.s.Ready(w.ctx, p.ID))
 		w.submit(task("other"))
 		n := w.node("n1")
-		did := n.turn(plan.Turn{Slots: 9, Plan: p.ID})
+		did := n.turn(protocol.Turn{Slots: 9, Plan: p.ID})
 		w.equal("claimed", names(did.Claimed), "[x]")
-		did = n.turn(plan.Turn{Slots: 9, Plan: p.ID, Ended: []plan.Ending{ok(did.Claimed[0])}})
+		did = n.turn(protocol.Turn{Slots: 9, Plan: p.ID, Ended: []protocol.Ending{ok(did.Claimed[0])}})
 		w.equal("claimed", names(did.Claimed), "[y]")
 		n.end(ok(did.Claimed[0]))
 		w.wantPlan(p, plan.PlanSucceeded)
-		w.equal("claimed when it has ended", len(n.turn(plan.Turn{Slots: 9, Plan: p.ID}).Claimed), 0)
+		w.equal("claimed when it has ended", len(n.turn(protocol.Turn{Slots: 9, Plan: p.ID}).Claimed), 0)
 		w.equal("tasks", len(w.all(store.TaskQuery{Plan: p.ID})), 2)
 	}},
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -121,7 +122,7 @@ var readCases = []testCase{
 		w.add(plan.PlanID{}, w.newTask(q, "a"), w.newTask(q, "plain"))
 		n := w.node("n1")
 		n.end()
-		n.turn(plan.Turn{Slots: 9, Plan: p.ID, Start: true})
+		n.turn(protocol.Turn{Slots: 9, Plan: p.ID, Start: true})
 		for _, c := range n.holding {
 			if c.Name == "a" {
 				n.end(succeed(c, "1"))
@@ -164,7 +165,7 @@ var readCases = []testCase{
 		q := w.queue("exec", 0)
 		w.add(plan.PlanID{}, w.newTask(q, "plain"))
 		n := w.node("n1")
-		for _, c := range n.turn(plan.Turn{Slots: 9, Start: true}).Claimed {
+		for _, c := range n.turn(protocol.Turn{Slots: 9, Start: true}).Claimed {
 			if c.Name == "a" {
 				n.end(fail(c))
 			}
@@ -221,7 +222,7 @@ var readCases = []testCase{
 		w.submit(task("ok"), task("two"), task("three"), task("four"), task("waits", "ok"))
 		n := w.node("n1")
 		for i, c := range n.take("ok", "two", "three", "four") {
-			n.end(plan.Ending{Claim: c.Claim, Status: plan.Succeeded + plan.Status(i)})
+			n.end(protocol.Ending{Claim: c.Claim, Status: plan.Succeeded + plan.Status(i)})
 		}
 		for _, c := range []struct {
 			statuses []plan.Status

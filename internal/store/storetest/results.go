@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -20,7 +22,7 @@ type ResultsDriver struct {
 
 	// Forgets is set by drivers where a task that is queued again has no results, since another program may run it and put none.
 	Forgets bool
-	// Place says where a task's result lies, "document" or "file", or that it is "null". Given by drivers to which plan.GFS means something.
+	// Place says where a task's result lies, "document" or "file", or that it is "null". Given by drivers to which protocol.GFS means something.
 	Place func(t testing.TB, s store.Store, id plan.TaskID, stream plan.Stream) string
 	// Rows counts what is kept of results beside tasks, whether anything leads to it or not. Nil: nothing is.
 	Rows func(t testing.TB, s store.Store) int
@@ -62,7 +64,7 @@ var resultCases = []struct {
 const resultChunk = 255 << 10 // of GridFS, and of others
 
 // claimed returns a task of no plan that a node runs.
-func (w *resultWorld) claimed() (*node, plan.ClaimedTask) {
+func (w *resultWorld) claimed() (*node, protocol.ClaimedTask) {
 	w.Helper()
 	w.no(w.s.AddTasks(w.ctx, plan.PlanID{}, []plan.Task{w.newTask(w.queue("results", 0), "a")}))
 	n := w.node("n1")
@@ -73,7 +75,7 @@ func section(text string) *io.SectionReader {
 	return io.NewSectionReader(strings.NewReader(text), 0, int64(len(text)))
 }
 
-func (w *resultWorld) put(c plan.Claim, stdout, stderr string, mode plan.GFS) {
+func (w *resultWorld) put(c protocol.Claim, stdout, stderr string, mode protocol.GFS) {
 	w.Helper()
 	w.no(w.s.(store.Results).PutResults(w.ctx, c, section(stdout), section(stderr), mode))
 }
@@ -139,7 +141,7 @@ func resultSizes(w *resultWorld) {
 		"", "x", "a\x00b\n", printed(resultChunk - 1), printed(resultChunk), printed(resultChunk + 1),
 		euros[:2*resultChunk-resultChunk%3], "x" + euros[:resultChunk/3*3], "xy" + euros[:resultChunk/3*3+3],
 	} {
-		for _, mode := range []plan.GFS{plan.GFSAlways, plan.GFSAuto, plan.GFSNever} {
+		for _, mode := range []protocol.GFS{protocol.GFSAlways, protocol.GFSAuto, protocol.GFSNever} {
 			w.put(c.Claim, text, "of "+text, mode)
 			w.keeps(c.Task, plan.Stdout, text)
 			w.keeps(c.Task, plan.Stderr, "of "+text)
@@ -160,17 +162,17 @@ func resultPlaces(w *resultWorld) {
 	}
 	for _, x := range []struct {
 		name           string
-		mode           plan.GFS
+		mode           protocol.GFS
 		stdout, stderr string
 		out, err       string
 	}{
-		{"15 MiB together, but one byte", plan.GFSAuto, sized(most - 5), "1234", "document", "document"},
-		{"15 MiB together", plan.GFSAuto, "x", sized(most - 1), "document", "document"},
-		{"a byte more", plan.GFSAuto, "", sized(most + 1), "file", "file"},
-		{"a byte more, not all of it on one stream", plan.GFSAuto, "x", sized(most), "file", "document"},
-		{"40 MiB", plan.GFSAuto, large, "", "file", "document"},
-		{"always", plan.GFSAlways, "", "", "file", "file"},
-		{"never", plan.GFSNever, "x", "", "document", "document"},
+		{"15 MiB together, but one byte", protocol.GFSAuto, sized(most - 5), "1234", "document", "document"},
+		{"15 MiB together", protocol.GFSAuto, "x", sized(most - 1), "document", "document"},
+		{"a byte more", protocol.GFSAuto, "", sized(most + 1), "file", "file"},
+		{"a byte more, not all of it on one stream", protocol.GFSAuto, "x", sized(most), "file", "document"},
+		{"40 MiB", protocol.GFSAuto, large, "", "file", "document"},
+		{"always", protocol.GFSAlways, "", "", "file", "file"},
+		{"never", protocol.GFSNever, "x", "", "document", "document"},
 	} {
 		began := time.Now()
 		w.put(c.Claim, x.stdout, x.stderr, x.mode)
@@ -187,12 +189,12 @@ func resultPlaces(w *resultWorld) {
 func resultNull(w *resultWorld) {
 	n, c := w.claimed()
 	w.none(c.Task, plan.Stdout)
-	for _, mode := range []plan.GFS{plan.GFSAuto, plan.GFSAlways} {
+	for _, mode := range []protocol.GFS{protocol.GFSAuto, protocol.GFSAlways} {
 		w.put(c.Claim, "", "", mode)
 		w.keeps(c.Task, plan.Stdout, "")
 		w.keeps(c.Task, plan.Stderr, "")
 	}
-	w.no(w.s.(store.Results).PutResults(w.ctx, c.Claim, section("x"), nil, plan.GFSAuto))
+	w.no(w.s.(store.Results).PutResults(w.ctx, c.Claim, section("x"), nil, protocol.GFSAuto))
 	n.end(ok(c))
 	w.keeps(c.Task, plan.Stdout, "x")
 	w.none(c.Task, plan.Stderr)
@@ -201,8 +203,8 @@ func resultNull(w *resultWorld) {
 }
 
 // printing is an ending that says what was printed.
-func printing(e plan.Ending, stdout, stderr []byte) plan.Ending {
-	e.Printed = &plan.Printed{Stdout: stdout, Stderr: stderr}
+func printing(e protocol.Ending, stdout, stderr []byte) protocol.Ending {
+	e.Printed = &protocol.Printed{Stdout: stdout, Stderr: stderr}
 	return e
 }
 
@@ -218,10 +220,10 @@ func resultAlong(w *resultWorld) {
 		{name: "nothing, where more was put before", put: true},
 		{name: "one stream, where more was put before", stderr: []byte("err"), put: true},
 	} {
-		for _, end := range []func(plan.ClaimedTask) plan.Ending{ok, fail} {
+		for _, end := range []func(protocol.ClaimedTask) protocol.Ending{ok, fail} {
 			n, claimed := w.claimed()
 			if c.put {
-				w.put(claimed.Claim, printed(resultChunk+1), "before", plan.GFSAuto)
+				w.put(claimed.Claim, printed(resultChunk+1), "before", protocol.GFSAuto)
 			}
 			stale := printing(end(claimed), []byte("stale"), []byte("stale"))
 			stale.Attempt++
@@ -245,14 +247,14 @@ func resultAlong(w *resultWorld) {
 	}
 	_, c := w.claimed()
 	open := printing(giveBack(c), []byte("x"), nil)
-	if _, err := w.s.Turn(w.ctx, plan.Turn{Instance: w.node("n2").id, Ended: []plan.Ending{open}}); err == nil {
+	if _, err := w.s.Turn(w.ctx, protocol.Turn{Instance: w.node("n2").id, Ended: []protocol.Ending{open}}); err == nil {
 		w.Error("a task that goes on has results")
 	}
 }
 
 func resultNotUTF8(w *resultWorld) {
 	_, c := w.claimed()
-	for _, mode := range []plan.GFS{plan.GFSAuto, plan.GFSAlways} {
+	for _, mode := range []protocol.GFS{protocol.GFSAuto, protocol.GFSAlways} {
 		for _, text := range []string{
 			"a\xffb", "\xe2\x82", strings.Repeat("x", resultChunk-1) + "\xe2\x82", strings.Repeat("\xff", resultChunk+2), printed(resultChunk-2) + "\xf0\x9d\x84x",
 		} {
@@ -281,15 +283,15 @@ func (w *resultWorld) keepsQueued(id plan.TaskID, stream plan.Stream, want strin
 
 func resultFence(w *resultWorld) {
 	n, c := w.claimed()
-	w.put(c.Claim, printed(resultChunk+1), "err", plan.GFSAlways)
+	w.put(c.Claim, printed(resultChunk+1), "err", protocol.GFSAlways)
 	before := 0
 	if w.driver.Rows != nil {
 		before = w.driver.Rows(w.T, w.s)
 	}
 	keeps := w.keeps
-	lost := func(what string, stale plan.Claim) {
+	lost := func(what string, stale protocol.Claim) {
 		w.Helper()
-		err := w.s.(store.Results).PutResults(w.ctx, stale, section("stale"), section(printed(resultChunk+1)), plan.GFSAlways)
+		err := w.s.(store.Results).PutResults(w.ctx, stale, section("stale"), section(printed(resultChunk+1)), protocol.GFSAlways)
 		if !errors.Is(err, plan.ErrClaimLost) {
 			w.Errorf("%s: %v, want ErrClaimLost", what, err)
 		}
@@ -313,14 +315,14 @@ func resultFence(w *resultWorld) {
 
 func resultReplaced(w *resultWorld) {
 	n, c := w.claimed()
-	w.put(c.Claim, printed(3*resultChunk), "first", plan.GFSAlways)
+	w.put(c.Claim, printed(3*resultChunk), "first", protocol.GFSAlways)
 	n.end(later(c, time.Second))
 	w.pass(2 * time.Second)
 	n.sweep()
 	second := n.one()
 	w.keepsQueued(c.Task, plan.Stderr, "first")
 	for range 2 { // as of an answer that was lost
-		w.put(second.Claim, "second", "", plan.GFSAlways)
+		w.put(second.Claim, "second", "", protocol.GFSAlways)
 		w.keeps(c.Task, plan.Stdout, "second")
 		w.keeps(c.Task, plan.Stderr, "")
 	}
@@ -328,8 +330,8 @@ func resultReplaced(w *resultWorld) {
 	if w.driver.Rows != nil {
 		once = w.driver.Rows(w.T, w.s)
 	}
-	w.put(second.Claim, printed(2*resultChunk), "", plan.GFSAlways)
-	w.put(second.Claim, "second", "", plan.GFSAlways)
+	w.put(second.Claim, printed(2*resultChunk), "", protocol.GFSAlways)
+	w.put(second.Claim, "second", "", protocol.GFSAlways)
 	w.rows("after the last of many", once)
 	n.end(ok(second))
 	w.keeps(c.Task, plan.Stdout, "second")
@@ -337,9 +339,9 @@ func resultReplaced(w *resultWorld) {
 
 func resultDeaths(w *resultWorld) {
 	_, c := w.claimed()
-	w.put(c.Claim, "old", printed(resultChunk+1), plan.GFSAlways)
+	w.put(c.Claim, "old", printed(resultChunk+1), protocol.GFSAlways)
 	text := printed(resultChunk + 2)
-	w.put(c.Claim, text, "err", plan.GFSAlways)
+	w.put(c.Claim, text, "err", protocol.GFSAlways)
 	want := 0
 	if w.driver.Rows != nil {
 		want = w.driver.Rows(w.T, w.s)
@@ -353,9 +355,9 @@ func resultDeaths(w *resultWorld) {
 			}
 			return nil
 		})
-		err := s.(store.Results).PutResults(w.ctx, c.Claim, section(text), section("err"), plan.GFSAlways)
+		err := s.(store.Results).PutResults(w.ctx, c.Claim, section(text), section("err"), protocol.GFSAlways)
 		w.keeps(c.Task, plan.Stdout, text) // the one or the other
-		w.put(c.Claim, text, "err", plan.GFSAlways)
+		w.put(c.Claim, text, "err", protocol.GFSAlways)
 		w.rows(fmt.Sprintf("after a death at call %d", at), want)
 		if err == nil {
 			return
@@ -369,13 +371,13 @@ func resultDeaths(w *resultWorld) {
 func resultReader(w *resultWorld) {
 	_, c := w.claimed()
 	text := printed(40 * resultChunk)
-	w.put(c.Claim, text, "", plan.GFSAlways)
+	w.put(c.Claim, text, "", protocol.GFSAlways)
 	r, _, err := w.s.(store.Results).OpenResult(w.ctx, c.Task, plan.Stdout)
 	w.no(err)
 	head := make([]byte, 100)
 	_, err = io.ReadFull(r, head)
 	w.no(err)
-	w.put(c.Claim, "another", "", plan.GFSAlways)
+	w.put(c.Claim, "another", "", protocol.GFSAlways)
 	rest, err := io.ReadAll(r)
 	if all := string(head) + string(rest); err == nil && all != text || !strings.HasPrefix(text, all) {
 		w.Errorf("a reader got %d bytes and %v of a result of %d bytes that was replaced", len(all), err, len(text))
@@ -385,11 +387,11 @@ func resultReader(w *resultWorld) {
 }
 
 // inPlan puts results for the one task of a plan, and ends it.
-func (w *resultWorld) inPlan(n *node, how func(plan.ClaimedTask) plan.Ending) (plan.Plan, plan.TaskID) {
+func (w *resultWorld) inPlan(n *node, how func(protocol.ClaimedTask) protocol.Ending) (plan.Plan, plan.TaskID) {
 	w.Helper()
 	p := w.submit(task("a"))
 	c := n.one()
-	w.put(c.Claim, printed(resultChunk+1), "err", plan.GFSAlways)
+	w.put(c.Claim, printed(resultChunk+1), "err", protocol.GFSAlways)
 	n.end(how(c))
 	w.keeps(c.Task, plan.Stderr, "err")
 	return p, c.Task
@@ -414,12 +416,12 @@ func resultDeleted(w *resultWorld) {
 func resultRetried(w *resultWorld) {
 	n := w.node("n1")
 	p, id := w.inPlan(n, fail)
-	w.no(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: id, Status: plan.Failed}}, nil, nil))
+	w.no(w.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: id, Status: plan.Failed}}, nil, nil))
 	w.none(id, plan.Stdout)
 	w.none(id, plan.Stderr)
 	w.rows("after Retry", 0)
 	c := n.one()
-	w.put(c.Claim, "again", "", plan.GFSAuto)
+	w.put(c.Claim, "again", "", protocol.GFSAuto)
 	n.end(ok(c))
 	w.keeps(id, plan.Stdout, "again")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -19,11 +20,11 @@ var retryCases = []testCase{
 		p = must(w.s.CreatePlan(w.ctx, p))(w)
 		w.no(w.s.AddTasks(w.ctx, p.ID, tasks[:2]))
 		w.no(w.s.CancelTask(w.ctx, tasks[0].ID))
-		a := []plan.Retried{{ID: tasks[0].ID, Status: plan.Cancelled}}
+		a := []rules.Retried{{ID: tasks[0].ID, Status: plan.Cancelled}}
 		w.is(w.s.Retry(w.ctx, p.ID, a, nil, nil), plan.ErrPlanNotReady)
 		w.wantPlan(p, plan.PlanSubmitting)
 		w.no(w.s.CancelPlan(w.ctx, p.ID))
-		w.is(w.s.Retry(w.ctx, p.ID, append(a, plan.Retried{ID: tasks[1].ID, Status: plan.Cancelled}), nil, nil), plan.ErrPlanNotReady)
+		w.is(w.s.Retry(w.ctx, p.ID, append(a, rules.Retried{ID: tasks[1].ID, Status: plan.Cancelled}), nil, nil), plan.ErrPlanNotReady)
 		w.wantPlan(p, plan.PlanCancelled)
 		w.want(p, "a cancelled", "b cancelled")
 		w.equal("ran", w.node("n1").run(ok), "[]")
@@ -40,10 +41,10 @@ var retryCases = []testCase{
 				break
 			}
 			w.pass(2 * time.Hour)
-			must(w.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Budget: 1}))(w)
+			must(w.s.Sweep(w.ctx, protocol.Sweep{Instance: n.id, Budget: 1}))(w)
 		}
 		w.wantPlan(p, plan.PlanAbandoned)
-		w.is(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: a.ID, Status: plan.Cancelled}}, nil, nil), plan.ErrPlanNotReady)
+		w.is(w.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: a.ID, Status: plan.Cancelled}}, nil, nil), plan.ErrPlanNotReady)
 		w.wantPlan(p, plan.PlanAbandoned)
 		n.sweep()
 		w.equal("ran", n.run(ok), "[]")
@@ -59,8 +60,8 @@ var retryCases = []testCase{
 		p := w.submit(task("a"), task("b", "a"))
 		n := w.node("n1")
 		try := func(text string, status plan.Status) {
-			n.run(func(c plan.ClaimedTask) plan.Ending {
-				e := plan.Ending{Claim: c.Claim, Status: status}
+			n.run(func(c protocol.ClaimedTask) protocol.Ending {
+				e := protocol.Ending{Claim: c.Claim, Status: status}
 				if c.Name == "a" {
 					e.Log = []plan.LogEntry{{At: time.Now(), Attempt: c.Attempt, Stream: plan.Stdout, Text: text}}
 				}
@@ -132,7 +133,7 @@ var retryCases = []testCase{
 		must(w.s.Rescue(w.ctx, n.id, -1))(w)
 		n = w.node("n2")
 		c := n.one()
-		n.end(plan.Ending{Claim: c.Claim, Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "killed", Exit: &plan.Exit{Code: -1, Signal: "SIGKILL"}})
+		n.end(protocol.Ending{Claim: c.Claim, Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "killed", Exit: &plan.Exit{Code: -1, Signal: "SIGKILL"}})
 		w.retry(p, false)
 		a := w.named(p, "a")
 		w.equal("a", []any{a.Status, a.Attempt, a.Rescues, a.Reason, a.Detail, a.Exit == nil, a.Ended.IsZero(), a.Node},
@@ -147,11 +148,11 @@ var retryCases = []testCase{
 	{"with downstream what succeeded runs again too, with what its parents return now", func(w *world) {
 		p := w.submit(task("a"), task("b", "a"), task("c", "b"), task("other"))
 		n := w.node("n1")
-		n.run(func(c plan.ClaimedTask) plan.Ending { return succeed(c, `"first"`) })
+		n.run(func(c protocol.ClaimedTask) protocol.Ending { return succeed(c, `"first"`) })
 		w.wantPlan(p, plan.PlanSucceeded)
 		w.retry(p, true, "a")
 		w.want(p, "a queued", "b held", "c held", "other succeeded")
-		n.run(func(c plan.ClaimedTask) plan.Ending { return succeed(c, `"second"`) })
+		n.run(func(c protocol.ClaimedTask) protocol.Ending { return succeed(c, `"second"`) })
 		w.equalJSON("params", w.named(p, "c").Params, `{"needs":{"b":"second"},"args":["second"]}`)
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
@@ -225,7 +226,7 @@ var retryCases = []testCase{
 		p := w.submit(task("a"), task("b"))
 		n := w.node("n1")
 		n.run(failing("a", "b"))
-		refused := append(w.selectRetry(p, false), plan.Retried{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Status: plan.Failed})
+		refused := append(w.selectRetry(p, false), rules.Retried{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Status: plan.Failed})
 		before := w.plan(p.ID).Params
 		w.is(w.s.Retry(w.ctx, p.ID, refused, nil, json.RawMessage(`{"level":0}`)), plan.ErrNotFound)
 		w.equalJSON("params after a retry that was refused", w.plan(p.ID).Params, string(before))
@@ -257,7 +258,7 @@ var retryCases = []testCase{
 		n.end(fail(c[0]), fail(c[1]))
 		below := n.one()
 		a, b := w.named(p, "a"), w.named(p, "b")
-		chosen := []plan.Retried{{ID: below.Task, Status: plan.Running}, {ID: a.ID, Status: plan.Failed}, {ID: b.ID, Status: plan.Failed}}
+		chosen := []rules.Retried{{ID: below.Task, Status: plan.Running}, {ID: a.ID, Status: plan.Failed}, {ID: b.ID, Status: plan.Failed}}
 		w.is(w.s.Retry(w.ctx, p.ID, chosen, nil, nil), plan.ErrPlanActive)
 		w.want(p, "a failed", "b failed", "below running")
 		n.end(ok(below))
@@ -337,7 +338,7 @@ var retryCases = []testCase{
 			}
 			w.pass(2 * time.Hour)
 			n.sweep()
-			n.run(func(c plan.ClaimedTask) plan.Ending {
+			n.run(func(c protocol.ClaimedTask) protocol.Ending {
 				w.equalJSON("params of "+c.Name, c.Params, `{"needs":{"a":1},"args":[1]}`)
 				return ok(c)
 			})
@@ -349,7 +350,7 @@ var retryCases = []testCase{
 	{"a retry that would drop an item is refused while a task of no plan that needs it is queued or runs", func(w *world) {
 		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"))
 		n := w.node("n1")
-		n.run(func(c plan.ClaimedTask) plan.Ending {
+		n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			switch c.Name {
 			case "list":
 				return succeed(c, `["x","y"]`)
@@ -363,7 +364,7 @@ var retryCases = []testCase{
 		w.add(plan.PlanID{}, below)
 		w.equal("status", w.task(below.ID).Status, plan.Queued)
 		drops := w.selectRetry(p, true, "list")
-		if slices.ContainsFunc(drops, func(r plan.Retried) bool { return r.ID == below.Needs[0] }) {
+		if slices.ContainsFunc(drops, func(r rules.Retried) bool { return r.ID == below.Needs[0] }) {
 			w.Fatal("the item that is dropped was chosen")
 		}
 		w.refused(w.s.Retry(w.ctx, p.ID, drops, nil, nil), `task "below" below is queued, and not among what is to run again`)
@@ -411,7 +412,7 @@ var retryCases = []testCase{
 		w.wantPlan(p, plan.PlanRunning)
 		w.retry(p, false, "a")
 		w.want(p, "a queued", "b held", "slow running")
-		n.end(plan.Ending{Claim: c[1].Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
+		n.end(protocol.Ending{Claim: c[1].Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
 		w.equal("ran", n.run(ok), "[a b]")
 		w.wantPlan(p, plan.PlanFailed)
 	}},
@@ -466,7 +467,7 @@ var retryCases = []testCase{
 		n := w.node("n1")
 		n.run(failing("a"))
 		w.equal("b", w.task(b.ID).Reason, plan.ReasonSkipped)
-		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []plan.Retried{{ID: b.ID, Status: plan.Cancelled}, {ID: a.ID, Status: plan.Failed}}, nil, nil))
+		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []rules.Retried{{ID: b.ID, Status: plan.Cancelled}, {ID: a.ID, Status: plan.Failed}}, nil, nil))
 		w.equal("status", []any{w.task(a.ID).Status, w.task(b.ID).Status}, []any{plan.Queued, plan.Held})
 		w.equal("ran", n.run(ok), "[a b]")
 	}},
@@ -484,7 +485,7 @@ var retryCases = []testCase{
 		}
 		p := w.submitSpec(spec)
 		n := w.node("n1")
-		n.run(func(c plan.ClaimedTask) plan.Ending {
+		n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			if c.Attempt == 1 && c.Name[0:2] == "t0" {
 				return fail(c)
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -45,7 +46,7 @@ var retryItemCases = []testCase{
 		first.Queue = w.queue("narrow", 1).ID
 		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{better, first}, nil))
 		var got []string
-		n.run(func(c plan.ClaimedTask) plan.Ending {
+		n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			got = append(got, fmt.Sprint(c.Name, " ", c.QueueName, " ", c.Timeout))
 			return succeed(c, string(c.Params))
 		})
@@ -101,7 +102,7 @@ var retryItemCases = []testCase{
 			p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("after", "copy"))
 			n := w.node("n1")
 			run := func(list string) []string {
-				return n.run(func(c plan.ClaimedTask) plan.Ending {
+				return n.run(func(c protocol.ClaimedTask) protocol.Ending {
 					if c.Name == "list" {
 						return succeed(c, list)
 					}
@@ -135,8 +136,8 @@ var retryItemCases = []testCase{
 	{"a task that needs an item waits for the new one with its index, and is skipped if there is none", func(w *world) {
 		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("slow"))
 		n := w.node("n1")
-		var slow plan.ClaimedTask
-		for _, c := range n.turn(plan.Turn{Slots: 2}).Claimed {
+		var slow protocol.ClaimedTask
+		for _, c := range n.turn(protocol.Turn{Slots: 2}).Claimed {
 			if c.Name == "list" {
 				n.end(succeed(c, `[1,2,3]`))
 			} else {
@@ -278,7 +279,7 @@ var retryItemCases = []testCase{
 		n := w.node("n1")
 		n.run(failing("copy[1]"))
 		item := w.named(p, "copy[1]")
-		w.refused(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: item.ID, Status: item.Status}}, nil, nil), "without its foreach task")
+		w.refused(w.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: item.ID, Status: item.Status}}, nil, nil), "without its foreach task")
 		w.want(p, "copy failed", "copy[1] failed")
 	}},
 	{"of several reasons to refuse a retry each store gives the same one", func(w *world) {
@@ -289,8 +290,8 @@ var retryItemCases = []testCase{
 		a, b := w.named(p, "a"), w.named(p, "b")
 		other := a
 		other.Queue = plan.QueueID{ID: plan.NewID(time.Now())}
-		as := func(t plan.Task, status plan.Status) plan.Retried { return plan.Retried{ID: t.ID, Status: status} }
-		refused := func(kind error, why string, replace []plan.Task, chosen ...plan.Retried) {
+		as := func(t plan.Task, status plan.Status) rules.Retried { return rules.Retried{ID: t.ID, Status: status} }
+		refused := func(kind error, why string, replace []plan.Task, chosen ...rules.Retried) {
 			w.Helper()
 			if err := w.s.Retry(w.ctx, p.ID, chosen, replace, nil); !errors.Is(err, kind) || !strings.Contains(err.Error(), why) {
 				w.Errorf("got error %v, want %v that says %q", err, kind, why)
@@ -322,7 +323,7 @@ var retryItemCases = []testCase{
 		n := w.node("n1")
 		c := n.take("list", "fails")
 		n.end(fail(c[1]))
-		n.turn(plan.Turn{Ended: []plan.Ending{succeed(c[0], string(ordinals(250)))}, Budget: 100})
+		n.turn(protocol.Turn{Ended: []protocol.Ending{succeed(c[0], string(ordinals(250)))}, Budget: 100})
 		w.equal("expanding", w.named(p, "copy").Expanding, true)
 		w.retry(p, true, "list")
 		n.end(succeed(n.one(), `[4,5]`))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -62,7 +63,7 @@ var ruleCases = []testCase{
 			case "bad", "allowed", "copy[1]":
 				n.end(fail(c))
 			case "stopped":
-				n.end(plan.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
+				n.end(protocol.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
 			default:
 				n.end(ok(c))
 			}
@@ -106,10 +107,10 @@ var ruleCases = []testCase{
 		}
 		p := w.submit(tasks...)
 		n := w.node("n1")
-		did := n.turn(plan.Turn{Ended: []plan.Ending{fail(n.one())}, Budget: 10})
+		did := n.turn(protocol.Turn{Ended: []protocol.Ending{fail(n.one())}, Budget: 10})
 		turns := 1
 		for ; did.More; turns++ {
-			did = n.turn(plan.Turn{Budget: 10})
+			did = n.turn(protocol.Turn{Budget: 10})
 		}
 		if turns < 20 {
 			w.Errorf("300 tasks were skipped in %d turns of 10", turns)
@@ -141,8 +142,8 @@ var ruleCases = []testCase{
 		}})
 		n := w.node("n1")
 		c := n.claim(6)
-		by := func(name string) plan.ClaimedTask {
-			return c[slices.IndexFunc(c, func(c plan.ClaimedTask) bool { return c.Name == name })]
+		by := func(name string) protocol.ClaimedTask {
+			return c[slices.IndexFunc(c, func(c protocol.ClaimedTask) bool { return c.Name == name })]
 		}
 		n.end(giveBack(by("queued")), later(by("again"), time.Hour))
 		n.end(fail(by("bad")))
@@ -152,7 +153,7 @@ var ruleCases = []testCase{
 		w.equal("closing", w.plan(p.ID).Closing, plan.ClosedByFailure)
 		w.want(p, "bad failed", "slow running", "queued skipped", "child skipped", "anyway skipped", "again skipped", "flaky skipped")
 		w.wantPlan(p, plan.PlanRunning)
-		told := must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
+		told := must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w)
 		w.equal("to cancel", len(told.Cancel), 0)
 		n.end(ok(by("slow")))
 		n.sweep()
@@ -187,9 +188,9 @@ var ruleCases = []testCase{
 		} {
 			p := w.submit(task("a"))
 			n := w.node("n1")
-			did := n.end(plan.Ending{Claim: n.one().Claim, Status: c.status, Reason: c.reason})
+			did := n.end(protocol.Ending{Claim: n.one().Claim, Status: c.status, Reason: c.reason})
 			w.wantPlan(p, c.want)
-			w.equal("ended", did.Ended, []plan.EndedPlan{{ID: p.ID, State: c.want}})
+			w.equal("ended", did.Ended, []protocol.EndedPlan{{ID: p.ID, State: c.want}})
 		}
 	}},
 }
@@ -214,7 +215,7 @@ func testRules(w *world) {
 	p := w.submit(tasks...)
 	w.no(w.s.CancelTask(w.ctx, w.named(p, "cancelled").ID))
 	n := w.node("n1")
-	n.run(func(c plan.ClaimedTask) plan.Ending {
+	n.run(func(c protocol.ClaimedTask) protocol.Ending {
 		if c.Name == "failed" || c.Name == "allowed" {
 			return fail(c)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -27,14 +28,14 @@ type meter struct {
 
 func (w *world) meter() *meter { return &meter{w: w, began: time.Now()} }
 
-func (m *meter) turn(n *node, t plan.Turn) plan.Turned {
+func (m *meter) turn(n *node, t protocol.Turn) protocol.Turned {
 	m.w.Helper()
 	before := time.Now()
 	did := n.turn(t)
 	m.turns++
 	m.longest = max(m.longest, time.Since(before))
-	if m.most = max(m.most, did.Queued); did.Queued > cmp.Or(t.Budget, plan.DefaultBudget) {
-		m.w.Errorf("a turn queued %d tasks, its budget is %d", did.Queued, cmp.Or(t.Budget, plan.DefaultBudget))
+	if m.most = max(m.most, did.Queued); did.Queued > cmp.Or(t.Budget, protocol.DefaultBudget) {
+		m.w.Errorf("a turn queued %d tasks, its budget is %d", did.Queued, cmp.Or(t.Budget, protocol.DefaultBudget))
 	}
 	return did
 }
@@ -58,10 +59,10 @@ var scaleCases = []testCase{
 		p := w.submitSpec(spec)
 		n := w.node("n1")
 		m := w.meter()
-		var ended []plan.Ending
-		var last plan.ClaimedTask
+		var ended []protocol.Ending
+		var last protocol.ClaimedTask
 		for finished := 0; finished < parents || last.Name != "join"; {
-			did := m.turn(n, plan.Turn{Ended: ended, Slots: 256, Start: true})
+			did := m.turn(n, protocol.Turn{Ended: ended, Slots: 256, Start: true})
 			finished += len(ended)
 			if len(ended) == 0 && len(did.Claimed) == 0 && !did.More {
 				w.Fatalf("nothing is left to claim after %d of %d parents", finished, parents)
@@ -88,7 +89,7 @@ var scaleCases = []testCase{
 		n := w.node("n1")
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		claimed := n.turn(plan.Turn{Slots: 2}).Claimed
+		claimed := n.turn(protocol.Turn{Slots: 2}).Claimed
 		runtime.ReadMemStats(&after)
 		w.equal("claimed", len(claimed), 2)
 		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
@@ -144,10 +145,10 @@ var scaleCases = []testCase{
 		p := w.submitSpec(spec)
 		n := w.node("n1")
 		m := w.meter()
-		did := m.turn(n, plan.Turn{Ended: []plan.Ending{succeed(n.one(), `"of root"`)}})
+		did := m.turn(n, protocol.Turn{Ended: []protocol.Ending{succeed(n.one(), `"of root"`)}})
 		queued := did.Queued
 		for ; did.More; queued += did.Queued {
-			did = m.turn(n, plan.Turn{})
+			did = m.turn(n, protocol.Turn{})
 		}
 		m.report(fmt.Sprintf("fan-out of %d", children))
 		w.equal("queued", []any{queued, w.plan(p.ID).Counts.Queued}, []any{children, children})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -70,7 +72,7 @@ var shownCases = []testCase{
 		p, n := w.submit(task("a")), w.node("n1")
 		c := n.claim(1)[0]
 		n.end(giveBack(c))
-		c = n.turn(plan.Turn{Slots: 1}).Claimed[0]
+		c = n.turn(protocol.Turn{Slots: 1}).Claimed[0]
 		w.equal("Started of the second claim is there", !w.named(p, "a").Started.IsZero(), false)
 		w.no(w.s.CancelTask(w.ctx, c.Task))
 		n.end(giveBack(c))
@@ -107,11 +109,11 @@ var shownCases = []testCase{
 		t := w.newTask(w.queue("exec", 0), "plain", w.named(p, "a").ID)
 		t.When = plan.AllDone
 		w.add(plan.PlanID{}, t)
-		n.run(func(c plan.ClaimedTask) plan.Ending { return succeed(c, "7") })
+		n.run(func(c protocol.ClaimedTask) protocol.Ending { return succeed(c, "7") })
 		_, err := w.s.DeletePlan(w.ctx, p.ID, 100)
 		w.no(err)
 		w.equal("the parents", must(w.s.Parents(w.ctx, t.ID))(w), []plan.Parent{})
-		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []plan.Retried{{ID: t.ID, Status: plan.Succeeded}}, nil, nil))
+		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []rules.Retried{{ID: t.ID, Status: plan.Succeeded}}, nil, nil))
 		n.sweep()
 		var got struct{ Args json.RawMessage }
 		w.no(json.Unmarshal(n.one().Params, &got))
@@ -127,7 +129,7 @@ var shownCases = []testCase{
 		copied := w.named(p, "copy")
 		copied.Foreach = nil
 		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{copied}, nil))
-		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []plan.Retried{{ID: t.ID, Status: w.task(t.ID).Status}}, nil, nil))
+		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []rules.Retried{{ID: t.ID, Status: w.task(t.ID).Status}}, nil, nil))
 		n.sweep()
 		w.equal("the task that needs the item", plan.State(w.task(t.ID).Status, w.task(t.ID).Reason), "held")
 		n.run(ok)
@@ -148,7 +150,7 @@ var shownCases = []testCase{
 		got := w.named(p, "files")
 		w.equal("the task", []any{got.State(), got.Expanded, got.Items, got.Node}, []any{"succeeded", true, 0, "n1"})
 		w.equal("the counts", w.plan(p.ID).Counts.Succeeded, 1)
-		w.no(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: got.ID, Status: plan.Succeeded}}, nil, nil))
+		w.no(w.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: got.ID, Status: plan.Succeeded}}, nil, nil))
 		w.equal("it is expanded after a retry", w.named(p, "files").Expanded, false)
 	}},
 	{"the first failure of tasks that are released together stops the plan for the others", func(w *world) {
@@ -165,7 +167,7 @@ var shownCases = []testCase{
 		}
 	}},
 	{"a malformed ending is refused whoever says it", func(w *world) {
-		_, err := w.s.Turn(w.ctx, plan.Turn{Instance: plan.InstanceID{ID: w.newID()}, Ended: []plan.Ending{{Status: plan.Running}}})
+		_, err := w.s.Turn(w.ctx, protocol.Turn{Instance: plan.InstanceID{ID: w.newID()}, Ended: []protocol.Ending{{Status: plan.Running}}})
 		if err == nil || errors.Is(err, plan.ErrInstanceGone) {
 			w.Errorf("a turn of nobody with an ending that runs is answered with %v", err)
 		}
@@ -200,7 +202,7 @@ var shownCases = []testCase{
 					break
 				}
 				w.pass(2 * time.Hour)
-				must(w.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Budget: budget}))(w)
+				must(w.s.Sweep(w.ctx, protocol.Sweep{Instance: n.id, Budget: budget}))(w)
 			}
 			w.wantPlan(p, plan.PlanAbandoned)
 			w.equal("more is left", must(w.s.DeletePlan(w.ctx, p.ID, 1000))(w), false)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -25,10 +26,10 @@ var takeCases = []testCase{
 		large := fmt.Sprintf("%q", strings.Repeat("x", plan.MaxCopiedOne))
 		seen := 0
 		for len(w.all(store.TaskQuery{Statuses: []plan.Status{plan.Queued}})) > 0 {
-			for _, c := range n.turn(plan.Turn{Slots: 9}).Claimed {
+			for _, c := range n.turn(protocol.Turn{Slots: 9}).Claimed {
 				r := w.runner("n1")
 				got := r.takeOver(c.Task, true)
-				if got.Token == c.Token || got.Token == (plan.Token{}) {
+				if got.Token == c.Token || got.Token == (protocol.Token{}) {
 					w.Errorf("the token of %s is %x, and was %x", c.Name, got.Token, c.Token)
 				}
 				w.equal("params of "+c.Name, string(got.Params), string(c.Params))
@@ -49,7 +50,7 @@ var takeCases = []testCase{
 	{"with start a taken task runs, without it stays claimed until it is started", func(w *world) {
 		p := w.submit(task("a"), task("b"))
 		n := w.node("n1")
-		n.turn(plan.Turn{Slots: 2})
+		n.turn(protocol.Turn{Slots: 2})
 		a, b := w.runner("n1"), w.runner("n1")
 		a.takeOver(w.named(p, "a").ID, true)
 		c := b.takeOver(w.named(p, "b").ID, false)
@@ -59,7 +60,7 @@ var takeCases = []testCase{
 		}
 		w.equal("a", of("a"), fmt.Sprint(plan.Running, false, 1, "n1", a.id))
 		w.equal("b", of("b"), fmt.Sprint(plan.Claimed, true, 1, "n1", b.id))
-		w.equal("lost at its start", len(must(b.s.Start(w.ctx, []plan.Claim{c.Claim}))(w)), 0)
+		w.equal("lost at its start", len(must(b.s.Start(w.ctx, []protocol.Claim{c.Claim}))(w)), 0)
 		w.equal("b", of("b"), fmt.Sprint(plan.Running, false, 1, "n1", b.id))
 	}},
 	{"what an instance has taken it takes again, as when the answer was lost", func(w *world) {
@@ -90,9 +91,9 @@ var takeCases = []testCase{
 		entries := []plan.LogEntry{{At: time.Now().UTC(), Attempt: 1, Stream: plan.Stdout, Text: "x\n"}}
 		refused := func() {
 			w.Helper()
-			w.equal("lost at the start", must(n.s.Start(w.ctx, []plan.Claim{old.Claim}))(w), []plan.TaskID{old.Task})
-			w.equal("lost as it is given back", n.turn(plan.Turn{Ended: []plan.Ending{giveBack(old)}}).Lost, []plan.TaskID{old.Task})
-			w.equal("lost at the end", n.turn(plan.Turn{Ended: []plan.Ending{fail(old)}}).Lost, []plan.TaskID{old.Task})
+			w.equal("lost at the start", must(n.s.Start(w.ctx, []protocol.Claim{old.Claim}))(w), []plan.TaskID{old.Task})
+			w.equal("lost as it is given back", n.turn(protocol.Turn{Ended: []protocol.Ending{giveBack(old)}}).Lost, []plan.TaskID{old.Task})
+			w.equal("lost at the end", n.turn(protocol.Turn{Ended: []protocol.Ending{fail(old)}}).Lost, []plan.TaskID{old.Task})
 			w.is(n.s.AppendLog(w.ctx, old.Claim, entries), plan.ErrClaimLost)
 		}
 		refused()
@@ -123,7 +124,7 @@ var takeCases = []testCase{
 			p := w.submit(in(q.Name, "a"), in(q.Name, "b"), in(q.Name, "c"))
 			for _, start := range []bool{false, true} {
 				n, r := w.node("n1"), w.runner("n1")
-				c := n.turn(plan.Turn{Slots: 9}).Claimed
+				c := n.turn(protocol.Turn{Slots: 9}).Claimed
 				w.equal(limit.name+": claimed", len(c), 1)
 				taken := r.takeOver(c[0].Task, start)
 				w.equal(limit.name+": claimed beside it", len(n.claim(9)), 0)
@@ -142,7 +143,7 @@ var takeCases = []testCase{
 	{"the instance that claimed it loses nothing, gives nothing back and is told of nothing that was taken from it", func(w *world) {
 		p := w.submit(task("claimed"), task("running"))
 		n, a, b := w.node("n1"), w.runner("n1"), w.runner("n1")
-		n.turn(plan.Turn{Slots: 2})
+		n.turn(protocol.Turn{Slots: 2})
 		a.takeOver(w.named(p, "claimed").ID, false)
 		b.takeOver(w.named(p, "running").ID, true)
 		clear(n.holding)
@@ -167,7 +168,7 @@ var takeCases = []testCase{
 		plain := w.newTask(w.queue("exec", 0), "plain")
 		w.add(plan.PlanID{}, plain)
 		n, r := w.node("n1"), w.runner("n1")
-		for _, c := range n.turn(plan.Turn{Slots: 9}).Claimed {
+		for _, c := range n.turn(protocol.Turn{Slots: 9}).Claimed {
 			r.takeOver(c.Task, c.Name != "claimed")
 		}
 		w.equal("taken by a rescue", must(w.s.Rescue(w.ctx, r.id, 0))(w), 4)
@@ -178,7 +179,7 @@ var takeCases = []testCase{
 		w.equal("rescues", []int{w.named(p, "claimed").Rescues, w.named(p, "running").Rescues}, []int{0, 1})
 		_, err := r.tryTake(w.named(p, "claimed").ID, true)
 		w.is(err, plan.ErrInstanceGone)
-		for _, c := range n.turn(plan.Turn{Slots: 9}).Claimed {
+		for _, c := range n.turn(protocol.Turn{Slots: 9}).Claimed {
 			if want := map[string]int{"claimed": 2, "running": 2}[c.Name]; c.Attempt != want {
 				w.Errorf("attempt of %s is %d, want %d", c.Name, c.Attempt, want)
 			}
@@ -187,11 +188,11 @@ var takeCases = []testCase{
 	{"what is not claimed, or not by the runner's node, or another runner's, is not taken, and nothing changes", func(w *world) {
 		p := w.submit(task("done"), task("running"), task("others"), task("taken"), task("started"), task("delayed"), task("queued"), task("held", "queued"))
 		n, other := w.node("n1"), w.node("n2")
-		c := map[string]plan.ClaimedTask{}
-		for _, claimed := range n.turn(plan.Turn{Slots: 9}).Claimed {
+		c := map[string]protocol.ClaimedTask{}
+		for _, claimed := range n.turn(protocol.Turn{Slots: 9}).Claimed {
 			c[claimed.Name] = claimed
 		}
-		must(n.s.Start(w.ctx, []plan.Claim{c["running"].Claim}))(w)
+		must(n.s.Start(w.ctx, []protocol.Claim{c["running"].Claim}))(w)
 		n.end(ok(c["done"]), giveBack(c["others"]))
 		other.claimOnly()
 		n.end(giveBack(c["queued"]), later(c["delayed"], time.Hour))
@@ -226,8 +227,8 @@ var takeCases = []testCase{
 	{"a task that a person cancelled before it was started ends as it is taken", func(w *world) {
 		p := w.submit(task("a"), task("child", "a"), task("mine"), task("runs"))
 		n, r := w.node("n1"), w.runner("n1")
-		c := map[string]plan.ClaimedTask{}
-		for _, claimed := range n.turn(plan.Turn{Slots: 9}).Claimed {
+		c := map[string]protocol.ClaimedTask{}
+		for _, claimed := range n.turn(protocol.Turn{Slots: 9}).Claimed {
 			c[claimed.Name] = claimed
 		}
 		r.takeOver(c["mine"].Task, false)
@@ -247,7 +248,7 @@ var takeCases = []testCase{
 		w.want(p, "child skipped")
 		w.equal("what runs", r.takeOver(runs.Task, true).Claim, runs.Claim)
 		w.equal("told", r.cancels(), []plan.TaskID{runs.Task})
-		r.end(plan.Ending{Claim: runs.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
+		r.end(protocol.Ending{Claim: runs.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
 		w.wantPlan(p, plan.PlanFailed) // as by every task that ran and was stopped
 	}},
 	{"the feed of changes tells of a take", func(w *world) {
@@ -274,7 +275,7 @@ var takeCases = []testCase{
 		}
 		p := w.submit(tasks...)
 		n := w.node("n1")
-		claimed := n.turn(plan.Turn{Slots: many}).Claimed
+		claimed := n.turn(protocol.Turn{Slots: many}).Claimed
 		w.equal("claimed", len(claimed), many)
 		var taken, ended atomic.Int64
 		var wg sync.WaitGroup
@@ -291,7 +292,7 @@ var takeCases = []testCase{
 						return
 					}
 					taken.Add(1)
-					did, err := r.try(plan.Turn{Ended: []plan.Ending{ok(got)}})
+					did, err := r.try(protocol.Turn{Ended: []protocol.Ending{ok(got)}})
 					if err != nil {
 						w.Errorf("turn: %v", err)
 						return

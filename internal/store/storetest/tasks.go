@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -165,7 +166,7 @@ var taskCases = []testCase{
 		w.want(p, "fine queued", "bad skipped", "below held", "waits held", "root queued")
 		w.equal("edits", w.plan(p.ID).Edits > 0, true)
 		n.end(ok(c[2]))
-		n.run(func(c plan.ClaimedTask) plan.Ending {
+		n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			if c.Name == "fine" {
 				w.equalJSON("params", c.Params, `{"needs":{"a":"of a"},"args":["of a"]}`)
 			}
@@ -184,7 +185,7 @@ var taskCases = []testCase{
 		c := n.one()
 		w.no(w.s.CancelPlan(w.ctx, closed.ID))
 		w.is(w.s.AddTasks(w.ctx, closed.ID, []plan.Task{w.newTask(q, "late")}), plan.ErrPlanEnded)
-		n.end(plan.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
+		n.end(protocol.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
 		n.sweep()
 		w.equal("tasks", w.plan(p.ID).Counts.Total()+w.plan(closed.ID).Counts.Total(), 2)
 	}},

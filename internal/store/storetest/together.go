@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -41,8 +43,8 @@ type member struct {
 	d      *Driver
 	moved  time.Time     // the test's clock as the member last took notice of it
 	ahead  time.Duration // how much the test's clock is ahead of the member's
-	tokens map[plan.Claim]plan.Token
-	claims []plan.ClaimedTask // of the last turn
+	tokens map[protocol.Claim]protocol.Token
+	claims []protocol.ClaimedTask // of the last turn
 
 	// The readers' view after the last step.
 	feed       store.Cursor
@@ -56,7 +58,7 @@ func openTogether(t testing.TB, drivers []Named, now func() time.Time) *together
 	l := &together{t: t, clock: now, refused: map[plan.PlanID]bool{}}
 	for k := range drivers {
 		d := &drivers[k]
-		m := &member{name: d.Name, d: &d.Driver, Store: d.Open(t, Options{Now: now}), tokens: map[plan.Claim]plan.Token{}, moved: now()}
+		m := &member{name: d.Name, d: &d.Driver, Store: d.Open(t, Options{Now: now}), tokens: map[protocol.Claim]protocol.Token{}, moved: now()}
 		at, err := m.Now(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +98,7 @@ func (m *member) own(at time.Time) time.Time {
 }
 
 // claim returns the store's own claim for one of the first store's.
-func (m *member) claim(c plan.Claim) plan.Claim {
+func (m *member) claim(c protocol.Claim) protocol.Claim {
 	if token, ok := m.tokens[c]; ok {
 		c.Token = token
 	}
@@ -183,11 +185,11 @@ func (l *together) settle(ctx context.Context) error {
 			if n == 1000 {
 				return fmt.Errorf("%s has more to do after %d turns and sweeps", m.name, n)
 			}
-			turned, err := m.Turn(ctx, plan.Turn{Instance: l.settler})
+			turned, err := m.Turn(ctx, protocol.Turn{Instance: l.settler})
 			if err != nil {
 				return err
 			}
-			swept, err := m.Sweep(ctx, plan.Sweep{Instance: l.settler})
+			swept, err := m.Sweep(ctx, protocol.Sweep{Instance: l.settler})
 			if err != nil {
 				return err
 			}
@@ -198,10 +200,10 @@ func (l *together) settle(ctx context.Context) error {
 }
 
 // Turn makes the endings, settles, and then claims from one queue after another.
-func (l *together) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+func (l *together) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	slots, ended := t.Slots, t.Ended
 	t.Slots, t.Ended = 0, nil
-	var items []plan.Ending // a failure beside them may close the plan before some are made, or after
+	var items []protocol.Ending // a failure beside them may close the plan before some are made, or after
 	for _, e := range ended {
 		if e.Expand {
 			items = append(items, e)
@@ -212,7 +214,7 @@ func (l *together) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 	did, err := l.turn(ctx, t)
 	if err == nil && len(items) > 0 {
 		if err = l.settle(ctx); err == nil {
-			var more plan.Turned
+			var more protocol.Turned
 			t.Ended = items
 			more, err = l.turn(ctx, t)
 			did.Lost = append(did.Lost, more.Lost...)
@@ -252,9 +254,9 @@ func (l *together) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 }
 
 // turn has each store take the turn.
-func (l *together) turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
-	var first plan.Turned
-	_, err := ask(l, "Turn", func(m *member) (plan.Turned, error) {
+func (l *together) turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
+	var first protocol.Turned
+	_, err := ask(l, "Turn", func(m *member) (protocol.Turned, error) {
 		its := t
 		its.Ended = slices.Clone(t.Ended)
 		for k := range its.Ended {
@@ -278,7 +280,7 @@ func (l *together) turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 }
 
 // forgiveClaim does with a claim as forgive does with tasks.
-func (l *together) forgiveClaim(m *member, c *plan.ClaimedTask) {
+func (l *together) forgiveClaim(m *member, c *protocol.ClaimedTask) {
 	if t, err := l.Task(context.Background(), c.Task); err == nil && m.d.Pass != nil && l.orphaned(&t) {
 		c.Params = t.Params
 	}
@@ -298,9 +300,9 @@ func (l *together) pair() {
 }
 
 // Start implements store.Node.
-func (l *together) Start(ctx context.Context, claims []plan.Claim) ([]plan.TaskID, error) {
+func (l *together) Start(ctx context.Context, claims []protocol.Claim) ([]plan.TaskID, error) {
 	return ask(l, "Start", func(m *member) ([]plan.TaskID, error) {
-		its := make([]plan.Claim, len(claims))
+		its := make([]protocol.Claim, len(claims))
 		for k := range claims {
 			its[k] = m.claim(claims[k])
 		}
@@ -311,12 +313,12 @@ func (l *together) Start(ctx context.Context, claims []plan.Claim) ([]plan.TaskI
 }
 
 // Take implements store.Node.
-func (l *together) Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error) {
-	c, err := ask(l, "Take", func(m *member) (plan.ClaimedTask, error) {
+func (l *together) Take(ctx context.Context, t protocol.Take) (protocol.ClaimedTask, error) {
+	c, err := ask(l, "Take", func(m *member) (protocol.ClaimedTask, error) {
 		c, err := m.Take(ctx, t)
 		m.claims = nil
 		if err == nil {
-			m.claims = []plan.ClaimedTask{c}
+			m.claims = []protocol.ClaimedTask{c}
 			l.forgiveClaim(m, &c)
 		}
 		return c, err
@@ -326,13 +328,13 @@ func (l *together) Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, err
 }
 
 // AppendLog implements store.Node.
-func (l *together) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
+func (l *together) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error {
 	return l.tell("AppendLog", func(m *member) error { return m.AppendLog(ctx, m.claim(c), entries) })
 }
 
 // Beat implements store.Node.
-func (l *together) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
-	return ask(l, "Beat", func(m *member) (plan.Beaten, error) {
+func (l *together) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
+	return ask(l, "Beat", func(m *member) (protocol.Beaten, error) {
 		its := b
 		its.Progress = slices.Clone(b.Progress)
 		for k := range its.Progress {
@@ -346,8 +348,8 @@ func (l *together) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
 }
 
 // Sweep sweeps each store until nothing is left to sweep.
-func (l *together) Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error) {
-	return ask(l, "Sweep", func(m *member) (plan.Swept, error) {
+func (l *together) Sweep(ctx context.Context, s protocol.Sweep) (protocol.Swept, error) {
+	return ask(l, "Sweep", func(m *member) (protocol.Swept, error) {
 		for {
 			did, err := m.Sweep(ctx, s)
 			if err != nil || !did.More {
@@ -391,10 +393,10 @@ func (l *together) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, 
 func (l *together) Wakes(ctx context.Context) <-chan struct{} { return l.stores[0].Wakes(ctx) }
 
 // Expire has each store expire what is over.
-func (l *together) Expire(ctx context.Context, budget int) (plan.Expired, error) {
-	return ask(l, "Expire", func(m *member) (gone plan.Expired, err error) {
+func (l *together) Expire(ctx context.Context, budget int) (protocol.Expired, error) {
+	return ask(l, "Expire", func(m *member) (gone protocol.Expired, err error) {
 		for more := true; more && err == nil; {
-			var part plan.Expired
+			var part protocol.Expired
 			part, err = m.Expire(ctx, budget)
 			gone.Plans, gone.Tasks, more = gone.Plans+part.Plans, gone.Tasks+part.Tasks, part.More
 		}
@@ -458,7 +460,7 @@ func (l *together) CancelTask(ctx context.Context, id plan.TaskID) error {
 }
 
 // Retry has each store retry the tasks, and remembers plans of which a retry was refused.
-func (l *together) Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error {
+func (l *together) Retry(ctx context.Context, p plan.PlanID, tasks []rules.Retried, replace []plan.Task, params json.RawMessage) error {
 	err := l.tell("Retry", func(m *member) error {
 		err := m.Retry(ctx, p, tasks, replace, params)
 		if errors.Is(err, plan.ErrPlanActive) || errors.Is(err, plan.ErrConflict) { // of several tasks any may be the one that is told
@@ -503,7 +505,7 @@ func (l *together) SetMaxThreads(ctx context.Context, n plan.NodeName, most int)
 	instances, err := l.Instances(ctx)
 	for _, i := range instances {
 		if i.Node == n && err == nil {
-			_, err = l.Beat(ctx, plan.Beat{Instance: i.ID})
+			_, err = l.Beat(ctx, protocol.Beat{Instance: i.ID})
 		}
 	}
 	return err

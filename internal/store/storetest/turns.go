@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -27,11 +28,11 @@ var turnCases = []testCase{
 		n := w.node("n1")
 		w.equal("claimed before", len(n.claim(20)), 0)
 		w.pass(2 * time.Hour)
-		did := must(w.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Budget: 1}))(w) // by which a driver knows, whatever it knew before
+		did := must(w.s.Sweep(w.ctx, protocol.Sweep{Instance: n.id, Budget: 1}))(w) // by which a driver knows, whatever it knew before
 		if !did.More {
 			w.Error("a sweep with a budget of 1 leaves nothing of 10 tasks that are due")
 		}
-		turned := n.turn(plan.Turn{Slots: 20, Start: true, Budget: 8})
+		turned := n.turn(protocol.Turn{Slots: 20, Start: true, Budget: 8})
 		if c := len(turned.Claimed); c < 3 || c > 5 || !turned.More {
 			w.Errorf("a turn with a budget of 8 claimed %d tasks, more: %v; want 4 or so, and more", c, turned.More)
 		}
@@ -46,7 +47,7 @@ var turnCases = []testCase{
 		w.equal("claim", []any{c.Task, c.Attempt, c.Plan, c.Name, c.QueueName, c.Plugin, c.Timeout, c.Retry.Attempts, c.ByReference, c.Rescues},
 			[]any{w.named(p, "a").ID, 1, p.ID, "a", "exec", "exec", time.Minute, 3, false, 0})
 		w.equalJSON("params", c.Params, `{"run":"true"}`)
-		if c.Token == (plan.Token{}) {
+		if c.Token == (protocol.Token{}) {
 			w.Error("a claim without a token")
 		}
 		if c.PlanName != "" && c.PlanName != "nightly#1" {
@@ -56,10 +57,10 @@ var turnCases = []testCase{
 	{"a claim takes a task to claimed, start to running", func(w *world) {
 		p := w.submit(task("a"))
 		n := w.node("n1")
-		did := n.turn(plan.Turn{Slots: 1})
+		did := n.turn(protocol.Turn{Slots: 1})
 		a := w.named(p, "a")
 		w.equal("claimed", []any{a.Status, a.Attempt, a.Node, a.Instance, a.Started.IsZero()}, []any{plan.Claimed, 1, "n1", n.id, true})
-		w.equal("lost", len(must(n.s.Start(w.ctx, []plan.Claim{did.Claimed[0].Claim}))(w)), 0)
+		w.equal("lost", len(must(n.s.Start(w.ctx, []protocol.Claim{did.Claimed[0].Claim}))(w)), 0)
 		a = w.named(p, "a")
 		w.equal("started", []any{a.Status, a.Started.IsZero()}, []any{plan.Running, false})
 	}},
@@ -83,16 +84,16 @@ var turnCases = []testCase{
 		late := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "late", Queue: q.ID}
 		w.no(w.s.AddTasks(w.ctx, p.ID, []plan.Task{late}))
 		n := w.node("n1")
-		w.equal("of none", len(n.turn(plan.Turn{Slots: 9, Plugins: []string{"third"}}).Claimed), 0)
-		w.equal("of other", names(n.turn(plan.Turn{Slots: 9, Plugins: []string{"third", "other"}}).Claimed), "[late]")
+		w.equal("of none", len(n.turn(protocol.Turn{Slots: 9, Plugins: []string{"third"}}).Claimed), 0)
+		w.equal("of other", names(n.turn(protocol.Turn{Slots: 9, Plugins: []string{"third", "other"}}).Claimed), "[late]")
 	}},
 	{"a task ends in one write with its output, reason and exit", func(w *world) {
 		p := w.submit(task("a"), task("b"))
 		n := w.node("n1")
 		c := n.take("a", "b")
 		n.end(
-			plan.Ending{Claim: c[0].Claim, Status: plan.Succeeded, Output: json.RawMessage(`{"x":[1,2]}`)},
-			plan.Ending{Claim: c[1].Claim, Status: 7, Reason: plan.ReasonSignal, Detail: "killed", Exit: &plan.Exit{Code: -1, Signal: "SIGKILL"}},
+			protocol.Ending{Claim: c[0].Claim, Status: plan.Succeeded, Output: json.RawMessage(`{"x":[1,2]}`)},
+			protocol.Ending{Claim: c[1].Claim, Status: 7, Reason: plan.ReasonSignal, Detail: "killed", Exit: &plan.Exit{Code: -1, Signal: "SIGKILL"}},
 		)
 		a, b := w.named(p, "a"), w.named(p, "b")
 		w.equal("a", []any{a.Status, a.Ended.IsZero(), a.Node}, []any{plan.Succeeded, false, "n1"})
@@ -132,7 +133,7 @@ var turnCases = []testCase{
 		}
 		w.submit(append(tasks, task("c", needs...))...)
 		n := w.node("n1")
-		var ended []plan.Ending
+		var ended []protocol.Ending
 		for _, c := range n.claim(10) {
 			ended = append(ended, succeed(c, fmt.Sprintf("%q", strings.Repeat("x", 60<<10))))
 		}
@@ -151,13 +152,13 @@ var turnCases = []testCase{
 		attempt.Attempt++
 		unknown := c[0]
 		unknown.Task = plan.TaskID{ID: plan.NewID(time.Now())}
-		did := n.turn(plan.Turn{Ended: []plan.Ending{succeed(wrong, "1"), fail(attempt), fail(unknown), ok(c[1])}})
+		did := n.turn(protocol.Turn{Ended: []protocol.Ending{succeed(wrong, "1"), fail(attempt), fail(unknown), ok(c[1])}})
 		w.equal("lost", did.Lost, []plan.TaskID{c[0].Task, c[0].Task, unknown.Task})
 		w.want(p, "a running", "b succeeded")
 		if a := w.named(p, "a"); a.Output != nil || a.Detail != "" {
 			w.Errorf("a refused ending left %s, %q", a.Output, a.Detail)
 		}
-		w.equal("lost again", n.turn(plan.Turn{Ended: []plan.Ending{fail(c[1])}}).Lost, []plan.TaskID{c[1].Task})
+		w.equal("lost again", n.turn(protocol.Turn{Ended: []protocol.Ending{fail(c[1])}}).Lost, []plan.TaskID{c[1].Task})
 		w.want(p, "b succeeded")
 	}},
 	{"an ending that is none is refused, and the turn changes nothing", func(w *world) {
@@ -166,8 +167,8 @@ var turnCases = []testCase{
 		c := n.take("a", "b", "c")
 		n.end(giveBack(c[2]))
 		for _, status := range []plan.Status{plan.Running, plan.Claimed, -7} {
-			bad := plan.Ending{Claim: c[1].Claim, Status: status}
-			if _, err := n.s.Turn(w.ctx, plan.Turn{Instance: n.id, Plugins: []string{"exec"}, Ended: []plan.Ending{ok(c[0]), bad}, Slots: 1}); err == nil {
+			bad := protocol.Ending{Claim: c[1].Claim, Status: status}
+			if _, err := n.s.Turn(w.ctx, protocol.Turn{Instance: n.id, Plugins: []string{"exec"}, Ended: []protocol.Ending{ok(c[0]), bad}, Slots: 1}); err == nil {
 				w.Errorf("a task ended as %v", status)
 			}
 			w.want(p, "a running", "b running", "c queued")
@@ -179,7 +180,7 @@ var turnCases = []testCase{
 		n := w.node("n1")
 		ctx, cancel := context.WithCancel(w.ctx)
 		cancel()
-		if _, err := n.s.Turn(ctx, plan.Turn{Instance: n.id, Plugins: []string{"exec"}, Slots: 1}); !errors.Is(err, context.Canceled) {
+		if _, err := n.s.Turn(ctx, protocol.Turn{Instance: n.id, Plugins: []string{"exec"}, Slots: 1}); !errors.Is(err, context.Canceled) {
 			w.Errorf("got error %v, want %v", err, context.Canceled)
 		}
 		if _, err := n.s.Plan(ctx, p.ID); !errors.Is(err, context.Canceled) {
@@ -204,9 +205,9 @@ var turnCases = []testCase{
 		n := w.node("n1")
 		n.end(succeed(n.one(), `"of z"`))
 		c := n.one()
-		must(w.s.Start(w.ctx, []plan.Claim{c.Claim}))(w)
+		must(w.s.Start(w.ctx, []protocol.Claim{c.Claim}))(w)
 		began := w.named(p, "a").Started
-		did := n.turn(plan.Turn{Ended: []plan.Ending{later(c, time.Hour)}, Slots: 1})
+		did := n.turn(protocol.Turn{Ended: []protocol.Ending{later(c, time.Hour)}, Slots: 1})
 		if now := w.named(p, "a").Started; began.IsZero() || !now.Equal(began) {
 			w.Errorf("of an attempt that began at %v the task says later that it did at %v", began, now)
 		}
@@ -217,7 +218,7 @@ var turnCases = []testCase{
 		n.sweep()
 		w.want(p, "a held")
 		w.pass(59 * time.Minute)
-		swept := must(n.s.Sweep(w.ctx, plan.Sweep{Instance: n.id}))(w)
+		swept := must(n.s.Sweep(w.ctx, protocol.Sweep{Instance: n.id}))(w)
 		if swept.Pending <= 0 || swept.Pending > time.Minute {
 			w.Errorf("the next delay is over in %v, want at most a minute", swept.Pending)
 		}
@@ -237,16 +238,16 @@ var turnCases = []testCase{
 			task("back"), task("below", "runs"), task("skipped", "bad"))
 		n := w.node("n1")
 		c := n.take("runs", "good", "bad", "worse", "stopped", "lost", "waits", "ready", "again", "over", "back")
-		n.end(ok(c[1]), fail(c[2]), plan.Ending{Claim: c[3].Claim, Status: 7}, plan.Ending{Claim: c[4].Claim, Status: plan.Terminated},
-			plan.Ending{Claim: c[5].Claim, Status: plan.Orphaned}, later(c[6], time.Hour), later(c[7], 0), later(c[8], 0), later(c[9], 0),
-			plan.Ending{Claim: c[10].Claim, Status: plan.Queued})
+		n.end(ok(c[1]), fail(c[2]), protocol.Ending{Claim: c[3].Claim, Status: 7}, protocol.Ending{Claim: c[4].Claim, Status: plan.Terminated},
+			protocol.Ending{Claim: c[5].Claim, Status: plan.Orphaned}, later(c[6], time.Hour), later(c[7], 0), later(c[8], 0), later(c[9], 0),
+			protocol.Ending{Claim: c[10].Claim, Status: plan.Queued})
 		n.sweep()
-		second := map[string]plan.ClaimedTask{}
+		second := map[string]protocol.ClaimedTask{}
 		for _, c := range n.claim(4) {
 			second[c.Name] = c
 		}
 		for _, name := range []string{"ready", "back"} {
-			n.end(plan.Ending{Claim: second[name].Claim, Status: plan.Queued})
+			n.end(protocol.Ending{Claim: second[name].Claim, Status: plan.Queued})
 		}
 		n.end(ok(second["over"]))
 		w.want(p, "runs running", "good succeeded", "waits held", "ready queued", "again running", "over succeeded", "back queued", "below held", "skipped skipped")
@@ -282,19 +283,19 @@ var turnCases = []testCase{
 		n := w.node("n1")
 		c := n.claim(1)[0]
 		w.no(n.s.Leave(w.ctx, n.id))
-		_, err := n.try(plan.Turn{Ended: []plan.Ending{ok(c)}, Slots: 1})
+		_, err := n.try(protocol.Turn{Ended: []protocol.Ending{ok(c)}, Slots: 1})
 		w.is(err, plan.ErrInstanceGone)
 		w.want(p, "a queued", "b queued")
-		_, err = w.s.Sweep(w.ctx, plan.Sweep{Instance: n.id})
+		_, err = w.s.Sweep(w.ctx, protocol.Sweep{Instance: n.id})
 		w.is(err, plan.ErrInstanceGone)
-		_, err = w.s.Beat(w.ctx, plan.Beat{Instance: n.id})
+		_, err = w.s.Beat(w.ctx, protocol.Beat{Instance: n.id})
 		w.is(err, plan.ErrInstanceGone)
 	}},
 	{"a turn that has a plan claims only of that plan", func(w *world) {
 		w.submit(task("a"), task("b"))
 		p := w.submit(task("c"), task("d"))
 		n := w.node("n1")
-		got := names(n.turn(plan.Turn{Slots: 9, Plan: p.ID}).Claimed)
+		got := names(n.turn(protocol.Turn{Slots: 9, Plan: p.ID}).Claimed)
 		slices.Sort(got)
 		w.equal("claimed", got, "[c d]")
 		w.equal("the others", len(n.claim(9)), 2)
@@ -304,34 +305,34 @@ var turnCases = []testCase{
 		others := w.nodeOn(w.reopen(nil), "n2")
 		over := func(p plan.PlanID, want bool) {
 			w.Helper()
-			swept := must(n.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Plan: p, Holding: slices.Collect(maps.Keys(n.holding))}))(w)
-			beaten := must(n.s.Beat(w.ctx, plan.Beat{Instance: n.id, Plan: p}))(w)
+			swept := must(n.s.Sweep(w.ctx, protocol.Sweep{Instance: n.id, Plan: p, Holding: slices.Collect(maps.Keys(n.holding))}))(w)
+			beaten := must(n.s.Beat(w.ctx, protocol.Beat{Instance: n.id, Plan: p}))(w)
 			w.equal("over, by a turn that claims nothing, a turn, a sweep and a beat",
-				[]bool{n.turn(plan.Turn{Plan: p}).Over, n.turn(plan.Turn{Plan: p, Slots: 1}).Over, swept.Over, beaten.Over}, []bool{want, want, want, want})
+				[]bool{n.turn(protocol.Turn{Plan: p}).Over, n.turn(protocol.Turn{Plan: p, Slots: 1}).Over, swept.Over, beaten.Over}, []bool{want, want, want, want})
 		}
 		unready := w.submitUnready(&plan.Spec{Name: "unready", Tasks: []plan.TaskSpec{task("a")}})
 		over(unready.ID, false)
 		over(plan.PlanID{}, false)
 
 		p := w.submit(task("a"), task("b", "a"), task("c", "a"))
-		did := n.turn(plan.Turn{Plan: p.ID, Slots: 1})
+		did := n.turn(protocol.Turn{Plan: p.ID, Slots: 1})
 		w.equal("over as it begins", did.Over, false)
-		did = n.turn(plan.Turn{Plan: p.ID, Slots: 1, Ended: []plan.Ending{ok(did.Claimed[0])}})
+		did = n.turn(protocol.Turn{Plan: p.ID, Slots: 1, Ended: []protocol.Ending{ok(did.Claimed[0])}})
 		c := others.one()
 		others.end(fail(c))
 		over(p.ID, false)
-		last := plan.Turn{Plan: p.ID, Ended: []plan.Ending{ok(did.Claimed[0])}}
+		last := protocol.Turn{Plan: p.ID, Ended: []protocol.Ending{ok(did.Claimed[0])}}
 		w.equal("over with the last ending", n.turn(last).Over, true)
 		again := n.turn(last)
 		w.equal("over with the last ending, whose answer was lost", []any{len(again.Lost), again.Over}, []any{1, true})
 		over(p.ID, true)
-		w.no(others.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: c.Task, Status: plan.Failed}}, nil, nil))
-		w.equal("over when it was retried", n.turn(plan.Turn{Plan: p.ID}).Over, false)
+		w.no(others.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: c.Task, Status: plan.Failed}}, nil, nil))
+		w.equal("over when it was retried", n.turn(protocol.Turn{Plan: p.ID}).Over, false)
 		others.end(ok(others.one()))
 		over(p.ID, true)
 
 		held := w.submit(task("a"), task("b", "a"))
-		did = n.turn(plan.Turn{Plan: held.ID, Slots: 1})
+		did = n.turn(protocol.Turn{Plan: held.ID, Slots: 1})
 		n.end(later(did.Claimed[0], time.Hour))
 		over(held.ID, false)
 		w.no(others.s.CancelPlan(w.ctx, held.ID))
@@ -351,7 +352,7 @@ var turnCases = []testCase{
 		c = append(c, other.claim(9)...)
 		w.equal("claimed", len(c), 2)
 		w.equal("more", len(n.claim(9))+len(other.claim(9)), 0)
-		did := n.turn(plan.Turn{Ended: []plan.Ending{ok(c[0])}, Slots: 9})
+		did := n.turn(protocol.Turn{Ended: []protocol.Ending{ok(c[0])}, Slots: 9})
 		w.equal("after one ended", names(did.Claimed), "[c]")
 	}},
 	{"what is appended to a log again, since the answer was lost, is there once", func(w *world) {

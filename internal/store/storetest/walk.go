@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -248,14 +249,14 @@ func some[T any](w *walker, of []T) (part []T) {
 }
 
 // holds reports whether a claim is its task's, which is what the store is to say as well.
-func (w *walker) holds(n *node, c plan.Claim) bool {
+func (w *walker) holds(n *node, c protocol.Claim) bool {
 	t, err := w.s.Task(w.ctx, c.Task)
 	return err == nil && t.Status.Active() && t.Attempt == c.Attempt && t.Instance == n.id
 }
 
 func (w *walker) turn() {
 	n := w.anyNode()
-	t := plan.Turn{Start: w.chance(2), Slots: w.r.IntN(4)}
+	t := protocol.Turn{Start: w.chance(2), Slots: w.r.IntN(4)}
 	if w.chance(3) {
 		t.Budget = 1 + w.r.IntN(5)
 	}
@@ -293,7 +294,7 @@ func (w *walker) turn() {
 }
 
 // given checks that a claimed task has what its parents return.
-func (w *walker) given(c plan.ClaimedTask) {
+func (w *walker) given(c protocol.ClaimedTask) {
 	t := w.task(c.Task)
 	if len(t.Needs) == 0 || c.ByReference {
 		return
@@ -327,7 +328,7 @@ func orNullJSON(j json.RawMessage) json.RawMessage {
 
 func (w *walker) startClaims() {
 	n := w.anyNode()
-	var claims []plan.Claim
+	var claims []protocol.Claim
 	for _, c := range some(w, held(n)) {
 		claims = append(claims, c.Claim)
 	}
@@ -343,9 +344,9 @@ func (w *walker) take() {
 	if !ok || len(w.nodes) > 4 {
 		return
 	}
-	runner := &node{w: w.world, s: w.s, id: plan.InstanceID{ID: w.newID()}, name: n.name, holding: map[plan.TaskID]plan.ClaimedTask{}}
+	runner := &node{w: w.world, s: w.s, id: plan.InstanceID{ID: w.newID()}, name: n.name, holding: map[plan.TaskID]protocol.ClaimedTask{}}
 	w.no(w.s.Register(w.ctx, plan.Instance{ID: runner.id, Node: n.name, Host: "host", Lease: time.Minute, Runner: true}))
-	got, err := w.s.Take(w.ctx, plan.Take{Instance: runner.id, Task: c.Task, Start: w.chance(2)})
+	got, err := w.s.Take(w.ctx, protocol.Take{Instance: runner.id, Task: c.Task, Start: w.chance(2)})
 	if !w.done(err, "%s, a runner, takes %s of %s", w.called(runner), c.Name, w.called(n)) {
 		w.no(w.s.Leave(w.ctx, runner.id))
 		return
@@ -360,8 +361,8 @@ func (w *walker) sweep() {
 	if w.chance(4) {
 		keep = some(w, keep) // the answer to the claim of the others was lost
 	}
-	sweep := plan.Sweep{Instance: n.id}
-	holding := map[plan.TaskID]plan.ClaimedTask{}
+	sweep := protocol.Sweep{Instance: n.id}
+	holding := map[plan.TaskID]protocol.ClaimedTask{}
 	for _, c := range keep {
 		sweep.Holding = append(sweep.Holding, c.Task)
 		holding[c.Task] = c
@@ -378,10 +379,10 @@ func (w *walker) sweep() {
 
 func (w *walker) beat() {
 	n := w.anyNode()
-	b := plan.Beat{Instance: n.id}
+	b := protocol.Beat{Instance: n.id}
 	var of []string
 	for _, c := range some(w, held(n)) {
-		b.Progress = append(b.Progress, plan.Reached{Claim: c.Claim, Progress: plan.Progress{Fraction: 0.5, Text: fmt.Sprint("at ", w.r.IntN(10))}})
+		b.Progress = append(b.Progress, protocol.Reached{Claim: c.Claim, Progress: plan.Progress{Fraction: 0.5, Text: fmt.Sprint("at ", w.r.IntN(10))}})
 		of = append(of, c.Name)
 	}
 	_, err := w.s.Beat(w.ctx, b)
@@ -505,7 +506,7 @@ func (w *walker) retryPlain() {
 	if !ok {
 		return
 	}
-	retried, err := []plan.Retried{{ID: t.ID, Status: t.Status}}, error(nil)
+	retried, err := []rules.Retried{{ID: t.ID, Status: t.Status}}, error(nil)
 	if w.chance(2) {
 		retried, err = rules.SelectRetry(w.anyTasks(store.TaskQuery{NoPlan: true}), []plan.TaskID{t.ID}, true)
 	}
@@ -586,7 +587,7 @@ func (w *walker) appendLog() {
 // damage has the driver damage its bookkeeping, and a healthy node audit the store when that is due.
 func (w *walker) damage() {
 	n := w.node("auditor")
-	must(w.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Budget: 1}))(w.world) // it may be the first one, which only notes when it was
+	must(w.s.Sweep(w.ctx, protocol.Sweep{Instance: n.id, Budget: 1}))(w.world) // it may be the first one, which only notes when it was
 	for _, what := range w.d.Damage(w.T, w.s, w.r) {
 		w.say("damage: %s", what)
 	}
@@ -646,7 +647,7 @@ func (w *walker) heal() *node {
 		w.compare()
 		w.pass(2 * time.Hour)
 		n.sweep()
-		ran := n.run(func(c plan.ClaimedTask) plan.Ending {
+		ran := n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			w.given(c)
 			if c.Foreach != nil && c.Foreach.OnNode() {
 				return expand(c, "1")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
@@ -136,7 +137,7 @@ func (w *walker) addRest() {
 }
 
 // replacements are new definitions of some of the tasks that are retried.
-func (w *walker) replacements(tasks []plan.Task, retried []plan.Retried) (replace []plan.Task) {
+func (w *walker) replacements(tasks []plan.Task, retried []rules.Retried) (replace []plan.Task) {
 	for _, r := range retried {
 		k := slices.IndexFunc(tasks, func(t plan.Task) bool { return t.ID == r.ID })
 		if t := tasks[k]; t.Of.IsZero() && w.chance(2) {
@@ -165,7 +166,7 @@ func replaced(tasks []plan.Task) (names []string) {
 }
 
 // ending is how a task ends, and what that is called.
-func (w *walker) ending(c plan.ClaimedTask) (plan.Ending, string) {
+func (w *walker) ending(c protocol.ClaimedTask) (protocol.Ending, string) {
 	e, how := w.plainEnding(c)
 	if e.Status != plan.Queued && !e.Expand && w.chance(3) {
 		e.Exit = &plan.Exit{Code: w.r.IntN(3)}
@@ -176,13 +177,13 @@ func (w *walker) ending(c plan.ClaimedTask) (plan.Ending, string) {
 		how += ", with a log"
 	}
 	if e.Status.Finished() && w.chance(4) {
-		e.Printed = &plan.Printed{Stdout: []byte("printed\n")}
+		e.Printed = &protocol.Printed{Stdout: []byte("printed\n")}
 		how += ", printed"
 	}
 	return e, how
 }
 
-func (w *walker) plainEnding(c plan.ClaimedTask) (plan.Ending, string) {
+func (w *walker) plainEnding(c protocol.ClaimedTask) (protocol.Ending, string) {
 	switch {
 	case c.Foreach != nil && c.Foreach.OnNode() && !w.chance(4):
 		items := make([]string, w.r.IntN(4))
@@ -197,7 +198,7 @@ func (w *walker) plainEnding(c plan.ClaimedTask) (plan.Ending, string) {
 	case w.chance(5):
 		return fail(c), "failed"
 	case w.chance(16):
-		return plan.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonTimeout, Detail: "too long"}, "timed out"
+		return protocol.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonTimeout, Detail: "too long"}, "timed out"
 	case w.chance(8):
 		e := later(c, time.Duration(w.r.IntN(3))*delay)
 		e.Detail = "try again"

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -330,7 +331,7 @@ func (w *world) ended(spec plan.Spec, tasks int) plan.Plan {
 		spec.Add(task(fmt.Sprint("t", i)))
 	}
 	p := w.submitSpec(&spec)
-	w.node("n1").run(func(c plan.ClaimedTask) plan.Ending {
+	w.node("n1").run(func(c protocol.ClaimedTask) protocol.Ending {
 		e := ok(c)
 		e.Log = []plan.LogEntry{{At: time.Now(), Attempt: 1, Stream: plan.Stdout, Text: "x\n"}}
 		return e
@@ -354,7 +355,7 @@ func (w *world) gone(p plan.Plan, first plan.TaskID) {
 }
 
 // selectRetry chooses what a retry of the named tasks, or of all that did not succeed, takes back.
-func (w *world) selectRetry(p plan.Plan, downstream bool, names ...string) []plan.Retried {
+func (w *world) selectRetry(p plan.Plan, downstream bool, names ...string) []rules.Retried {
 	w.Helper()
 	tasks := w.all(store.TaskQuery{Plan: p.ID, Needs: true})
 	var chosen []plan.TaskID

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/web/webtest"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -204,8 +205,8 @@ func TestWhatRunsShowsHowFarItIs(t *testing.T) {
 	runs := s.running[0].task
 	say := func(fraction float64) {
 		t.Helper()
-		said := []plan.Reached{{Claim: runs.Claim, Progress: plan.Progress{Fraction: fraction, Text: "read 3 of 5"}}}
-		if _, err := s.st.Beat(t.Context(), plan.Beat{Instance: s.node, Progress: said}); err != nil {
+		said := []protocol.Reached{{Claim: runs.Claim, Progress: plan.Progress{Fraction: fraction, Text: "read 3 of 5"}}}
+		if _, err := s.st.Beat(t.Context(), protocol.Beat{Instance: s.node, Progress: said}); err != nil {
 			t.Fatal(err)
 		}
 	}

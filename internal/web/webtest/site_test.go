@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -73,7 +74,7 @@ func (s *site) submit(spec *plan.Spec) plan.Plan {
 
 type active struct {
 	ends time.Time
-	task plan.ClaimedTask
+	task protocol.ClaimedTask
 }
 
 type actives []active
@@ -96,10 +97,10 @@ func (a *actives) Pop() any {
 // of a task and whether it fails.
 func (s *site) run(threads, tasks int, lasts func(name string) (time.Duration, bool)) {
 	s.Helper()
-	var ended []plan.Ending
+	var ended []protocol.Ending
 	running := &s.running
 	for done := 0; ; {
-		r, err := s.st.Turn(s.Context(), plan.Turn{Instance: s.node, Ended: ended, Slots: threads - len(*running), Plugins: []string{"demo"}, Start: true})
+		r, err := s.st.Turn(s.Context(), protocol.Turn{Instance: s.node, Ended: ended, Slots: threads - len(*running), Plugins: []string{"demo"}, Start: true})
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -118,7 +119,7 @@ func (s *site) run(threads, tasks int, lasts func(name string) (time.Duration, b
 		s.now.Store(at.UnixNano())
 		for len(*running) > 0 && !(*running)[0].ends.After(at) {
 			x := heap.Pop(running).(active)
-			e := plan.Ending{Claim: x.task.Claim, Status: plan.Succeeded}
+			e := protocol.Ending{Claim: x.task.Claim, Status: plan.Succeeded}
 			if _, fails := lasts(x.task.Name); fails {
 				e.Status = plan.Failed
 			}
