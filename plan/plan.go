@@ -34,16 +34,6 @@ func (l Lifecycle) String() string {
 	return fmt.Sprint(int32(l))
 }
 
-// ParseLifecycle reads the word.
-func ParseLifecycle(word string) (Lifecycle, error) {
-	for l, w := range planWords {
-		if w == word && l != PlanUnknown {
-			return l, nil
-		}
-	}
-	return 0, fmt.Errorf("%q is not a plan's state; it is one of submitting, running, succeeded, failed, cancelled, abandoned", word)
-}
-
 // Ended reports whether nothing more happens to the plan unless a person retries it.
 func (l Lifecycle) Ended() bool { return l != PlanSubmitting && l != PlanRunning }
 

@@ -93,7 +93,7 @@ const (
 	ReasonError     Reason = "error"     // its plugin could not run it
 )
 
-// State is what programs read of how a task is: the name of its status, "skipped" for what was cancelled for that reason. People read its Word.
+// State is what [Task.State] returns of a task with that status, for that reason.
 func State(s Status, r Reason) string {
 	if s == Cancelled && r == ReasonSkipped {
 		return string(ReasonSkipped)

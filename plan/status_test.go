@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -96,48 +95,6 @@ func TestAStatusIsFinishedActiveOrNeither(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%v is %q, want %q", s, got, want)
-		}
-	}
-}
-
-func TestAStateIsReadByWordByNameAndByNumber(t *testing.T) {
-	skipped := plan.Task{Status: plan.Cancelled, Reason: plan.ReasonSkipped}
-	for _, c := range []struct {
-		name, text string
-		task       plan.Task
-		want       bool
-	}{
-		{"a failure of any code is failed", "failed", plan.Task{Status: 7}, true},
-		{"a code is that code alone", "7", plan.Task{Status: 7}, true},
-		{"another code is not", "2", plan.Task{Status: 7}, false},
-		{"what was skipped is skipped", "skipped", skipped, true},
-		{"what was skipped is not cancelled", "cancelled", skipped, false},
-		{"its code finds it", "-5", skipped, true},
-		{"what a person cancelled is cancelled", "cancelled", plan.Task{Status: plan.Cancelled}, true},
-		{"an allowed failure is failed", "failed", plan.Task{Status: 7, Definition: plan.Definition{ContinueOnError: true}}, true},
-		{"and found as allowed", "allowed", plan.Task{Status: 7, Definition: plan.Definition{ContinueOnError: true}}, true},
-		{"an allowed loss too", "allowed", plan.Task{Status: plan.Orphaned, Definition: plan.Definition{ContinueOnError: true}}, true},
-		{"another failure is not allowed", "allowed", plan.Task{Status: plan.Failed}, false},
-		{"held by its name", "held", plan.Task{Status: plan.Held}, true},
-		{"held by its word", "waiting", plan.Task{Status: plan.Held}, true},
-		{"claimed by its word", "starting", plan.Task{Status: plan.Claimed}, true},
-		{"terminated by its word", "stopped", plan.Task{Status: plan.Terminated}, true},
-		{"orphaned by its word", "lost", plan.Task{Status: plan.Orphaned}, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			codes, keep, err := plan.ParseStates([]string{c.text})
-			if err != nil {
-				t.Fatal(err)
-			}
-			asked := slices.Contains(codes, c.task.Status) || slices.Contains(codes, plan.Failed) && c.task.Status > plan.Failed
-			if got := asked && (keep == nil || keep(&c.task)); got != c.want {
-				t.Errorf("%s finds a task that is %s (%d): %v, want %v", c.text, c.task.State(), c.task.Status, got, c.want)
-			}
-		})
-	}
-	for _, text := range []string{"-7", "Running", "", "unknown"} {
-		if _, _, err := plan.ParseStates([]string{text}); err == nil {
-			t.Errorf("%q is read as a state", text)
 		}
 	}
 }

@@ -138,11 +138,9 @@ func (p Place) Compare(q Place) int {
 	return cmp.Or(bytes.Compare(p.id.ID[:], q.id.ID[:]), cmp.Compare(p.index, q.index))
 }
 
-// State returns the word people see.
+// State returns what programs read: the name of the status, or "skipped" for what was cancelled for
+// that reason.
 func (t *Task) State() string { return State(t.Status, t.Reason) }
-
-// Word is what people read for the task's state.
-func (t *Task) Word() string { return WordOf(t.State(), t.Allowed()) }
 
 // Exit is how a command ended.
 type Exit struct {

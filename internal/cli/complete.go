@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -104,7 +105,7 @@ func (a *app) completePlan(cmd *cobra.Command, args []string, _ string) ([]strin
 	err := a.withPlan(cmd.Context(), args[0], func(st store.Store, p plan.Plan) error {
 		tasks, err := st.Tasks(cmd.Context(), store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 1000})
 		for _, t := range tasks {
-			words = append(words, fmt.Sprintf("%s\t%s", t.Name, t.Word()))
+			words = append(words, fmt.Sprintf("%s\t%s", t.Name, states.OfTask(&t)))
 		}
 		return err
 	})

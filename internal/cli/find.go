@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -166,9 +167,9 @@ func itemsThere(t *plan.Task) string {
 	case t.Items > 0:
 		return fmt.Sprintf("%s has %s, from %s on", t.Name, view.Number(t.Items, "item"), rules.ItemName(t.Name, 0))
 	case t.Status.Finished():
-		return fmt.Sprintf("%s is %s, and has no items", t.Name, t.Word())
+		return fmt.Sprintf("%s is %s, and has no items", t.Name, states.OfTask(t))
 	}
-	return fmt.Sprintf("%s is %s, and its items are not made yet: wait for that", t.Name, t.Word())
+	return fmt.Sprintf("%s is %s, and its items are not made yet: wait for that", t.Name, states.OfTask(t))
 }
 
 // withPlan runs do with the plan that a word names, and its store open.

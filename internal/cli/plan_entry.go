@@ -9,6 +9,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -60,7 +61,7 @@ func done(c plan.Counts) string {
 	for _, wrong := range []struct {
 		count int
 		state string
-	}{{c.Failed, "failed"}, {c.Allowed, "allowed"}, {c.Terminated, plan.Terminated.Word()}, {c.Orphaned, plan.Orphaned.Word()}} {
+	}{{c.Failed, "failed"}, {c.Allowed, "allowed"}, {c.Terminated, states.OfStatus(plan.Terminated)}, {c.Orphaned, states.OfStatus(plan.Orphaned)}} {
 		if wrong.count > 0 {
 			s += fmt.Sprintf(", %d %s", wrong.count, wrong.state)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/items"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -146,7 +147,7 @@ func (a *app) printChain(links []explain.Link, values values) error {
 				arrow = "> "
 			}
 		}
-		name, state := colour.Bold(cells.Clean(values.label(&l.Task, a.ellipsis()))), colour.State(l.Task.Word(), l.Task.Word())
+		name, state := colour.Bold(cells.Clean(values.label(&l.Task, a.ellipsis()))), colour.State(states.OfTask(&l.Task), states.OfTask(&l.Task))
 		if _, err := fmt.Fprintf(a.Stdout, "%s%s is %s: %s\n", arrow, name, state, cells.Clean(l.Why)); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -104,7 +105,7 @@ func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f
 		if k.Count > len(names) {
 			names = append(names, a.ellipsis())
 		}
-		t.Add(report.Thousands(k.Count), plan.WordOf(k.State, k.Allowed), cells.Clean(k.Text), strings.Join(names, ", "))
+		t.Add(report.Thousands(k.Count), states.WordOf(k.State, k.Allowed), cells.Clean(k.Text), strings.Join(names, ", "))
 	}
 	if err := t.Print(a.Stdout); err != nil {
 		return err

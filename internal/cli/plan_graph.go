@@ -13,6 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/draw"
 	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -126,9 +127,9 @@ func drawnWhen(w plan.When) string {
 func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph, error) {
 	c := &p.Counts
 	g := draw.Graph{Title: fmt.Sprintf("%s  %s", p.Title(), p.State), Totals: map[string]int{
-		plan.Held.Word(): c.Held, plan.Queued.Word(): c.Queued, plan.Claimed.Word(): c.Claimed, plan.Running.Word(): c.Running,
-		plan.Succeeded.Word(): c.Succeeded, plan.Failed.Word(): c.Failed, "allowed": c.Allowed, plan.Terminated.Word(): c.Terminated,
-		plan.Orphaned.Word(): c.Orphaned, plan.Cancelled.Word(): c.Cancelled, string(plan.ReasonSkipped): c.Skipped,
+		states.OfStatus(plan.Held): c.Held, states.OfStatus(plan.Queued): c.Queued, states.OfStatus(plan.Claimed): c.Claimed, states.OfStatus(plan.Running): c.Running,
+		states.OfStatus(plan.Succeeded): c.Succeeded, states.OfStatus(plan.Failed): c.Failed, "allowed": c.Allowed, states.OfStatus(plan.Terminated): c.Terminated,
+		states.OfStatus(plan.Orphaned): c.Orphaned, states.OfStatus(plan.Cancelled): c.Cancelled, string(plan.ReasonSkipped): c.Skipped,
 	}}
 	index := map[plan.TaskID]int{}
 	var needs [][]plan.TaskID
@@ -142,7 +143,7 @@ func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph,
 		case !startUnknown(t):
 			note = tookTask(t, now)
 		}
-		state := t.Word()
+		state := states.OfTask(t)
 		if t.Allowed() {
 			state = "allowed"
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -29,7 +30,7 @@ func planList(a *app) *cobra.Command {
 		ctx := cmd.Context()
 		q := store.PlanQuery{Name: *name, NoParams: !output.json()}
 		if *state != "" {
-			l, err := plan.ParseLifecycle(*state)
+			l, err := states.ParseLifecycle(*state)
 			if err != nil {
 				return asUsage(err)
 			}

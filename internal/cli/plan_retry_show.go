@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -85,7 +86,7 @@ func because(t *plan.Task) string {
 	if t.Status == plan.Succeeded {
 		return fmt.Sprintf("it has succeeded (when: %s)", when)
 	}
-	return fmt.Sprintf("it was not named, and %s by itself (when: %s)", t.Word(), when)
+	return fmt.Sprintf("it was not named, and %s by itself (when: %s)", states.OfTask(t), when)
 }
 
 // printSome prints the first of some tasks under a line that says what they are; nothing, if there are none.
@@ -100,7 +101,7 @@ func (a *app) printSome(ctx context.Context, st store.Reader, word string, tasks
 	}
 	t := a.table("TASK", "WAS", head)
 	for i := range shown {
-		t.Add(values.label(&shown[i], a.ellipsis()), shown[i].Word(), say(&shown[i]))
+		t.Add(values.label(&shown[i], a.ellipsis()), states.OfTask(&shown[i]), say(&shown[i]))
 	}
 	fmt.Fprintln(a.Stdout, word)
 	if err := t.Print(a.Stdout); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -148,7 +149,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	for i := range tasks {
 		task := &tasks[i]
 		if !spread(task) {
-			t.Add(task.Key(), task.Word(), tookTask(task, now), a.detail(task, nodes))
+			t.Add(task.Key(), states.OfTask(task), tookTask(task, now), a.detail(task, nodes))
 			continue
 		}
 		items, err := itemsOf(ctx, st, task)
@@ -171,7 +172,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 
 // addItems adds those of a foreach task's items to a table that a person looks for: what failed and what runs.
 func (a *app) addItems(ctx context.Context, st store.Store, t *view.Table, items *itemsState, now time.Time, nodes []plan.Instance) error {
-	failed := plan.WordOf(plan.Failed.String(), items.counts.Broken() == 0) // all items of a foreach may fail, or none
+	failed := states.WordOf(plan.Failed.String(), items.counts.Broken() == 0) // all items of a foreach may fail, or none
 	for _, kind := range []struct {
 		shown []plan.Task
 		all   int
@@ -185,7 +186,7 @@ func (a *app) addItems(ctx context.Context, st store.Store, t *view.Table, items
 		}
 		for i := range kind.shown {
 			item := &kind.shown[i]
-			t.Add("  "+values.label(item, a.ellipsis()), item.Word(), tookTask(item, now), a.detail(item, nodes))
+			t.Add("  "+values.label(item, a.ellipsis()), states.OfTask(item), tookTask(item, now), a.detail(item, nodes))
 		}
 		if more := kind.all - len(kind.shown); more > 0 {
 			t.Add(fmt.Sprintf("  and %s more", report.Thousands(more)), kind.word)
@@ -272,13 +273,13 @@ func (s *itemsState) state(t *plan.Task) string {
 	c := &s.counts
 	switch {
 	case t.Status != plan.Held || c.Unfinished() == 0:
-		return t.Word()
+		return states.OfTask(t)
 	case c.Running+c.Claimed > 0 || c.Unfinished() < c.Total():
 		return plan.Running.String()
 	case c.Queued > 0:
 		return plan.Queued.String()
 	}
-	return t.Word()
+	return states.OfTask(t)
 }
 
 // itemsDetail is what a table says of a foreach task beyond its state.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -30,22 +31,22 @@ func (v *keepValue) String() string { return v.text }
 func (v *keepValue) Set(text string) error {
 	v.text = text
 	for part := range strings.SplitSeq(text, ",") {
-		states, age := rules.KeptStatuses, part
+		statuses, age := rules.KeptStatuses, part
 		if name, after, by := strings.Cut(part, "="); by {
-			codes, _, err := plan.ParseStates([]string{name})
+			codes, _, err := states.Parse([]string{name})
 			if err != nil || rules.KeepOf(&v.said, codes[0]) == nil {
 				return fmt.Errorf("%q is no state in which tasks end; those are %s", name, strings.Join(keptWords(), ", "))
 			}
-			states, age = []plan.Status{min(codes[0], plan.Failed)}, after
+			statuses, age = []plan.Status{min(codes[0], plan.Failed)}, after
 		}
 		d, err := keepAge(age)
 		if err != nil {
 			return err
 		}
-		for _, s := range states {
+		for _, s := range statuses {
 			*rules.KeepOf(&v.said, s) = d
 		}
-		v.of = append(v.of, states...)
+		v.of = append(v.of, statuses...)
 	}
 	return nil
 }
@@ -74,7 +75,7 @@ func (v *keepValue) apply(k *plan.Keep) {
 func keptWords() []string {
 	words := make([]string, len(rules.KeptStatuses))
 	for i, s := range rules.KeptStatuses {
-		words[i] = s.Word()
+		words[i] = states.OfStatus(s)
 	}
 	return words
 }

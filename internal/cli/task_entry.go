@@ -12,6 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -94,7 +95,7 @@ func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.Queu
 	now := time.Now()
 	for i := range tasks {
 		task := &tasks[i]
-		t.Add(values.label(task, a.ellipsis()), task.Word(), queues[task.Queue], tookTask(task, now), string(task.Node), a.detail(task, nodes), task.ID.String())
+		t.Add(values.label(task, a.ellipsis()), states.OfTask(task), queues[task.Queue], tookTask(task, now), string(task.Node), a.detail(task, nodes), task.ID.String())
 	}
 	if !output.wide() {
 		t.Drop("ID")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -25,7 +26,7 @@ func taskList(a *app) *cobra.Command {
 	output := wideFlag(cmd)
 	in := cmd.Flags().String("plan", "", "only tasks of this plan")
 	queue := cmd.Flags().String("queue", "", "only tasks of this queue")
-	state := cmd.Flags().StringSlice("state", nil, "only tasks in one of these states: "+strings.Join(plan.Words(), ", ")+",\nor with that status, a number")
+	state := cmd.Flags().StringSlice("state", nil, "only tasks in one of these states: "+strings.Join(states.Words(), ", ")+",\nor with that status, a number")
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "status" { // as Disbatch's tools call it
 			name = "state"
@@ -35,7 +36,7 @@ func taskList(a *app) *cobra.Command {
 	limit := limitFlag(cmd, 100)
 	completeBy(cmd, "plan", a.completeFlag)
 	completeBy(cmd, "queue", a.completeQueueFlag)
-	completeWords(cmd, "state", plan.Words())
+	completeWords(cmd, "state", states.Words())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		q := store.TaskQuery{Newest: true}
@@ -107,11 +108,11 @@ func itemsBelow(tasks []plan.Task) {
 	sort.SliceStable(tasks, func(x, y int) bool { return tasks[x].Place().Compare(tasks[y].Place()) < 0 })
 }
 
-// statuses reads the words of --state; see plan.ParseStates.
+// statuses reads the words of --state; see states.Parse.
 func statuses(words []string) (codes []plan.Status, keep func(*plan.Task) bool, err error) {
-	codes, keep, err = plan.ParseStates(words)
-	if wrong := plan.StateError(""); errors.As(err, &wrong) {
-		return nil, nil, usagef("%w%s", err, hint.Meant(string(wrong), plan.Words()))
+	codes, keep, err = states.Parse(words)
+	if wrong := states.Error(""); errors.As(err, &wrong) {
+		return nil, nil, usagef("%w%s", err, hint.Meant(string(wrong), states.Words()))
 	}
 	return codes, keep, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -208,7 +209,7 @@ func (a *app) noteSilence(ctx context.Context, st store.Store, t *plan.Task, whe
 	case t.Status.Finished():
 		silent = "it printed nothing"
 	}
-	a.note("%s is %s: %s; %s%s", values.label(t, a.ellipsis()), t.Word(), links[0].Why, silent, where)
+	a.note("%s is %s: %s; %s%s", values.label(t, a.ellipsis()), states.OfTask(t), links[0].Why, silent, where)
 	return nil
 }
 

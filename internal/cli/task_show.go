@@ -15,6 +15,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -146,7 +147,7 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 		b.Add("plan", strings.TrimPrefix(title+"  "+d.Plan.String(), "  "))
 	}
 	b.Add("queue", d.Queue)
-	b.Styled("state", a.paint(a.Stdout).State(plan.WordOf(d.State, d.Allowed), plan.WordOf(d.State, d.Allowed)))
+	b.Styled("state", a.paint(a.Stdout).State(states.WordOf(d.State, d.Allowed), states.WordOf(d.State, d.Allowed)))
 	if d.Status > plan.Failed {
 		b.Add("status", fmt.Sprint(int(d.Status)))
 	}

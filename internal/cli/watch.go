@@ -15,6 +15,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/feed"
 	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -525,7 +526,7 @@ func (w *watcher) wonder(ctx context.Context) error {
 			return nil
 		default:
 		}
-		text := fmt.Sprintf("nothing runs: %s is %s: %s", values.label(&last.Task, w.mark), last.Task.Word(), last.Why)
+		text := fmt.Sprintf("nothing runs: %s is %s: %s", values.label(&last.Task, w.mark), states.OfTask(&last.Task), last.Why)
 		if w.live {
 			w.idle = text
 		} else if cause := withoutNumbers(text); !w.causes[cause] {

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -77,7 +78,7 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 		}
 		full, err := e.task(parents[i].ID)
 		if whenWord(t.When) == string(plan.AllSucceeded) { // which is so where nobody wrote a when
-			return Link{Why: fmt.Sprintf("it needs %s, which is %s", full.Key(), full.Word())}, full, err
+			return Link{Why: fmt.Sprintf("it needs %s, which is %s", full.Key(), states.OfTask(full))}, full, err
 		}
 		return Link{Why: fmt.Sprintf("its when %s does not hold: %s is %s", whenWord(t.When), full.Key(), counted(&parents[i]))}, full, err
 	}
@@ -109,9 +110,9 @@ func haveEnded(parents []plan.Task) string {
 // counted is a parent's state, with what it counts as where that is something else.
 func counted(p *plan.Task) string {
 	if p.Status != plan.Succeeded && rules.OutcomeOfTask(p) == rules.OutcomeSucceeded {
-		return plan.Word(p.State()) + ", which counts as succeeded (continue-on-error)"
+		return states.Word(p.State()) + ", which counts as succeeded (continue-on-error)"
 	}
-	return p.Word()
+	return states.OfTask(p)
 }
 
 // decides reports whether it is for this parent alone that the task does not run.

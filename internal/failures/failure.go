@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -61,7 +62,7 @@ func ended(t *plan.Task) string {
 	case t.Exit != nil && t.Exit.Code != 0:
 		return fmt.Sprintf("exit status %d", t.Exit.Code)
 	}
-	return cmp.Or(string(t.Reason), t.Word())
+	return cmp.Or(string(t.Reason), states.OfTask(t))
 }
 
 var (

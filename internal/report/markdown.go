@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -100,7 +101,7 @@ func row(t *Task, r *Run) string {
 	if t.Attempt > 1 {
 		detail = strings.TrimSuffix(fmt.Sprintf("attempt %d: %s", t.Attempt, detail), ": ")
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(t.label()), cmp.Or(t.Stands, t.Word()), time, markdown(cmp.Or(t.Says, detail)))
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(t.label()), cmp.Or(t.Stands, states.OfTask(&t.Task)), time, markdown(cmp.Or(t.Says, detail)))
 }
 
 // listed says how many tasks are listed, if these are all tasks of the plan.

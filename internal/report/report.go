@@ -15,6 +15,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/items"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -311,9 +312,9 @@ func tally(c plan.Counts) string {
 		n    int
 		word string
 	}{
-		{c.Succeeded, "succeeded"}, {c.Failed, "failed"}, {c.Allowed, "allowed"}, {c.Terminated, plan.Terminated.Word()}, {c.Orphaned, plan.Orphaned.Word()},
+		{c.Succeeded, "succeeded"}, {c.Failed, "failed"}, {c.Allowed, "allowed"}, {c.Terminated, states.OfStatus(plan.Terminated)}, {c.Orphaned, states.OfStatus(plan.Orphaned)},
 		{c.Skipped, "skipped"}, {c.Cancelled, "cancelled"},
-		{c.Running + c.Claimed, "running"}, {c.Queued, "queued"}, {c.Held, plan.Held.Word()},
+		{c.Running + c.Claimed, "running"}, {c.Queued, "queued"}, {c.Held, states.OfStatus(plan.Held)},
 	} {
 		if part.n > 0 {
 			parts = append(parts, Thousands(part.n)+" "+part.word)
@@ -335,7 +336,7 @@ func broke(t *plan.Task) bool {
 //
 //	failed after 3 attempts: exit status 7
 func How(t *plan.Task) string {
-	how := plan.Word(t.State())
+	how := states.Word(t.State())
 	if broke(t) {
 		if t.Attempt > 1 {
 			how += fmt.Sprintf(" after %d attempts", t.Attempt)
@@ -361,7 +362,7 @@ func cause(t *plan.Task) string {
 		return fmt.Sprintf("exit status %d", t.Exit.Code)
 	case t.Status > plan.Failed:
 		return fmt.Sprintf("status %d", t.Status)
-	case t.Status.Finished() && t.Reason != plan.ReasonNone && string(t.Reason) != plan.Word(t.State()):
+	case t.Status.Finished() && t.Reason != plan.ReasonNone && string(t.Reason) != states.Word(t.State()):
 		return string(t.Reason)
 	}
 	return ""

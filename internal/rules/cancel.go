@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -14,7 +15,7 @@ func CheckCancelTask(t *plan.Task) error {
 	case !t.Status.Valid():
 		return refusal.New(plan.ErrConflict, "task %s has a status that Sluice does not know: the program that wrote it has to end the task", t.Key())
 	case t.Status.Finished():
-		return refusal.New(plan.ErrConflict, "task %s is %s already: there is nothing to cancel", t.Key(), t.Word())
+		return refusal.New(plan.ErrConflict, "task %s is %s already: there is nothing to cancel", t.Key(), states.OfTask(t))
 	}
 	return nil
 }

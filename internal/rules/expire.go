@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -29,7 +30,7 @@ func (d *Deletion) Check(neededBy *plan.Task) error {
 		return fmt.Errorf("plan %s is being retried: %w", d.Title, plan.ErrPlanActive)
 	case neededBy != nil && d.State != plan.PlanAbandoned:
 		return fmt.Errorf("plan %s: task %s of no plan, which is %s, needs one of its tasks; wait for that task, or cancel it: %w", d.Title, neededBy.ID,
-			neededBy.Status.Word(), plan.ErrPlanActive)
+			states.OfStatus(neededBy.Status), plan.ErrPlanActive)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -18,5 +19,5 @@ func CheckDeleteQueue(q *plan.Queue, unfinished *plan.Task) error {
 		return nil
 	}
 	return refusal.New(plan.ErrConflict, "queue %q has task %q of plan %s, which is %s: cancel the plan, or wait for its end", q.Name, unfinished.Key(),
-		unfinished.Plan, unfinished.Word())
+		unfinished.Plan, states.OfTask(unfinished))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -39,7 +40,7 @@ func CheckRetried(r *Retried, t *Retaken, with *plan.Task, queues map[plan.Queue
 	key := (&plan.Task{ID: t.ID, Name: t.Name}).Key()
 	switch {
 	case t.Status.Active():
-		return fmt.Errorf("task %q is %s: %w", key, t.Status.Word(), plan.ErrPlanActive)
+		return fmt.Errorf("task %q is %s: %w", key, states.OfStatus(t.Status), plan.ErrPlanActive)
 	case t.Status != r.Status:
 		return refusal.New(plan.ErrConflict, "task %q is %v (%d), and was taken for %v (%d)", key, t.Status, t.Status, r.Status, r.Status)
 	case t.Busy:
@@ -62,7 +63,7 @@ func CheckRetried(r *Retried, t *Retaken, with *plan.Task, queues map[plan.Queue
 func CheckBelow(t *plan.Task, decided bool) error {
 	switch {
 	case t.Status.Active():
-		return fmt.Errorf("task %q below is %s: %w", t.Key(), t.Status.Word(), plan.ErrPlanActive)
+		return fmt.Errorf("task %q below is %s: %w", t.Key(), states.OfStatus(t.Status), plan.ErrPlanActive)
 	case t.Status == plan.Queued:
 		return refusal.New(plan.ErrConflict, "task %q below is queued, and not among what is to run again", t.Key())
 	case t.Status == plan.Held && decided:

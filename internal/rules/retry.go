@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -49,7 +50,7 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Re
 		}
 		t := &tasks[i]
 		if !t.Status.Finished() {
-			return nil, refusal.New(plan.ErrConflict, "task %q is %s: only what has finished can be retried", t.Key(), t.Word())
+			return nil, refusal.New(plan.ErrConflict, "task %q is %s: only what has finished can be retried", t.Key(), states.OfTask(t))
 		}
 		if t.Status == plan.Succeeded && !downstream {
 			return nil, refusal.New(plan.ErrConflict, "task %q succeeded; to run it and what is below it again add --downstream", t.Key())
@@ -144,7 +145,7 @@ func (r *retrySelection) spread() error {
 		r.work = r.work[1:]
 		t := &r.tasks[i]
 		if t.Status.Active() {
-			return refusal.New(plan.ErrPlanActive, "task %q is %s: wait for it, or cancel it", t.Key(), t.Word())
+			return refusal.New(plan.ErrPlanActive, "task %q is %s: wait for it, or cancel it", t.Key(), states.OfTask(t))
 		}
 		if of, ok := r.Index(t.Of); ok && !t.Of.IsZero() && !r.taken[of] {
 			r.byItem[of] = true

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -51,7 +52,7 @@ func stateOf(word string) (plan.Status, plan.Reason) {
 	if word == "skipped" {
 		return plan.Cancelled, plan.ReasonSkipped
 	}
-	codes, _, err := plan.ParseStates([]string{word})
+	codes, _, err := states.Parse([]string{word})
 	if err != nil {
 		panic(err) // a mistake in the table
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/web"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -120,8 +121,8 @@ func TestPagesSayTheWordsForStatesThatCommandsSay(t *testing.T) {
 		said[m[1]] = m[2]
 	}
 	for s := plan.Orphaned; s <= plan.Failed; s++ {
-		if word, ok := said[s.String()]; ok && word != s.Word() || !ok && s.Word() != s.String() {
-			t.Errorf("pages say %q for %s, commands say %q", word, s, s.Word())
+		if word, ok := said[s.String()]; ok && word != states.OfStatus(s) || !ok && states.OfStatus(s) != s.String() {
+			t.Errorf("pages say %q for %s, commands say %q", word, s, states.OfStatus(s))
 		}
 		delete(said, s.String())
 	}

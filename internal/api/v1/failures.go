@@ -10,6 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/items"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -83,7 +84,7 @@ type failuresAnswer struct {
 
 func (a *API) failures(ctx context.Context, p *plan.Plan, _ *InPlan) (*failuresAnswer, error) {
 	out := &failuresAnswer{}
-	codes, _, err := plan.ParseStates(failing)
+	codes, _, err := states.Parse(failing)
 	if err != nil {
 		return nil, err
 	}

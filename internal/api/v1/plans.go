@@ -19,6 +19,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -190,7 +191,7 @@ func (a *API) listPlans(ctx context.Context, in *listPlans) (*plansAnswer, error
 // inState adds the state that is wanted, if one is, to a query, and returns the nodes, by which plans are shown.
 func (a *API) inState(ctx context.Context, q *store.PlanQuery, word string) ([]plan.Instance, error) {
 	if word != "" {
-		state, err := plan.ParseLifecycle(word)
+		state, err := states.ParseLifecycle(word)
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/items"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -143,7 +144,7 @@ func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (stor
 	var keep func(*plan.Task) bool
 	if len(f.State) > 0 {
 		var err error
-		if q.Statuses, keep, err = plan.ParseStates(f.State); err != nil {
+		if q.Statuses, keep, err = states.Parse(f.State); err != nil {
 			return q, nil, api.Invalid("query.state: %v", err)
 		}
 	}

@@ -1,6 +1,8 @@
 package view
 
-import "github.com/seed-1177d267/sluice/plan"
+import (
+	"github.com/seed-1177d267/sluice/internal/states"
+)
 
 // A Palette colours words, or leaves them as they are if it is false.
 type Palette bool
@@ -28,7 +30,7 @@ func (p Palette) Among(n uint32, s string) string {
 
 // State colours a text by the word of a state of a task, plan, node or queue.
 func (p Palette) State(word, text string) string {
-	if plan.SaysAllowed(word) {
+	if states.SaysAllowed(word) {
 		return p.Warn(text)
 	}
 	switch word {

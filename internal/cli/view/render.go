@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -92,8 +93,8 @@ func counts(v Frame, room int, s Style) string {
 		word   string
 		colour func(string) string
 	}{
-		{c.Running + c.Claimed, "running", p.Busy}, {c.Queued, "queued", nil}, {c.Held, plan.Held.Word(), nil}, {c.Succeeded, "succeeded", p.Good},
-		{c.Failed, "failed", p.Bad}, {c.Allowed, "allowed", p.Warn}, {c.Terminated, plan.Terminated.Word(), p.Bad}, {c.Orphaned, plan.Orphaned.Word(), p.Bad},
+		{c.Running + c.Claimed, "running", p.Busy}, {c.Queued, "queued", nil}, {c.Held, states.OfStatus(plan.Held), nil}, {c.Succeeded, "succeeded", p.Good},
+		{c.Failed, "failed", p.Bad}, {c.Allowed, "allowed", p.Warn}, {c.Terminated, states.OfStatus(plan.Terminated), p.Bad}, {c.Orphaned, states.OfStatus(plan.Orphaned), p.Bad},
 		{c.Skipped, "skipped", p.Warn},
 		{c.Cancelled, "cancelled", p.Warn},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -59,7 +60,7 @@ type Watch interface {
 
 // End is the line that says how a task, or an attempt that is tried again, ended; "" for a change that is no end.
 func (e *Event) End(p Palette) string {
-	word := plan.WordOf(plan.State(e.Status, e.Reason), e.Allowed)
+	word := states.WordOf(plan.State(e.Status, e.Reason), e.Allowed)
 	note, _, _ := strings.Cut(e.Detail, "\n")
 	switch {
 	case e.Status.Finished():

@@ -1,10 +1,13 @@
-package plan
+// Package states owns the words that people read and write for the states of tasks and plans.
+package states
 
 import (
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // spoken has what people read for the states whose names say little. A state that is not here is its own word.
@@ -34,34 +37,42 @@ func WordOf(state string, isAllowed bool) string {
 // SaysAllowed reports whether a word is one of WordOf for what a plan allows.
 func SaysAllowed(word string) bool { return strings.HasSuffix(word, allowed) }
 
-// Word is what people read for the status.
-func (s Status) Word() string { return Word(s.String()) }
+// OfStatus returns the word that people read for a status.
+func OfStatus(s plan.Status) string { return Word(s.String()) }
+
+// OfTask returns what people read for the state of a task.
+func OfTask(t *plan.Task) string { return WordOf(t.State(), t.Allowed()) }
+
+// inOrder are the statuses in the order of a task's life.
+var inOrder = []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running, plan.Succeeded, plan.Failed, plan.Terminated, plan.Cancelled, plan.Orphaned}
 
 // Words are what people read for the states of tasks, in the order of a task's life.
 func Words() []string {
-	names := []string{"held", "queued", "claimed", "running", "succeeded", "failed", "terminated", "cancelled", "skipped", "orphaned"}
-	for i, n := range names {
-		names[i] = Word(n)
+	var words []string
+	for _, s := range inOrder {
+		if words = append(words, OfStatus(s)); s == plan.Cancelled {
+			words = append(words, string(plan.ReasonSkipped))
+		}
 	}
-	return names
+	return words
 }
 
-// A StateError is of a text that names no state.
-type StateError string
+// An Error is of a text that names no state.
+type Error string
 
-func (e StateError) Error() string {
+func (e Error) Error() string {
 	return fmt.Sprintf("%q is not a task's state; it is one of %s, or a number", string(e), strings.Join(append(Words(), stateAllowed), ", "))
 }
 
-// ParseStates reads states as people and programs write them: by word (waiting), by name (held) or by number (-4). Stores are asked for
+// Parse reads states as people and programs write them: by word (waiting), by name (held) or by number (-4). Stores are asked for
 // codes. Some states are one code in a store, so keep tells them apart; it is nil where the codes say it all. The word "allowed" is for what
-// went wrong and its plan allows, in whichever state. The error is a StateError.
-func ParseStates(texts []string) (codes []Status, keep func(*Task) bool, err error) {
+// went wrong and its plan allows, in whichever state. The error is an Error.
+func Parse(texts []string) (codes []plan.Status, keep func(*plan.Task) bool, err error) {
 	named, apart := map[string]bool{}, false
 	for _, text := range texts {
 		if text == stateAllowed {
 			named[text], apart = true, true
-			for _, s := range []Status{Failed, Terminated, Orphaned} {
+			for _, s := range []plan.Status{plan.Failed, plan.Terminated, plan.Orphaned} {
 				if !slices.Contains(codes, s) {
 					codes = append(codes, s)
 				}
@@ -73,7 +84,7 @@ func ParseStates(texts []string) (codes []Status, keep func(*Task) bool, err err
 			return nil, nil, err
 		}
 		named[name] = true
-		apart = apart || code == Cancelled && name != strconv.Itoa(int(Cancelled)) || code == Failed && name != Failed.String()
+		apart = apart || code == plan.Cancelled && name != strconv.Itoa(int(plan.Cancelled)) || code == plan.Failed && name != plan.Failed.String()
 		if !slices.Contains(codes, code) {
 			codes = append(codes, code)
 		}
@@ -81,7 +92,7 @@ func ParseStates(texts []string) (codes []Status, keep func(*Task) bool, err err
 	if !apart {
 		return codes, nil, nil
 	}
-	return codes, func(t *Task) bool {
+	return codes, func(t *plan.Task) bool {
 		return named[t.State()] || named[strconv.Itoa(int(t.Status))] || named[stateAllowed] && t.Allowed()
 	}, nil
 }
@@ -90,17 +101,27 @@ func ParseStates(texts []string) (codes []Status, keep func(*Task) bool, err err
 const stateAllowed = "allowed"
 
 // parseState returns the code to ask a store for, and the state's name or its number.
-func parseState(text string) (Status, string, error) {
-	if n, err := strconv.ParseInt(text, 10, 32); err == nil && Status(n).Valid() {
-		return Status(n), strconv.FormatInt(n, 10), nil
+func parseState(text string) (plan.Status, string, error) {
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil && plan.Status(n).Valid() {
+		return plan.Status(n), strconv.FormatInt(n, 10), nil
 	}
-	if text == string(ReasonSkipped) {
-		return Cancelled, text, nil
+	if text == string(plan.ReasonSkipped) {
+		return plan.Cancelled, text, nil
 	}
-	for s, name := range statusWords {
-		if s != Unknown && (text == name || text == Word(name)) {
+	for _, s := range inOrder {
+		if name := s.String(); text == name || text == OfStatus(s) {
 			return s, name, nil
 		}
 	}
-	return 0, "", StateError(text)
+	return 0, "", Error(text)
+}
+
+// ParseLifecycle reads the word for the state of a plan.
+func ParseLifecycle(word string) (plan.Lifecycle, error) {
+	for _, l := range []plan.Lifecycle{plan.PlanSubmitting, plan.PlanRunning, plan.PlanSucceeded, plan.PlanFailed, plan.PlanCancelled, plan.PlanAbandoned} {
+		if l.String() == word {
+			return l, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not a plan's state; it is one of submitting, running, succeeded, failed, cancelled, abandoned", word)
 }
