@@ -26,19 +26,6 @@ type Counts struct {
 	Gathered   int `json:"gathered"`  // foreach tasks that have items and have ended
 }
 
-// Counted is what Counts asks of a task.
-type Counted struct {
-	Status          Status
-	Reason          Reason
-	ContinueOnError bool
-	Items           bool // it is a foreach task whose items are all in
-}
-
-// Counted returns what Counts asks of the task. It uses Status, Reason, ContinueOnError, Expanded and Items.
-func (t *Task) Counted() Counted {
-	return Counted{Status: t.Status, Reason: t.Reason, ContinueOnError: t.ContinueOnError, Items: t.HasItems()}
-}
-
 // HasItems reports whether the task is a foreach task whose items are all in, and has at least one.
 func (t *Task) HasItems() bool { return t.Expanded && t.Items > 0 }
 
@@ -49,50 +36,6 @@ func (s Status) Allowed(continueOnError bool) bool {
 
 // Allowed reports whether the task went wrong and its plan allows that.
 func (t *Task) Allowed() bool { return t.Status.Allowed(t.ContinueOnError) }
-
-// Add counts n more (or, negative, fewer) of such tasks.
-func (c *Counts) Add(t Counted, n int) {
-	if field := c.of(t); field != nil {
-		*field += n
-	}
-}
-
-// of returns the field that counts such a task; nil if its status is no code.
-func (c *Counts) of(t Counted) *int {
-	switch {
-	case t.Items && !t.Status.Finished():
-		return &c.Gathering
-	case t.Items:
-		return &c.Gathered
-	case t.Status.Allowed(t.ContinueOnError):
-		return &c.Allowed
-	}
-	switch t.Status {
-	case Held:
-		return &c.Held
-	case Queued:
-		return &c.Queued
-	case Claimed:
-		return &c.Claimed
-	case Running:
-		return &c.Running
-	case Succeeded:
-		return &c.Succeeded
-	case Terminated:
-		return &c.Terminated
-	case Orphaned:
-		return &c.Orphaned
-	case Cancelled:
-		if t.Reason == ReasonSkipped {
-			return &c.Skipped
-		}
-		return &c.Cancelled
-	}
-	if t.Status < Failed {
-		return nil
-	}
-	return &c.Failed
-}
 
 // Plus returns the sums of these counts and so many times others.
 func (c Counts) Plus(o Counts, times int) Counts {
@@ -129,13 +72,3 @@ func (c Counts) Stored() int { return c.Total() + c.Gathering + c.Gathered }
 
 // Settled reports whether every task of the plan has ended.
 func (c Counts) Settled() bool { return c.Unfinished() == 0 && c.Gathering == 0 }
-
-// Sums are what Counts add up to, for readers that add nothing up themselves.
-type Sums struct {
-	Tasks  int `json:"tasks"`  // all of them: done and not
-	Done   int `json:"done"`   // succeeded, broken, allowed, skipped and cancelled
-	Broken int `json:"broken"` // failed, terminated and orphaned: what makes the plan fail
-}
-
-// Sums returns the sums of the counts.
-func (c Counts) Sums() Sums { return Sums{Tasks: c.Total(), Done: c.Done(), Broken: c.Broken()} }

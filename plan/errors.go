@@ -47,6 +47,8 @@ var (
 	ErrCursor = errors.New("not a place in the feed of changes")
 	// ErrSecret means that a value which is never shown is asked about, or would be lost or shown.
 	ErrSecret = errors.New("it is a secret")
+	// ErrProgress means that how far a task is, is no number.
+	ErrProgress = errors.New("the progress of a task begins with a number from 0 to 1")
 	// ErrFull means that the store has no room left: nothing of the write was kept.
 	ErrFull = errors.New("the store is full")
 )

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash/fnv"
 	"sync/atomic"
 	"time"
 )
@@ -69,22 +68,6 @@ func (s *IDs) next() ID {
 	id[9], id[10], id[11] = byte(s.count>>16), byte(s.count>>8), byte(s.count)
 	return id
 }
-
-// ItemID derives the id of the item with the given index (from 0) of a foreach task: expanding a task twice names the same items.
-// Items of one task ascend; a hash of the task's id takes the place of the process's bytes, so that those of two tasks differ.
-func ItemID(of TaskID, index int) TaskID {
-	h := fnv.New64a()
-	_, _ = h.Write(of.ID[:])
-	var sum [8]byte
-	binary.BigEndian.PutUint64(sum[:], h.Sum64())
-	id := of.ID
-	copy(id[4:9], sum[:5])
-	id[9], id[10], id[11] = byte(index>>16), byte(index>>8), byte(index)
-	return TaskID{id}
-}
-
-// ItemIndex returns the index that ItemID made an id of.
-func ItemIndex(id TaskID) int { return int(id.ID[9])<<16 | int(id.ID[10])<<8 | int(id.ID[11]) }
 
 // ParseID reads 24 hex digits.
 func ParseID(s string) (ID, error) {

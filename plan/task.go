@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"time"
 )
@@ -112,30 +110,6 @@ func (t *Task) Key() string {
 		return t.Name
 	}
 	return t.ID.String()
-}
-
-// A Place is the position of a task among those of its plan, for people: by id, which is the order
-// of the plan's file, with the items of a foreach task after it, by index. The ids of items lie
-// anywhere among the others.
-type Place struct {
-	id    TaskID
-	index int // -1: no item
-}
-
-// PlaceOf returns the place of the task with that id, and of an item of one: of is zero for what is no item.
-func PlaceOf(id, of TaskID, index int) Place {
-	if of.IsZero() {
-		return Place{id, -1}
-	}
-	return Place{of, index}
-}
-
-// Place returns where the task is.
-func (t *Task) Place() Place { return PlaceOf(t.ID, t.Of, t.Index) }
-
-// Compare returns less than 0 where p comes before q, and more where it comes after it.
-func (p Place) Compare(q Place) int {
-	return cmp.Or(bytes.Compare(p.id.ID[:], q.id.ID[:]), cmp.Compare(p.index, q.index))
 }
 
 // State returns what programs read: the name of the status, or "skipped" for what was cancelled for

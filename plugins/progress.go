@@ -1,7 +1,7 @@
 package plugins
 
 import (
-	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/internal/rules"
 
 	"github.com/seed-1177d267/sluice/internal/secret"
 )
@@ -11,7 +11,7 @@ import (
 // the store once a second, and only of changes. The text is one line of at most 200 bytes, without
 // the task's secrets. A fraction that is NaN is an error, and changes nothing.
 func (t *Task) Progress(fraction float64, text string) error {
-	p, err := plan.NewProgress(fraction, secret.HideText(text, t.Secrets))
+	p, err := rules.NewProgress(fraction, secret.HideText(text, t.Secrets))
 	if err == nil && t.Reached != nil {
 		t.Reached(p)
 	}

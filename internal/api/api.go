@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -95,7 +96,7 @@ type Plan struct {
 	Ended     time.Time       `json:"ended,omitzero"`
 	Left      int             `json:"seconds_left,omitempty" doc:"About how many seconds remain, by the pace of its tasks so far; left out if that is unknown."`
 	Counts    plan.Counts     `json:"counts" doc:"How many of its tasks are in each state, each in one number. allowed are failures that continue_on_error of their task allows. A foreach task that has items is in gathering or, once it has ended, in gathered; its items are counted instead."`
-	Sums      plan.Sums       `json:"sums" doc:"The totals of counts. tasks is all tasks. done is succeeded, failed, terminated, orphaned, allowed, skipped and cancelled. broken makes the plan fail: failed, terminated and orphaned."`
+	Sums      rules.Sums      `json:"sums" doc:"The totals of counts. tasks is all tasks. done is succeeded, failed, terminated, orphaned, allowed, skipped and cancelled. broken makes the plan fail: failed, terminated and orphaned."`
 }
 
 // PlanOf writes a plan. Stalled is for the caller to say, who knows the nodes.
@@ -103,7 +104,7 @@ func PlanOf(p *plan.Plan) Plan {
 	return Plan{
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source, By: p.By,
 		Own: p.Own, Keep: Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: writable(p.Created), Modified: writable(p.Modified),
-		Ended: writable(p.Ended), Counts: p.Counts, Sums: p.Counts.Sums(),
+		Ended: writable(p.Ended), Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
 	}
 }
 
@@ -539,7 +540,7 @@ type Change struct {
 	Detail  string          `json:"detail,omitempty" doc:"The error, for people. While a task is claimed or running, it is of the attempt before."`
 	Output  json.RawMessage `json:"output,omitempty"`
 	Counts  *plan.Counts    `json:"counts,omitempty" doc:"The counts of a plan, if the caller asked for counts."`
-	Sums    *plan.Sums      `json:"sums,omitempty" doc:"The totals of counts."`
+	Sums    *rules.Sums     `json:"sums,omitempty" doc:"The totals of counts."`
 }
 
 // ChangeOf writes a change.

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/open"
 	"github.com/seed-1177d267/sluice/plan"
@@ -189,7 +190,7 @@ func (d *documented) checkJSON(text, kind string, lines bool) error {
 func TestTheJSONPageNamesEveryField(t *testing.T) {
 	d := readDoc(t)
 	types := map[string]any{
-		"Plan": planEntry{}, "Counts": plan.Counts{}, "Sums": plan.Sums{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Failures": failuresEntry{}, "Way": failureWay{}, "Exit": plan.Exit{}, "Progress": plan.Progress{},
+		"Plan": planEntry{}, "Counts": plan.Counts{}, "Sums": rules.Sums{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Failures": failuresEntry{}, "Way": failureWay{}, "Exit": plan.Exit{}, "Progress": plan.Progress{},
 		"Task in full": taskDetails{}, "Retry": api.Retry{}, "Foreach": plan.Foreach{}, "Reason": api.Reason{}, "Mistake": mistake{}, "Log entry": api.LogEntry{},
 		"Queue": queueEntry{}, "Node": nodeEntry{}, "Plugin": pluginEntry{}, "Event": view.EventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
 		"Balance": balanceEntry{}, "Balanced queue": balancedQueue{}, "User": userEntry{}, "Token": tokenEntry{},

@@ -32,14 +32,14 @@ type planEntry struct {
 	Ended   time.Time       `json:"ended,omitzero"`
 	Left    int             `json:"seconds_left,omitempty"` // about how long it still takes, if anybody can tell
 	Counts  plan.Counts     `json:"counts"`
-	Sums    plan.Sums       `json:"sums"`
+	Sums    rules.Sums      `json:"sums"`
 }
 
 // entryOfPlan returns the plan as JSON has it; nodes are those of its store.
 func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
 	e := planEntry{
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
-		Created: p.Created, Ended: p.Ended, Counts: p.Counts, Sums: p.Counts.Sums(),
+		Created: p.Created, Ended: p.Ended, Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
 	}
 	if left, ok := rules.PlanLeft(p, time.Now()); ok {
 		e.Left = duration.Seconds(left)

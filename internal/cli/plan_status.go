@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -253,7 +254,7 @@ type itemsState struct {
 func itemsOf(ctx context.Context, r store.Reader, of *plan.Task) (*itemsState, error) {
 	s := &itemsState{}
 	err := store.EachTask(ctx, r, store.TaskQuery{Plan: of.Plan, Of: of.ID}, func(t *plan.Task) error {
-		s.counts.Add(t.Counted(), 1)
+		rules.Count(&s.counts, rules.CountedOf(t), 1)
 		switch {
 		case view.Broken(t.Status) && len(s.failed) < mostItems:
 			s.failed = append(s.failed, *t)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -105,7 +106,7 @@ func taskList(a *app) *cobra.Command {
 
 // itemsBelow orders tasks of one plan as it has them, the items of a foreach task after that: their ids lie anywhere among the others.
 func itemsBelow(tasks []plan.Task) {
-	sort.SliceStable(tasks, func(x, y int) bool { return tasks[x].Place().Compare(tasks[y].Place()) < 0 })
+	sort.SliceStable(tasks, func(x, y int) bool { return rules.PlaceOf(&tasks[x]).Compare(rules.PlaceOf(&tasks[y])) < 0 })
 }
 
 // statuses reads the words of --state; see states.Parse.

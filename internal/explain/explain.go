@@ -165,7 +165,7 @@ func (e *explainer) awaited(gone []plan.TaskID) (items []string, of []plan.Task,
 		f := &open[i]
 		makes := false
 		for _, id := range gone {
-			if index := plan.ItemIndex(id); f.Foreach != nil && plan.ItemID(f.ID, index) == id && rules.MissingItem(f, index) == 0 {
+			if index := rules.ItemIndex(id); f.Foreach != nil && rules.ItemID(f.ID, index) == id && rules.MissingItem(f, index) == 0 {
 				items, makes = append(items, rules.ItemName(f.Key(), index)), true
 			}
 		}

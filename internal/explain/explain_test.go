@@ -454,7 +454,7 @@ func TestTask(t *testing.T) {
 			name:  "a task waits for the item that a retry makes again, and for what its foreach task waits for",
 			nodes: live,
 			tasks: []plan.Task{
-				with(task(1, "b", plan.Held), func(t *plan.Task) { t.Needs = []plan.TaskID{plan.ItemID(taskID(2), 3)} }),
+				with(task(1, "b", plan.Held), func(t *plan.Task) { t.Needs = []plan.TaskID{rules.ItemID(taskID(2), 3)} }),
 				with(task(2, "copy", plan.Held, 3), func(t *plan.Task) { t.Foreach = &plan.Foreach{Value: "needs.list"} }),
 				with(task(3, "list", plan.Running), on("n1", time.Minute)),
 			},
@@ -466,7 +466,7 @@ func TestTask(t *testing.T) {
 			name:  "a task that was skipped, since an item is not made any more, says so",
 			nodes: live,
 			tasks: []plan.Task{with(task(1, "b", plan.Cancelled), func(t *plan.Task) {
-				t.Needs, t.Reason = []plan.TaskID{plan.ItemID(taskID(2), 3)}, plan.ReasonSkipped
+				t.Needs, t.Reason = []plan.TaskID{rules.ItemID(taskID(2), 3)}, plan.ReasonSkipped
 				t.Detail = rules.MissingDetail(&plan.Task{Name: "copy", Items: 2}, 3)
 			})},
 			chain: []string{"b: it needs copy[3], and copy has 2 items since it was retried"},

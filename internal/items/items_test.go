@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -35,20 +36,20 @@ func (s *shelf) Tasks(_ context.Context, q store.TaskQuery) (found []plan.Task, 
 	s.asked++
 	s.most = max(s.most, len(q.IDs))
 	for _, id := range q.IDs {
-		found = append(found, plan.Task{ID: id, Params: json.RawMessage(fmt.Sprintf(`{"needs": {}, "item": "%v"}`, plan.ItemIndex(id)))})
+		found = append(found, plan.Task{ID: id, Params: json.RawMessage(fmt.Sprintf(`{"needs": {}, "item": "%v"}`, rules.ItemIndex(id)))})
 	}
 	return found, nil
 }
 
 func TestOnlyTheParamsOfItemsAreReadAndFewAtATime(t *testing.T) {
 	of := plan.TaskID{ID: plan.ID{1}}
-	tasks := []plan.Task{{ID: of}, {ID: plan.ItemID(of, 0), Of: of, Params: json.RawMessage(`{"item": [1]}`)}, {ID: plan.ItemID(of, 1), Of: of, Params: json.RawMessage(`{}`)}}
+	tasks := []plan.Task{{ID: of}, {ID: rules.ItemID(of, 0), Of: of, Params: json.RawMessage(`{"item": [1]}`)}, {ID: rules.ItemID(of, 1), Of: of, Params: json.RawMessage(`{}`)}}
 	for i := 2; i < 502; i++ {
-		tasks = append(tasks, plan.Task{ID: plan.ItemID(of, i), Of: of, Index: i})
+		tasks = append(tasks, plan.Task{ID: rules.ItemID(of, i), Of: of, Index: i})
 	}
 	s := &shelf{}
 	v, err := Read(t.Context(), s, tasks)
-	if err != nil || len(v) != 501 || string(v[plan.ItemID(of, 0)]) != "[1]" || string(v[plan.ItemID(of, 501)]) != `"501"` {
+	if err != nil || len(v) != 501 || string(v[rules.ItemID(of, 0)]) != "[1]" || string(v[rules.ItemID(of, 501)]) != `"501"` {
 		t.Errorf("%d items, %v", len(v), err)
 	}
 	if s.asked != 3 || s.most != 200 {

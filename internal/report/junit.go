@@ -27,7 +27,7 @@ import (
 //	failed and continue-on-error                                skipped, with a message
 //	skipped, cancelled, not finished                            skipped, with a message
 //
-// A foreach task with items is no case: its items are. So tests equals Tasks of plan.Sums, and
+// A foreach task with items is no case: its items are. So tests equals Tasks of rules.Sums, and
 // failures and errors together equal its Broken.
 //
 // A CI server takes a report without failures and errors for a success. A plan may have failed

@@ -39,7 +39,7 @@ func task(name string, s plan.Status, change func(*Task)) Task {
 func run(tasks ...Task) *Run {
 	r := &Run{Plan: plan.Plan{Name: "nightly", Run: 3, Created: began}, Tasks: tasks, Now: began.Add(time.Hour)}
 	for _, t := range tasks {
-		r.Plan.Counts.Add(t.Counted(), 1)
+		rules.Count(&r.Plan.Counts, rules.CountedOf(&t.Task), 1)
 	}
 	if c := r.Plan.Counts; c.Settled() {
 		r.Plan.State = rules.Verdict(plan.Open, c.Broken() > 0, c.Cancelled > 0)

@@ -176,7 +176,7 @@ func ItemTask(of *plan.Task, index int, item json.RawMessage, params json.RawMes
 	d := of.Definition
 	d.Foreach, d.When, d.Description = nil, "", ""
 	return plan.Task{
-		ID: plan.ItemID(of.ID, index), Plan: of.Plan, Name: ItemName(of.Name, index), Queue: of.Queue, Definition: d,
+		ID: ItemID(of.ID, index), Plan: of.Plan, Name: ItemName(of.Name, index), Queue: of.Queue, Definition: d,
 		Params: WithItem(params, item), Of: of.ID, Index: index, Status: plan.Held, Created: now, Modified: now,
 	}
 }

@@ -82,7 +82,7 @@ func TestAnItemInheritsHowToRun(t *testing.T) {
 	}
 	got := rules.ItemTask(&of, 3, json.RawMessage(`"x"`), json.RawMessage(`{"run":"c"}`), now)
 	want := plan.Task{
-		ID: plan.ItemID(of.ID, 3), Plan: of.Plan, Name: "copy[3]", Queue: of.Queue, Of: of.ID, Index: 3, Status: plan.Held,
+		ID: rules.ItemID(of.ID, 3), Plan: of.Plan, Name: "copy[3]", Queue: of.Queue, Of: of.ID, Index: 3, Status: plan.Held,
 		Definition: plan.Definition{Retry: of.Retry, Timeout: of.Timeout, OnLost: of.OnLost, MaxRescues: 2, ContinueOnError: true, Estimate: of.Estimate, Rank: 7},
 		Params:     json.RawMessage(`{"run":"c","item":"x"}`), Created: now, Modified: now,
 	}
@@ -150,7 +150,7 @@ func TestItemsAreFoundAfterTheirForeachTask(t *testing.T) {
 	want = append(want, last)
 	got := slices.Clone(want)
 	rand.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
-	slices.SortFunc(got, func(x, y plan.Task) int { return x.Place().Compare(y.Place()) })
+	slices.SortFunc(got, func(x, y plan.Task) int { return rules.PlaceOf(&x).Compare(rules.PlaceOf(&y)) })
 	for i := range want {
 		if got[i].ID != want[i].ID {
 			t.Fatalf("at %d there is %s of %s, index %d; want %s", i, got[i].ID, got[i].Of, got[i].Index, want[i].ID)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -81,7 +82,7 @@ func (f *follower) look() {
 }
 
 func (f *follower) tell(line string) {
-	fraction, text, err := plan.ParseProgress(line)
+	fraction, text, err := rules.ParseProgress(line)
 	if err == nil {
 		err = f.task.Progress(fraction, f.shown(text))
 	}

@@ -252,7 +252,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	began := time.Now()
 	type read struct { // what is kept of a task while the others are read
 		id, of  plan.TaskID
-		place   plan.Place
+		place   rules.Place
 		name    string
 		needs   []plan.TaskID
 		run     rules.Ran
@@ -262,7 +262,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	}
 	all, items := make([]read, 0, p.Counts.Stored()), false
 	err := store.EachTask(ctx, d.a.st, store.TaskQuery{Plan: p.ID, Needs: true, Brief: true, Limit: readPage}, func(t *plan.Task) error {
-		all = append(all, read{t.ID, t.Of, t.Place(), t.Key(), t.Needs, ranOf(t), drawnState(t.Status, t.Reason, t.ContinueOnError), rules.TellsResults(t.When), t.ContinueOnError})
+		all = append(all, read{t.ID, t.Of, rules.PlaceOf(t), t.Key(), t.Needs, ranOf(t), drawnState(t.Status, t.Reason, t.ContinueOnError), rules.TellsResults(t.When), t.ContinueOnError})
 		items = items || !t.Of.IsZero()
 		return nil
 	})

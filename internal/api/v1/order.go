@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -61,8 +62,10 @@ func (a *API) inPlanOrder(ctx context.Context, q store.TaskQuery, folded *folded
 			return nil, err
 		}
 		if len(found) <= mostSorted {
-			sort.Slice(found, func(x, y int) bool { return found[x].Place().Compare(found[y].Place()) < 0 })
-			found = slices.DeleteFunc(found, func(t plan.Task) bool { return !q.After.IsZero() && t.Place().Compare(after.Place()) <= 0 })
+			sort.Slice(found, func(x, y int) bool { return rules.PlaceOf(&found[x]).Compare(rules.PlaceOf(&found[y])) < 0 })
+			found = slices.DeleteFunc(found, func(t plan.Task) bool {
+				return !q.After.IsZero() && rules.PlaceOf(&t).Compare(rules.PlaceOf(&after)) <= 0
+			})
 			return &sorted{found, q.After}, nil
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -231,7 +232,7 @@ func (a *API) until(ctx context.Context, due time.Time) bool {
 func (l *listener) tally(p *plan.Plan) bool {
 	c := api.ChangeOf(&store.Change{At: p.Modified, Plan: p.ID, Name: p.Name, State: p.State})
 	if p.State == plan.PlanRunning || p.Counts != (plan.Counts{}) {
-		sums := p.Counts.Sums()
+		sums := rules.SumsOf(p.Counts)
 		c.Counts, c.Sums = &p.Counts, &sums
 	}
 	data, err := json.Marshal(c)

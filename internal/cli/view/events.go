@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -31,7 +32,7 @@ type EventLine struct {
 	Seconds *float64                   `json:"seconds,omitempty"` // how long the attempt ran that ended, or the plan
 	Run     int                        `json:"run,omitempty"`
 	Counts  *plan.Counts               `json:"counts,omitempty"`
-	Sums    *plan.Sums                 `json:"sums,omitempty"`
+	Sums    *rules.Sums                `json:"sums,omitempty"`
 	Outputs map[string]json.RawMessage `json:"outputs,omitempty"` // of the plan's last tasks
 	Resume  string                     `json:"resume,omitempty"`  // the command that continues the plan
 
@@ -46,7 +47,7 @@ func NewEvents(w, notes io.Writer, p *plan.Plan) (*Events, error) {
 
 // PlanLine is the line of an event of a plan.
 func PlanLine(event string, p *plan.Plan, at time.Time) EventLine {
-	sums := p.Counts.Sums()
+	sums := rules.SumsOf(p.Counts)
 	return EventLine{Time: at.UTC(), Event: event, ID: p.ID.String(), Name: p.Name, State: p.State.String(), Status: int(p.State), Run: p.Run, Counts: &p.Counts, Sums: &sums}
 }
 

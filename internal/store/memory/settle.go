@@ -191,7 +191,7 @@ func (tx *tx) apply(t *task, s rules.Step) error {
 
 func (tx *tx) count(t *task, n int) {
 	if t.plan != nil {
-		t.plan.Counts.Add(t.Counted(), n)
+		rules.Count(&t.plan.Counts, rules.CountedOf(&t.Task), n)
 	}
 }
 

@@ -42,11 +42,11 @@ func parentJoin(child bson.ObjectID, n int) bson.ObjectID { return itemID(child,
 func itemJoin(of bson.ObjectID, n int) bson.ObjectID { return itemID(of, 1<<22|n) }
 
 func itemID(of bson.ObjectID, index int) bson.ObjectID {
-	return oid(plan.ItemID(taskID(of), index).ID)
+	return oid(rules.ItemID(taskID(of), index).ID)
 }
 
 // itemIndex is the number of an item: its id says it, whatever became of its document.
-func itemIndex(item bson.ObjectID) int { return plan.ItemIndex(taskID(item)) }
+func itemIndex(item bson.ObjectID) int { return rules.ItemIndex(taskID(item)) }
 
 // members returns the ids of what the join stands for.
 func (j *joinDoc) members() []bson.ObjectID {

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -95,7 +96,7 @@ func TestTheOnlyItemIsCancelledWhileItIsMade(t *testing.T) {
 				return nil
 			}
 			if writes++; writes == at {
-				err := s.CancelTask(t.Context(), plan.ItemID(of.ID, 0))
+				err := s.CancelTask(t.Context(), rules.ItemID(of.ID, 0))
 				if cancelled = err == nil; !cancelled && !errors.Is(err, plan.ErrNotFound) {
 					t.Error(err)
 				}
@@ -222,7 +223,7 @@ func TestAForeachTaskWhoseItemsAreBeingMadeWaits(t *testing.T) {
 			_, err = s.tasks.UpdateMany(t.Context(), d("of", oid(of.ID.ID), "_id", d("$ne", itemID(oid(of.ID.ID), 0))),
 				d("$set", d("status", plan.Cancelled, "complete", true), "$unset", d("hold", 1, "open", 1)))
 			no(err)
-			no(s.CancelTask(t.Context(), plan.ItemID(of.ID, 0)))
+			no(s.CancelTask(t.Context(), rules.ItemID(of.ID, 0)))
 			joins, err := s.joins.CountDocuments(t.Context(), d("child", oid(of.ID.ID), "done", true))
 			if all, e := s.joins.CountDocuments(t.Context(), d("child", oid(of.ID.ID))); err != nil || e != nil || joins != 1 || all != 1 {
 				t.Fatalf("%d of %d joins are done, %v, %v; want the first, alone", joins, all, err, e)

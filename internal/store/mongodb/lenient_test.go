@@ -396,7 +396,7 @@ func TestANumberOfItemsThatCannotBeStopsNoNode(t *testing.T) {
 			}
 			var ended []protocol.Ending
 			for _, c := range did.Claimed {
-				ended = append(ended, protocol.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: fmt.Appendf(nil, "%q", fmt.Sprint(plan.ItemIndex(c.Task)))})
+				ended = append(ended, protocol.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: fmt.Appendf(nil, "%q", fmt.Sprint(rules.ItemIndex(c.Task)))})
 			}
 			turn(0, ended...)
 			turn(0)

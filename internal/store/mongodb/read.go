@@ -175,7 +175,7 @@ func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) 
 	}
 	for _, c := range counts {
 		if p := place[c.Key.Plan]; p != nil { // a list of plans, which another program wrote, matches too
-			p.Add(plan.Counted{Status: c.Key.Status, Reason: c.Key.Reason, ContinueOnError: c.Key.Lenient, Items: c.Key.Items}, c.N)
+			rules.Count(p, rules.Counted{Status: c.Key.Status, Reason: c.Key.Reason, ContinueOnError: c.Key.Lenient, Items: c.Key.Items}, c.N)
 		}
 	}
 	return out, nil
@@ -343,7 +343,7 @@ func taskFilter(q *store.TaskQuery) (filter bson.D, none bool) {
 	}
 	if !q.Of.IsZero() {
 		// The ids of a task's items lie between those of the first and the last that it could have.
-		ids = append(ids, d("$gte", oid(plan.ItemID(q.Of, 0).ID), "$lte", oid(plan.ItemID(q.Of, 1<<24-1).ID))...)
+		ids = append(ids, d("$gte", oid(rules.ItemID(q.Of, 0).ID), "$lte", oid(rules.ItemID(q.Of, 1<<24-1).ID))...)
 	}
 	if len(q.IDs) > 0 {
 		list := make(bson.A, len(q.IDs))

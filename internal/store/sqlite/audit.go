@@ -192,7 +192,7 @@ func (c *conn) auditCounts(f *faults, p *planRow) (total int) {
 	var are plan.Counts
 	for r := c.query("SELECT status, reason, flags & ?, count(*) FROM tasks INDEXED BY tasks_plan WHERE plan = ? GROUP BY 1, 2, 3", flagContinue|flagItems, p.n); r.next(); {
 		t := taskRow{status: plan.Status(r.int(0)), reason: plan.Reason(r.text(1)), flags: r.int(2)}
-		are.Add(t.counted(), int(r.int(3)))
+		rules.Count(&are, t.counted(), int(r.int(3)))
 	}
 	if missing := are.Plus(p.Counts, -1); missing != (plan.Counts{}) || are.Settled() && (p.State == plan.PlanRunning || p.Closing != plan.Open) {
 		f.counts[p.ID] = missing

@@ -169,7 +169,7 @@ func (c *conn) missed(ns []int64) map[int64]plan.Task {
 	for r := c.query(`SELECT m.n, m.idx, f.id, f.name FROM json_each(?) AS j CROSS JOIN missing AS m ON m.n = j.value CROSS JOIN tasks AS f ON f.n = m.of`,
 		list(ns)); r.next(); {
 		index := int(r.int(1))
-		found[r.int(0)] = plan.Task{ID: plan.ItemID(plan.TaskID{ID: r.id(2)}, index), Name: rules.ItemName(r.text(3), index)}
+		found[r.int(0)] = plan.Task{ID: rules.ItemID(plan.TaskID{ID: r.id(2)}, index), Name: rules.ItemName(r.text(3), index)}
 	}
 	return found
 }

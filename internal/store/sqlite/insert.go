@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -78,7 +79,7 @@ func (t *tx) rowsOf(in *inserts, task *plan.Task, x newTask) taskRow {
 // count takes notice of a task that was inserted.
 func (t *tx) count(task *plan.Task, x newTask) {
 	if p := t.plan(x.plan); p != nil {
-		p.Counts.Add(plan.Counted{Status: plan.Held}, 1)
+		rules.Count(&p.Counts, rules.Counted{Status: plan.Held}, 1)
 	}
 	t.changed = append(t.changed, x.n)
 }

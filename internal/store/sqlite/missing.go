@@ -91,7 +91,7 @@ func (t *tx) dropMissing(tasks []taskRow) {
 			if m.n > 0 {
 				t.tellGone(m.n, rules.OutcomeCancelled, "")
 			}
-			id := plan.ItemID(r.id, int(m.index))
+			id := rules.ItemID(r.id, int(m.index))
 			t.exec(`INSERT OR IGNORE INTO ghosts (n, id, name) SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM kids AS k CROSS JOIN tasks AS c ON c.n = k.child
 				WHERE k.parent = ?1 AND c.plan = 0)`, max(m.n, -m.n), id.ID[:], rules.ItemName(name, int(m.index)))
 		}

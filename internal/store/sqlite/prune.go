@@ -237,7 +237,7 @@ func (t *tx) deleteRows(tasks []taskRow) {
 	for i := range tasks {
 		r := &tasks[i]
 		if p := t.plan(r.plan); p != nil {
-			p.Counts.Add(r.counted(), -1)
+			rules.Count(&p.Counts, r.counted(), -1)
 		}
 		if r.status == plan.Queued {
 			t.queue(r.queue).Queued--

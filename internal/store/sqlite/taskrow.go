@@ -91,8 +91,8 @@ func orNull[T ~string](word T) any {
 func (r *taskRow) is(flag int64) bool { return r.flags&flag != 0 }
 
 // counted returns what the counts of a plan ask of the task.
-func (r *taskRow) counted() plan.Counted {
-	return plan.Counted{Status: r.status, Reason: r.reason, ContinueOnError: r.is(flagContinue), Items: r.is(flagItems)}
+func (r *taskRow) counted() rules.Counted {
+	return rules.Counted{Status: r.status, Reason: r.reason, ContinueOnError: r.is(flagContinue), Items: r.is(flagItems)}
 }
 
 // taskRows is tasks for who has nothing to be written first.

@@ -10,10 +10,10 @@ import (
 )
 
 // countMoved counts in its plan what a task is in place of what it was.
-func (t *tx) countMoved(r *taskRow, was plan.Counted) {
+func (t *tx) countMoved(r *taskRow, was rules.Counted) {
 	if p := t.plan(r.plan); p != nil {
-		p.Counts.Add(was, -1)
-		p.Counts.Add(r.counted(), 1)
+		rules.Count(&p.Counts, was, -1)
+		rules.Count(&p.Counts, r.counted(), 1)
 	}
 }
 

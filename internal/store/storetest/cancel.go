@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -280,7 +281,7 @@ var cancelCases = []testCase{
 		copied := w.named(p, "copy").ID
 		var all []plan.TaskID
 		for i := range items {
-			all = append(all, plan.ItemID(copied, i))
+			all = append(all, rules.ItemID(copied, i))
 		}
 		q := w.queue("exec", 0)
 		one, many, strict := w.newTask(q, "one", all[7]), w.newTask(q, "many", all...), w.newTask(q, "strict", all[7])

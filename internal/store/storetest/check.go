@@ -111,7 +111,7 @@ func (c *checker) task(t *plan.Task, settled bool) string {
 		default:
 			return fmt.Sprintf("it is of plan %s, which is not there", t.Plan)
 		}
-		c.counts[t.Plan].Add(t.Counted(), 1)
+		rules.Count(c.counts[t.Plan], rules.CountedOf(t), 1)
 		if busy && p.State != plan.PlanRunning {
 			return fmt.Sprintf("invariant 1: its plan is %v", p.State)
 		}
@@ -154,7 +154,7 @@ func (c *checker) foreach(t *plan.Task, settled bool) string {
 	for _, i := range items {
 		switch {
 		case dropping && (i.Status == plan.Held || i.Status.Finished()):
-		case i.ID != plan.ItemID(t.ID, i.Index) || i.Name != rules.ItemName(t.Name, i.Index) || i.Plan != t.Plan:
+		case i.ID != rules.ItemID(t.ID, i.Index) || i.Name != rules.ItemName(t.Name, i.Index) || i.Plan != t.Plan:
 			return fmt.Sprintf("its item %q, number %d, is not what it says", i.Name, i.Index)
 		case i.Index < 0 || i.Index >= t.Items:
 			return fmt.Sprintf("it has an item number %d of %d", i.Index, t.Items)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -30,7 +31,7 @@ var foreachCases = []testCase{
 				[]any{i, 4, time.Minute, plan.OnLostFail, true, false})
 		}
 		item := w.named(p, "copy[1]")
-		w.equal("item", []any{item.Of, item.Index, item.ID}, []any{copied.ID, 1, plan.ItemID(copied.ID, 1)})
+		w.equal("item", []any{item.Of, item.Index, item.ID}, []any{copied.ID, 1, rules.ItemID(copied.ID, 1)})
 		n.end(succeed(c[2], `"third"`), succeed(c[0], `{"first":1}`))
 		w.want(p, "copy held")
 		n.end(ok(c[1]))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -140,7 +141,7 @@ var readCases = []testCase{
 			{"after", store.TaskQuery{Plan: p.ID, NoItems: true, After: a, Limit: 2}, "[b c]"},
 			{"after, newest first", store.TaskQuery{Plan: p.ID, NoItems: true, After: c, Newest: true}, "[b a]"},
 			{"items", store.TaskQuery{Of: copied}, "[copy[0] copy[1]]"},
-			{"the items after one", store.TaskQuery{Of: copied, After: plan.ItemID(copied, 0)}, "[copy[1]]"},
+			{"the items after one", store.TaskQuery{Of: copied, After: rules.ItemID(copied, 0)}, "[copy[1]]"},
 			{"of no plan", store.TaskQuery{NoPlan: true}, "[a plain]"},
 			{"by name", store.TaskQuery{Plan: p.ID, Name: "b"}, "[b]"},
 			{"by prefix", store.TaskQuery{Prefix: b.String()}, "[b]"},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -36,10 +37,10 @@ func TestAPlanHasTheSameNumbersEverywhere(t *testing.T) {
 
 	var read struct {
 		Counts plan.Counts
-		Sums   plan.Sums
+		Sums   rules.Sums
 	}
 	s.read("/plans/"+p, &read)
-	if c := read.Counts; c != want || read.Sums != (plan.Sums{Tasks: 11, Done: 11, Broken: 2}) || c.Succeeded+c.Failed+c.Allowed+c.Skipped != read.Sums.Done {
+	if c := read.Counts; c != want || read.Sums != (rules.Sums{Tasks: 11, Done: 11, Broken: 2}) || c.Succeeded+c.Failed+c.Allowed+c.Skipped != read.Sums.Done {
 		t.Errorf("the API has %+v, want %+v, which adds up", read, want)
 	}
 	var failures struct{ Failed, Allowed, Ways int }

@@ -1,4 +1,4 @@
-package plan
+package rules
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 func TestProgress(t *testing.T) {
@@ -26,13 +28,13 @@ func TestProgress(t *testing.T) {
 		{"infinity is no number", math.Inf(1), "x", ""},
 	} {
 		p, err := NewProgress(c.fraction, c.text)
-		if got := p.String(); err == nil && got != c.want || (err != nil) != (c.want == "") || err != nil && !errors.Is(err, ErrProgress) {
+		if got := p.String(); err == nil && got != c.want || (err != nil) != (c.want == "") || err != nil && !errors.Is(err, plan.ErrProgress) {
 			t.Errorf("%s: %q, %v; want %q", c.name, got, err, c.want)
 		}
 	}
 	for _, text := range []string{strings.Repeat("x", 300), strings.Repeat("ä", 150), "x" + strings.Repeat("€", 100)} {
 		p, err := NewProgress(0.5, text)
-		if n := len(p.Text); err != nil || n > MaxProgressText || n < MaxProgressText-2 || !utf8.ValidString(p.Text) || !strings.HasPrefix(text, p.Text) {
+		if n := len(p.Text); err != nil || n > plan.MaxProgressText || n < plan.MaxProgressText-2 || !utf8.ValidString(p.Text) || !strings.HasPrefix(text, p.Text) {
 			t.Errorf("of %d bytes %d are kept, %v: %q", len(text), n, err, p.Text)
 		}
 	}
@@ -49,11 +51,11 @@ func TestParseProgress(t *testing.T) {
 		{"nan x", ""},
 	} {
 		fraction, text, err := ParseProgress(c.line)
-		var p Progress
+		var p plan.Progress
 		if err == nil {
 			p, err = NewProgress(fraction, text)
 		}
-		if got := p.String(); err == nil && got != c.want || (err != nil) != (c.want == "") || err != nil && !errors.Is(err, ErrProgress) {
+		if got := p.String(); err == nil && got != c.want || (err != nil) != (c.want == "") || err != nil && !errors.Is(err, plan.ErrProgress) {
 			t.Errorf("%q: %q, %v; want %q", c.line, got, err, c.want)
 		}
 	}
