@@ -249,8 +249,8 @@ type Admin interface {
 	Ready(ctx context.Context, p plan.PlanID) error
 
 	// CancelPlan closes the plan. No more of its tasks are claimed. Held and queued tasks are
-	// cancelled, by later sweeps if they are many. Running tasks are marked for their node to stop.
-	// A second call changes nothing. A plan that has ended does not change: plan.ErrPlanEnded.
+	// cancelled, by later calls and sweeps if they are many. Running tasks are marked for their node
+	// to stop. A second call only continues what is left. A plan that has ended does not change: plan.ErrPlanEnded.
 	CancelPlan(ctx context.Context, p plan.PlanID) error
 
 	// CancelTask cancels a held or queued task, and marks a claimed or running one for its node to

@@ -19,12 +19,16 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return s.inRound(ctx, 0, func(r *round) error { return engine.CancelTask(ctx, r, id) })
 }
 
-// PlanToCancel implements engine.Canceller.
+// PlanToCancel implements engine.Canceller. An earlier call may have left something, and no node may
+// be there to continue: a call of Admin takes up no work of others, but for what it is about.
 func (r *round) PlanToCancel(ctx context.Context, id plan.PlanID) (p *planDoc, named plan.Plan, err error) {
 	if p, err = r.plan(ctx, id); err != nil {
 		return nil, named, err
 	}
-	return p, p.domain(), nil
+	if p.Closing == plan.ClosedByPerson && !p.State.Ended() {
+		err = r.job(ctx, workClose, p.ID)
+	}
+	return p, p.domain(), err
 }
 
 // TaskToCancel implements engine.Canceller.

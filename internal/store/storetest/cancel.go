@@ -64,6 +64,22 @@ var cancelCases = []testCase{
 		_ = w.s.Ready(w.ctx, p.ID) // whatever it says, it is too late
 		w.wantPlan(p, plan.PlanCancelled)
 	}},
+	{"a large plan that is not ready is cancelled without a node, by calls that continue what others left", func(w *world) {
+		tasks := make([]plan.TaskSpec, protocol.DefaultBudget+200)
+		for i := range tasks {
+			tasks[i] = task(fmt.Sprint("t", i))
+		}
+		p := w.submitUnready(&plan.Spec{Name: "large", Tasks: tasks})
+		for left := len(tasks); left > 0; {
+			w.no(w.s.CancelPlan(w.ctx, p.ID))
+			now := w.plan(p.ID)
+			if now.Counts.Unfinished() >= left {
+				w.Fatalf("%d tasks are left, as before the call", left)
+			}
+			left = now.Counts.Unfinished()
+		}
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
 	{"a finish that was first stands", func(w *world) {
 		p := w.submit(task("a"), task("b", "a"))
 		n := w.node("n1")
