@@ -103,6 +103,14 @@ func (l *loop) run(stop, alive context.Context) error {
 		if gone == nil && len(l.running) == 0 {
 			return l.node.store.lost()
 		}
+		if stopping != nil && stop.Err() != nil { // before a turn, which may claim: the select below may have chosen the end of a task
+			if l.log.Info("stopping", "running", len(l.running), "grace", l.cfg.Grace); l.outside() > 0 {
+				l.log.Info("task runners go on", "tasks", l.outside())
+			}
+			l.draining, stopping, hurry = true, nil, l.node.hurry
+			grace = time.After(l.cfg.Grace)
+			l.leaveOutside()
+		}
 		if gone != nil && l.retry == nil && (due || release || l.freed || len(l.ended) > 0) {
 			l.gather()
 			l.turn(alive, release)
@@ -157,12 +165,6 @@ func (l *loop) run(stop, alive context.Context) error {
 			due = l.heed(news)
 			release = news.Over // so a turn is made also with no thread free: it tells for good whether the plan is over
 		case <-stopping:
-			if l.log.Info("stopping", "running", len(l.running), "grace", l.cfg.Grace); l.outside() > 0 {
-				l.log.Info("task runners go on", "tasks", l.outside())
-			}
-			l.draining, stopping, hurry = true, nil, l.node.hurry
-			grace = time.After(l.cfg.Grace)
-			l.leaveOutside()
 		case <-grace:
 			l.stopAll(plugins.ErrDraining)
 			grace, giveUp = nil, time.After(l.cfg.Lease)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -45,6 +46,41 @@ func TestAStoppedNodeLetsTasksEndWithinItsGrace(t *testing.T) {
 		}
 		w.wantState(p, map[string]string{"a": "succeeded", "b": "queued"})
 	})
+}
+
+// During one turn the node is told to stop, and a task ends.
+func TestAStoppedNodeClaimsNothingAfterATaskThatEndedMeanwhile(t *testing.T) {
+	for range 20 { // the loop may see either first
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			s := plan.New("chain")
+			s.Add(plan.TaskSpec{Name: "long", Plugin: "sleep", Params: params(`{"for": "1m"}`)})
+			s.Add(plan.TaskSpec{Name: "a", Plugin: "sleep", Params: params(`{"for": "1m2s"}`)})
+			s.Add(plan.TaskSpec{Name: "b", Plugin: "sleep", Params: params(`{"for": "1s"}`), Needs: []string{"a"}})
+			p := w.submit(s)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			time.AfterFunc(time.Minute+time.Second, stop)
+			if err := w.on(&lengthy{Store: w.store, from: time.Now().Add(time.Minute)}, den.Config{Threads: 2, Grace: time.Hour}).Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			w.wantState(p, map[string]string{"long": "succeeded", "a": "succeeded", "b": "queued"})
+		})
+	}
+}
+
+// lengthy is a store whose turns take five seconds from some instant on.
+type lengthy struct {
+	Store
+	from time.Time
+}
+
+func (l *lengthy) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
+	did, err := l.Store.Turn(ctx, t)
+	if !time.Now().Before(l.from) {
+		time.Sleep(5 * time.Second)
+	}
+	return did, err
 }
 
 func TestAStoppedNodeGivesBackWhatOutlastsItsGrace(t *testing.T) {
