@@ -122,7 +122,7 @@ func TestABatchThatIsNotTaken(t *testing.T) {
 			}
 			s.first = time.Millisecond
 			if strings.Contains(c.name, "pause") {
-				s.to.Timeout = 300 * time.Millisecond // over before the pause is: it must not be asked meanwhile
+				s.to.Timeout = 3 * time.Second // over before the pause is: it must not be asked meanwhile
 			}
 			err = s.UploadTraces(t.Context(), []*tracepb.ResourceSpans{{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{Name: "a"}}}}}})
 			if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
