@@ -121,9 +121,3 @@ func (p *Problem) Unwrap() error {
 	}
 	return nil
 }
-
-// GetStatus and ContentType are what huma asks of an error.
-func (p *Problem) GetStatus() int { return p.Status }
-
-// ContentType implements huma.ContentTypeFilter.
-func (p *Problem) ContentType(string) string { return "application/problem+json" }

@@ -13,9 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
-
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -198,7 +195,7 @@ func (h *hub) run(ctx context.Context) {
 }
 
 // stream answers with events of the changes that are wanted: those after the last id first, if one is given, then what the hub tells.
-func (a *API) stream(ctx context.Context, lastID string, wanted func(*store.Change) bool, ends bool) (*huma.StreamResponse, error) {
+func (a *API) stream(ctx context.Context, lastID string, wanted func(*store.Change) bool, ends bool) (*stream, error) {
 	var after store.Cursor
 	if lastID != "" {
 		text, err := base64.RawURLEncoding.DecodeString(lastID)
@@ -214,8 +211,8 @@ func (a *API) stream(ctx context.Context, lastID string, wanted func(*store.Chan
 			return nil, err
 		}
 	}
-	return &huma.StreamResponse{Body: func(hc huma.Context) {
-		l := a.listener(hc)
+	return &stream{func(w http.ResponseWriter) {
+		l := a.listener(w)
 		l.wanted, l.ends = wanted, ends
 		l.listen(ctx, after)
 	}}, nil
@@ -231,10 +228,9 @@ type listener struct {
 }
 
 // listener begins to answer with events.
-func (a *API) listener(hc huma.Context) *listener {
-	hc.SetHeader("Content-Type", "text/event-stream")
-	hc.SetHeader("X-Accel-Buffering", "no") // nginx would keep events to itself
-	_, w := humago.Unwrap(hc)
+func (a *API) listener(w http.ResponseWriter) *listener {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events to itself
 	return &listener{a: a, w: w, flush: http.NewResponseController(w)}
 }
 

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -44,20 +42,20 @@ func (a *API) feed() {
 		"sent as Last-Event-ID, continues after it. Some events may come twice. An id that is no " +
 		"place in the changes of this store, as after a restored backup, is answered 422: read " +
 		"everything again, and listen without the id. A comment every 15 s keeps the connection."
-	serveStream(a, endpoint{method: "GET", path: "/events", id: "listen", summary: "Listen to changes", tag: tag, scope: Read, media: "text/event-stream", doc: events + counts + " These are the plans that have not ended."},
-		func(ctx context.Context, in *Listen) (*huma.StreamResponse, error) {
+	serve(a, endpoint{method: "GET", path: "/events", id: "listen", summary: "Listen to changes", tag: tag, scope: Read, media: "text/event-stream", doc: events + counts + " These are the plans that have not ended."},
+		func(ctx context.Context, in *Listen) (*stream, error) {
 			if in.Counts {
 				return a.countPlans(ctx), nil
 			}
 			return a.stream(ctx, in.LastEventID, func(*store.Change) bool { return true }, false)
 		})
-	serveStream(a, endpoint{
+	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/events", id: "listen-plan", summary: "Listen to the changes of a plan", tag: tag, scope: Read, media: "text/event-stream",
 		errors: []int{404}, doc: events + counts + " It ends after the event that the plan has ended.",
 	}, ofPlan(a, func(ctx context.Context, p *plan.Plan, in *struct {
 		InPlan
 		Listen
-	}) (*huma.StreamResponse, error) {
+	}) (*stream, error) {
 		if in.Counts {
 			return a.countPlan(ctx, p.ID), nil
 		}

@@ -1,14 +1,10 @@
 package v1
 
 import (
-	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 )
@@ -65,65 +61,3 @@ func pairName(pair string) string {
 
 // cursors are the parameters that continue a list.
 var cursors = []string{"after", "before"}
-
-// asked is huma middleware for repeated and empty parameters. huma takes the first of repeated
-// ones, and takes an empty one as missing. asked joins the values of a list, as if there were a
-// comma between them. It refuses anything else: a value or a condition would be ignored without
-// notice. A script with an empty list of ids must not get all tasks. A cursor may be empty: that is
-// the first page.
-func asked(c huma.Context, next func(huma.Context)) {
-	u := c.URL()
-	given, lists := u.Query(), map[string]string{}
-	var p *api.Problem
-	refuse := func(name, short, text string) {
-		if p == nil {
-			p = api.Invalid("query.%s: %s", name, text)
-		}
-		p.Fields = append(p.Fields, api.Field{Message: short, Location: "query." + name})
-	}
-	for _, param := range c.Operation().Parameters {
-		values := given[param.Name]
-		if param.In != "query" || len(values) == 0 || param.Explode != nil && *param.Explode {
-			continue
-		}
-		isList := param.Schema.Type == huma.TypeArray
-		switch {
-		case len(values) > 1 && !isList:
-			refuse(param.Name, "it is given several times", fmt.Sprintf("it is given %d times, and takes one value: ask once for each", len(values)))
-		case slices.Contains(values, "") && !slices.Contains(cursors, param.Name):
-			refuse(param.Name, "it has no value", "it has no value, and would be no condition: give it one, or leave it out")
-		case len(values) > 1:
-			lists[param.Name] = strings.Join(values, ",")
-		}
-	}
-	switch {
-	case p != nil:
-		c.SetHeader("Content-Type", p.ContentType(""))
-		c.SetStatus(http.StatusUnprocessableEntity)
-		_ = jsonFormat.Marshal(c.BodyWriter(), p) // who asked is gone
-	case len(lists) > 0:
-		next(&joined{c, lists})
-	default:
-		next(c)
-	}
-}
-
-// A request is huma's, under a name that an embedded field can have: it has a method Context.
-type request = huma.Context
-
-// joined is a request whose lists are one text each, however often they were given.
-type joined struct {
-	request
-	lists map[string]string
-}
-
-// Unwrap is how huma finds the request behind it.
-func (j *joined) Unwrap() huma.Context { return j.request }
-
-// Query implements huma.Context.
-func (j *joined) Query(name string) string {
-	if all, ok := j.lists[name]; ok {
-		return all
-	}
-	return j.request.Query(name)
-}

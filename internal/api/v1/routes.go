@@ -32,20 +32,16 @@ func New(c Config) *API {
 					"application/problem+json (RFC 9457).",
 			},
 			Components: &huma.Components{
-				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
+				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
 					"token": {Type: "http", Scheme: "bearer", Description: "A token of `sluice access token add`."},
 					"basic": {Type: "http", Scheme: "basic", Description: "A user of `sluice access user add`."},
 				},
 			},
 		},
-		OpenAPIPath:                  api.Root + "/openapi",
-		Formats:                      map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
-		DefaultFormat:                "application/json",
-		RejectUnknownQueryParameters: true,
+		OpenAPIPath: api.Root + "/openapi",
 	}
 	a.api = humago.New(a.mux, conf)
-	a.api.UseMiddleware(asked)
 	a.plans()
 	a.submissions()
 	a.tasks()

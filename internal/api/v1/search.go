@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -31,10 +29,10 @@ func (a *API) searches() {
 		method: "GET", path: "/tasks/{task}/children", id: "get-children", summary: "List the children of a task", tag: "tasks", scope: Read, errors: []int{404},
 		doc: "In the order of the plan. The server reads the plan for them, up to the limit.",
 	}, a.children)
-	serveStream(a, endpoint{
+	serve(a, endpoint{
 		method: "GET", path: "/events/plans", id: "listen-plans", summary: "Listen to plans", tag: "changes", scope: Read, media: "text/event-stream",
 		doc: "The server-sent events of /events with counts: the present counts of the plans that have not ended, and then each change, each second or two.",
-	}, func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) { return a.countPlans(ctx), nil })
+	}, func(ctx context.Context, _ *struct{}) (*stream, error) { return a.countPlans(ctx), nil })
 }
 
 func contains(text, part string) bool { return strings.Contains(strings.ToLower(text), part) }

@@ -138,6 +138,7 @@ func TestACheckRefusesWhatASubmissionWould(t *testing.T) {
 		for _, c := range []struct{ name, file, query, code string }{
 			{"a queue without a limit", noted, "?param=name=x", "queue"},
 			{"a queue that is not there", "plan: p\ntasks: {a: {plugin: demo, queue: gpu}}\n", "?", "queue"},
+			{"a param before one that is empty", file, "?param=&param=level=4", "invalid"},
 			{"a list that a param does not give", "plan: p\nparams: {list: {a: 1}}\ntasks: {a: {plugin: demo, foreach: '${{ params.list }}'}}\n", "?", "invalid"},
 		} {
 			for _, check := range []string{"", "&check=true"} {

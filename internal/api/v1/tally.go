@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"sync"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
@@ -120,7 +119,7 @@ func standingOf(p *plan.Plan) standing {
 }
 
 // countPlan tells how one plan stands, until it has ended.
-func (a *API) countPlan(ctx context.Context, id plan.PlanID) *huma.StreamResponse {
+func (a *API) countPlan(ctx context.Context, id plan.PlanID) *stream {
 	var last *standing
 	return a.count(ctx, func(ctx context.Context) (news []plan.Plan, due time.Time, over bool, err error) {
 		plans, due, err := a.tallies.get(ctx, id)
@@ -137,7 +136,7 @@ func (a *API) countPlan(ctx context.Context, id plan.PlanID) *huma.StreamRespons
 }
 
 // countPlans tells how plans stand that have not ended, or not when it was told last.
-func (a *API) countPlans(ctx context.Context) *huma.StreamResponse {
+func (a *API) countPlans(ctx context.Context) *stream {
 	var last map[plan.PlanID]standing
 	return a.count(ctx, func(ctx context.Context) (news []plan.Plan, due time.Time, over bool, err error) {
 		plans, due, err := a.tallies.get(ctx, plan.PlanID{})
@@ -182,9 +181,9 @@ func (a *API) countPlans(ctx context.Context) *huma.StreamResponse {
 }
 
 // count answers with events of what look finds, which says when to look again and whether that was the last time.
-func (a *API) count(ctx context.Context, look func(context.Context) (news []plan.Plan, due time.Time, over bool, err error)) *huma.StreamResponse {
-	return &huma.StreamResponse{Body: func(hc huma.Context) {
-		l := a.listener(hc)
+func (a *API) count(ctx context.Context, look func(context.Context) (news []plan.Plan, due time.Time, over bool, err error)) *stream {
+	return &stream{func(w http.ResponseWriter) {
+		l := a.listener(w)
 		if !l.write([]byte(": these are the counts\n\n")) {
 			return
 		}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/explain"
@@ -98,7 +96,7 @@ func (a *API) tasks() {
 	serve(a, endpoint{method: "GET", path: "/tasks/{task}/parents", id: "get-parents", summary: "Read how its parents ended", tag: tag, scope: Read, errors: []int{404}}, a.parents)
 	serve(a, endpoint{method: "GET", path: "/tasks/{task}/explain", id: "explain-task", summary: "Explain why a task does not run now", tag: tag, scope: Read, errors: []int{404}}, a.explain)
 	serve(a, endpoint{method: "GET", path: "/tasks/{task}/log", id: "get-log", summary: "Read the log of a task", tag: tag, scope: Read, errors: []int{404}}, a.getLog)
-	serveStream(a, endpoint{
+	serve(a, endpoint{
 		method: "GET", path: "/tasks/{task}/{stream}", id: "get-result", summary: "Read the complete output on one stream", tag: tag, scope: Read, errors: []int{404, 501},
 		media: "application/octet-stream",
 		doc:   "For tasks of no plan, whose output the store keeps for programs that speak Disbatch. Sent as it is read.",
@@ -341,24 +339,24 @@ func (a *API) getLog(ctx context.Context, in *getLog) (*logAnswer, error) {
 func (a *API) getResult(ctx context.Context, in *struct {
 	ByTaskID
 	Stream string `path:"stream" enum:"stdout,stderr"`
-}) (*huma.StreamResponse, error) {
+}) (*stream, error) {
 	kept, ok := a.st.(store.Results)
 	if !ok {
 		return nil, api.NewProblem(http.StatusNotImplemented, api.CodeUnsupported, "this store does not keep what tasks print as a whole; their logs are at %s/tasks/ID/log", api.Root)
 	}
-	stream := plan.Stdout
+	which := plan.Stdout
 	if in.Stream == "stderr" {
-		stream = plan.Stderr
+		which = plan.Stderr
 	}
-	r, size, err := kept.OpenResult(ctx, in.Task, stream)
+	r, size, err := kept.OpenResult(ctx, in.Task, which)
 	if err != nil {
 		return nil, err
 	}
-	return &huma.StreamResponse{Body: func(hc huma.Context) {
+	return &stream{func(w http.ResponseWriter) {
 		defer r.Close()
-		hc.SetHeader("Content-Type", "application/octet-stream") // whatever a task printed, no browser is to take it for a page
-		hc.SetHeader(api.SizeHeader, strconv.FormatInt(size, 10))
-		if _, err := io.Copy(hc.BodyWriter(), r); err != nil && ctx.Err() == nil {
+		w.Header().Set("Content-Type", "application/octet-stream") // whatever a task printed, no browser is to take it for a page
+		w.Header().Set(api.SizeHeader, strconv.FormatInt(size, 10))
+		if _, err := io.Copy(w, r); err != nil && ctx.Err() == nil {
 			a.log.Warn("a result could not be read to its end", "task", in.Task, "error", err)
 			panic(http.ErrAbortHandler) // the client is to see that it is cut
 		}

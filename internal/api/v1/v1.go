@@ -13,8 +13,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -142,113 +140,9 @@ func (a *API) Scope(r *http.Request) auth.Scope {
 // OpenAPI returns the document, as JSON.
 func (a *API) OpenAPI() ([]byte, error) { return json.MarshalIndent(a.api.OpenAPI(), "", "  ") }
 
-// An endpoint is what an operation says of itself.
-type endpoint struct {
-	method, path string // the path below api.Root
-	id, summary  string
-	doc          string
-	tag          string
-	scope        auth.Scope
-	status       int    // of success; default 200
-	body         int64  // how large a request may be; default smallBody
-	media        string // of what is sent as a stream; "": the answer is JSON
-	errors       []int
-	forms        map[string]*huma.Schema // what its body may be instead, by type
-	answers      map[int][]any           // the types of answers by status, if the handler's type does not give them
-}
-
-// serve registers an operation. It is compiled for each operation, so that it leaves to others what is no matter of their types.
-func serve[I, O any](a *API, e endpoint, handle func(context.Context, *I) (*O, error)) {
-	op := a.begin(&e)
-	form := a.formOf(op, reflect.TypeFor[O]())
-	huma.Register(a.api, *op, func(ctx context.Context, in *I) (*answer, error) {
-		a.note(ctx, op, in)
-		out, err := handle(ctx, in)
-		if err != nil {
-			return nil, a.problem(ctx, err)
-		}
-		return form.answer(out), nil
-	})
-	form.mend(op)
-	a.end(&e, op)
-}
-
-// serveStream is serve for an operation that writes its answer itself.
-func serveStream[I any](a *API, e endpoint, handle func(context.Context, *I) (*huma.StreamResponse, error)) {
-	op := a.begin(&e)
-	huma.Register(a.api, *op, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
-		a.note(ctx, op, in)
-		out, err := handle(ctx, in)
-		if err != nil {
-			return nil, a.problem(ctx, err)
-		}
-		return out, nil
-	})
-}
-
-// begin says what an endpoint is, but for what follows from its types.
-func (a *API) begin(e *endpoint) *huma.Operation {
-	op := e.operation()
-	for status, types := range e.answers {
-		if op.Responses == nil {
-			op.Responses = map[string]*huma.Response{}
-		}
-		op.Responses[strconv.Itoa(status)] = &huma.Response{
-			Description: http.StatusText(status), Content: map[string]*huma.MediaType{"application/json": {Schema: a.oneOf(types)}},
-		}
-	}
-	a.scopes[op.Method+" "+op.Path] = e.scope
-	return &op
-}
-
-// note tells the audit log what a request changes.
-func (a *API) note(ctx context.Context, op *huma.Operation, in any) {
-	if of, ok := in.(interface{ changed() string }); ok && op.Method != http.MethodGet {
-		auth.Changed(ctx, of.changed())
-	}
-}
-
-// end adds what a body may be instead.
-func (a *API) end(e *endpoint, op *huma.Operation) {
-	for kind, schema := range e.forms { // afterwards: huma holds no body against a schema that it did not make
-		a.api.OpenAPI().Paths[op.Path].Post.RequestBody.Content[kind] = &huma.MediaType{Schema: schema}
-	}
-}
-
-// oneOf is the schema of what is of one of these types.
-func (a *API) oneOf(types []any) *huma.Schema {
-	schemas := make([]*huma.Schema, len(types))
-	for i, t := range types {
-		schemas[i] = a.api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(t), true, "")
-	}
-	if len(schemas) == 1 {
-		return schemas[0]
-	}
-	return &huma.Schema{OneOf: schemas}
-}
-
-func (e *endpoint) operation() huma.Operation {
-	op := huma.Operation{
-		Method: e.method, Path: api.Root + e.path, OperationID: e.id, Summary: e.summary, Description: e.doc, Tags: []string{e.tag},
-		DefaultStatus: e.status, MaxBodyBytes: e.body, BodyReadTimeout: bodyTime,
-		Errors:   append([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable}, e.errors...),
-		Security: []map[string][]string{{"token": {string(e.scope)}}, {"basic": {string(e.scope)}}},
-	}
-	if e.media != "" {
-		op.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{e.media: {Schema: &huma.Schema{Type: huma.TypeString}}}}}
-	}
-	switch {
-	case e.body == 0:
-		op.MaxBodyBytes = smallBody
-	case e.body > smallBody:
-		op.BodyReadTimeout += time.Duration(e.body/(16<<20)) * time.Minute
-	}
-	return op
-}
-
 // problem turns an error into its form on the wire. It logs an error of the server, with the parts
 // that the answer leaves out.
-func (a *API) problem(ctx context.Context, err error) error {
+func (a *API) problem(ctx context.Context, err error) *api.Problem {
 	if ctx.Err() != nil && !isProblem(err) { // who asked is gone, or the server stops
 		return api.NewProblem(http.StatusServiceUnavailable, "unavailable", "the request was given up")
 	}
@@ -261,18 +155,15 @@ func (a *API) problem(ctx context.Context, err error) error {
 
 // WriteProblem writes a problem as the API does, for who refuses a request before it gets here.
 func WriteProblem(w http.ResponseWriter, p *api.Problem) {
-	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
-	_ = jsonFormat.Marshal(w, p) // who asked is gone
+	_ = writeJSON(w, p) // the caller is gone
 }
 
-var jsonFormat = huma.Format{
-	Marshal: func(w io.Writer, v any) error {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(v)
-	},
-	Unmarshal: json.Unmarshal,
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
 }
 
 func nonNil[T any](list []T) []T {
