@@ -319,6 +319,12 @@ type Retried struct {
 	Anew   bool        `json:"anew,omitempty" doc:"A foreach task whose items are made again."`
 }
 
+// RetriedOf writes a task that is to run again.
+func RetriedOf(r *rules.Retried) Retried { return Retried(*r) }
+
+// Domain is the task that was written.
+func (r *Retried) Domain() rules.Retried { return rules.Retried(*r) }
+
 // A Queue is where tasks of one plugin wait, under one limit.
 type Queue struct {
 	ID      plan.QueueID   `json:"id"`
@@ -603,6 +609,12 @@ type Parent struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 }
+
+// ParentOf writes how a parent ended.
+func ParentOf(p *plan.Parent) Parent { return Parent(*p) }
+
+// Domain is the parent that was written.
+func (p *Parent) Domain() plan.Parent { return plan.Parent(*p) }
 
 // SizeHeader tells how many bytes a result has, -1 if it is null; Content-Length would have to be right.
 const SizeHeader = "Sluice-Size"

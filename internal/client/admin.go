@@ -138,14 +138,7 @@ func (c *Client) Retry(ctx context.Context, p plan.PlanID, tasks []rules.Retried
 		Replace []api.NewTask   `json:"replace,omitempty"`
 		Params  json.RawMessage `json:"params,omitempty"`
 	}
-	body.Exactly = make([]api.Retried, len(tasks))
-	for i, t := range tasks {
-		body.Exactly[i] = api.Retried{ID: t.ID, Status: t.Status, Anew: t.Anew}
-	}
-	for i := range replace {
-		body.Replace = append(body.Replace, api.NewTaskOf(&replace[i]))
-	}
-	body.Params = params
+	body.Exactly, body.Replace, body.Params = api.Each(tasks, api.RetriedOf), api.Each(replace, api.NewTaskOf), params
 	route := "retry"
 	if len(replace) > 0 || params != nil {
 		route = "retry-with"
@@ -161,15 +154,9 @@ func (c *Client) Adopt(ctx context.Context, p plan.PlanID) error {
 	return c.post(ctx, true, nil, "plans", p.String(), "adopt")
 }
 
-// The answer to a deletion.
-type left struct {
-	Plans int  `json:"plans"`
-	More  bool `json:"more"`
-}
-
 // DeletePlan implements store.Admin.
 func (c *Client) DeletePlan(ctx context.Context, p plan.PlanID, budget int) (more bool, err error) {
-	var out left
+	var out api.LeftAnswer
 	r := &request{method: "DELETE", path: in("plans", p.String()), query: query("budget", strconv.Itoa(budget)), timeout: writeTime}
 	err = c.do(ctx, r, &out)
 	return out.More, err
@@ -181,7 +168,7 @@ func (c *Client) Prune(ctx context.Context, keep time.Duration, budget int) (pla
 		Keep   api.Duration `json:"keep"`
 		Budget int          `json:"budget"`
 	}{api.Duration(keep), budget}
-	var out left
+	var out api.LeftAnswer
 	err = c.do(ctx, &request{method: "POST", path: in("plans", "prune"), body: &body, timeout: writeTime}, &out)
 	return out.Plans, out.More, err
 }
@@ -246,9 +233,7 @@ func (c *Client) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) e
 
 // Balance implements store.Balance.
 func (c *Client) Balance(ctx context.Context) (json.RawMessage, error) {
-	out, err := get[struct {
-		Document json.RawMessage `json:"document"`
-	}](ctx, c, nil, "balance")
+	out, err := get[api.BalanceAnswer](ctx, c, nil, "balance")
 	if bytes.Equal(out.Document, []byte("null")) {
 		out.Document = nil
 	}

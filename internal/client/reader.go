@@ -82,39 +82,44 @@ func (c *Client) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Pla
 	if q.State != nil {
 		state = q.State.String()
 	}
-	for left := cmp.Or(q.Limit, listLimit); left > 0; {
-		page, err := get[struct {
-			Plans []api.Plan  `json:"plans"`
-			Next  plan.PlanID `json:"next"`
-		}](ctx, c, query("name", q.Name, "run", number(q.Run), "prefix", q.Prefix, "source", q.Source, "state", state, "before", id(q.Before.ID),
-			"limit", strconv.Itoa(min(left, api.MostPage))), "plans")
-		if err != nil {
-			return nil, err
-		}
+	v := query("name", q.Name, "run", number(q.Run), "prefix", q.Prefix, "source", q.Source, "state", state)
+	err = c.pages("before", q.Before.ID, cmp.Or(q.Limit, listLimit), v, func() (int, plan.ID, error) {
+		page, err := get[api.PlanList](ctx, c, v, "plans")
 		for i := range page.Plans {
-			p := page.Plans[i].Domain()
 			if q.NoParams {
-				p.Params = nil
+				page.Plans[i].Params = nil
 			}
-			plans = append(plans, p)
 		}
-		if left -= len(page.Plans); page.Next.IsZero() {
-			break
+		plans = append(plans, api.Domain[plan.Plan](page.Plans)...)
+		return len(page.Plans), page.Next.ID, err
+	})
+	return plans, err
+}
+
+// pages reads up to so many of a list, a page at a time. read reads the page that v asks for, and
+// returns the number of its entries and where the next page begins.
+func (c *Client) pages(cursor string, after plan.ID, most int, v url.Values, read func() (int, plan.ID, error)) error {
+	for most > 0 {
+		v.Del(cursor)
+		if !after.IsZero() {
+			v.Set(cursor, after.String())
 		}
-		if page.Next == q.Before || len(page.Plans) == 0 {
-			return nil, c.nonsense(errStandsStill)
+		v.Set("limit", strconv.Itoa(min(most, api.MostPage)))
+		n, next, err := read()
+		if most -= n; err != nil || next.IsZero() {
+			return err
 		}
-		q.Before = page.Next
+		if next == after || n == 0 {
+			return c.nonsense(errStandsStill)
+		}
+		after = next
 	}
-	return plans, nil
+	return nil
 }
 
 // Task implements store.Reader.
 func (c *Client) Task(ctx context.Context, t plan.TaskID) (plan.Task, error) {
-	got, err := get[struct {
-		api.Task
-		OutputLeftOut string `json:"output_left_out"`
-	}](ctx, c, nil, "tasks", t.String())
+	got, err := get[api.TaskAnswer](ctx, c, nil, "tasks", t.String())
 	if err != nil {
 		return plan.Task{}, err
 	}
@@ -175,46 +180,25 @@ func (c *Client) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, err
 
 // someTasks reads up to so many tasks, some at a time.
 func (c *Client) someTasks(ctx context.Context, v url.Values, after plan.TaskID, most int) (tasks []plan.Task, err error) {
-	for most > 0 {
-		if !after.IsZero() {
-			v.Set("after", after.String())
-		}
-		v.Set("limit", strconv.Itoa(min(most, api.MostPage)))
-		page, err := get[struct {
-			Tasks []api.Task  `json:"tasks"`
-			Next  plan.TaskID `json:"next"`
-		}](ctx, c, v, "tasks")
-		if err != nil {
-			return nil, err
-		}
-		tasks = append(tasks, domain[plan.Task](page.Tasks)...)
-		if most -= len(page.Tasks); page.Next.IsZero() {
-			break
-		}
-		if page.Next == after || len(page.Tasks) == 0 {
-			return nil, c.nonsense(errStandsStill)
-		}
-		after = page.Next
-	}
-	v.Del("after")
-	return tasks, nil
+	err = c.pages("after", after.ID, most, v, func() (int, plan.ID, error) {
+		page, err := get[api.TaskList](ctx, c, v, "tasks")
+		tasks = append(tasks, api.Domain[plan.Task](page.Tasks)...)
+		return len(page.Tasks), page.Next.ID, err
+	})
+	return tasks, err
 }
 
 // Queues implements store.Reader.
 func (c *Client) Queues(ctx context.Context) ([]plan.Queue, error) { return c.queues(ctx, "false") }
 
 func (c *Client) queues(ctx context.Context, counts string) ([]plan.Queue, error) {
-	got, err := get[struct {
-		Queues []api.Queue `json:"queues"`
-	}](ctx, c, query("counts", counts), "queues")
-	return domain[plan.Queue](got.Queues), err
+	got, err := get[api.QueuesAnswer](ctx, c, query("counts", counts), "queues")
+	return api.Domain[plan.Queue](got.Queues), err
 }
 
 // Refused implements store.Refuser. A server of an older version names nothing.
 func (c *Client) Refused(ctx context.Context) ([]string, error) {
-	got, err := get[struct {
-		Refused []string `json:"refused"`
-	}](ctx, c, query("counts", "true"), "queues")
+	got, err := get[api.QueuesAnswer](ctx, c, query("counts", "true"), "queues")
 	return got.Refused, err
 }
 
@@ -238,14 +222,11 @@ func (c *Client) CountQueues(ctx context.Context, queues []plan.Queue) error {
 func (c *Client) Log(ctx context.Context, t plan.TaskID, after int64, limit int) (entries []plan.LogEntry, next int64, err error) {
 	for next = after; limit > 0; {
 		most := min(limit, api.MostPage)
-		page, err := get[struct {
-			Entries []api.LogEntry `json:"entries"`
-			Next    int64          `json:"next"`
-		}](ctx, c, query("after", strconv.FormatInt(next, 10), "limit", strconv.Itoa(most)), "tasks", t.String(), "log")
+		page, err := get[api.LogAnswer](ctx, c, query("after", strconv.FormatInt(next, 10), "limit", strconv.Itoa(most)), "tasks", t.String(), "log")
 		if err != nil {
 			return nil, after, err
 		}
-		entries = append(entries, domain[plan.LogEntry](page.Entries)...)
+		entries = append(entries, api.Domain[plan.LogEntry](page.Entries)...)
 		next = page.Next
 		if limit -= len(page.Entries); len(page.Entries) < most {
 			break
@@ -254,21 +235,15 @@ func (c *Client) Log(ctx context.Context, t plan.TaskID, after int64, limit int)
 	return entries, next, nil
 }
 
-// The answer to a look at the feed.
-type changes struct {
-	Changes []api.Change `json:"changes"`
-	Cursor  store.Cursor `json:"cursor"`
-}
-
 // Changes implements store.Reader.
 func (c *Client) Changes(ctx context.Context, after store.Cursor, limit int) (out []store.Change, next store.Cursor, err error) {
 	for next = after; limit > 0; {
 		most := min(limit, api.MostPage)
-		page, err := get[changes](ctx, c, query("after", string(next), "limit", strconv.Itoa(most)), "changes")
+		page, err := get[api.ChangesAnswer](ctx, c, query("after", string(next), "limit", strconv.Itoa(most)), "changes")
 		if err != nil {
 			return nil, after, err
 		}
-		out, next = append(out, domain[store.Change](page.Changes)...), page.Cursor
+		out, next = append(out, api.Domain[store.Change](page.Changes)...), page.Cursor
 		if limit -= len(page.Changes); len(page.Changes) < most {
 			break
 		}
@@ -278,65 +253,49 @@ func (c *Client) Changes(ctx context.Context, after store.Cursor, limit int) (ou
 
 // WaitChanges implements store.Waiter.
 func (c *Client) WaitChanges(ctx context.Context, p plan.PlanID, after store.Cursor, limit int, wait time.Duration) ([]store.Change, store.Cursor, error) {
-	var page changes
+	var page api.ChangesAnswer
 	r := &request{method: "GET", path: in("changes"), again: true, timeout: wait + lookTime}
 	r.query = query("after", string(after), "plan", id(p.ID), "wait", wait.String(), "limit", strconv.Itoa(min(limit, api.MostPage)))
 	if err := c.do(ctx, r, &page); err != nil {
 		return nil, after, err
 	}
-	return domain[store.Change](page.Changes), page.Cursor, nil
+	return api.Domain[store.Change](page.Changes), page.Cursor, nil
 }
 
 // Latest implements store.Reader.
 func (c *Client) Latest(ctx context.Context) (store.Cursor, error) {
-	page, err := get[changes](ctx, c, nil, "changes")
+	page, err := get[api.ChangesAnswer](ctx, c, nil, "changes")
 	return page.Cursor, err
 }
 
 // Now implements store.Reader.
 func (c *Client) Now(ctx context.Context) (time.Time, error) {
-	got, err := get[struct {
-		Now time.Time `json:"now"`
-	}](ctx, c, nil, "now")
+	got, err := get[api.NowAnswer](ctx, c, nil, "now")
 	return got.Now.UTC(), err
-}
-
-// The answer about nodes.
-type nodes struct {
-	Nodes  []api.Node            `json:"nodes"`
-	Limits map[plan.NodeName]int `json:"limits"`
 }
 
 // MaxThreads implements store.Reader.
 func (c *Client) MaxThreads(ctx context.Context) (map[plan.NodeName]int, error) {
-	got, err := get[nodes](ctx, c, query("counts", "false"), "nodes")
+	got, err := get[api.NodesAnswer](ctx, c, query("counts", "false"), "nodes")
 	return got.Limits, err
 }
 
 // Instances implements store.Reader.
 func (c *Client) Instances(ctx context.Context) ([]plan.Instance, error) {
-	got, err := get[nodes](ctx, c, query("counts", "false"), "nodes")
-	return domain[plan.Instance](got.Nodes), err
+	got, err := get[api.NodesAnswer](ctx, c, query("counts", "false"), "nodes")
+	return api.Domain[plan.Instance](got.Nodes), err
 }
 
 // Inputs implements store.Node.
 func (c *Client) Inputs(ctx context.Context, t plan.TaskID) ([]plan.Input, error) {
-	got, err := get[struct {
-		Inputs []api.Input `json:"inputs"`
-	}](ctx, c, nil, "tasks", t.String(), "inputs")
-	return domain[plan.Input](got.Inputs), err
+	got, err := get[api.InputsAnswer](ctx, c, nil, "tasks", t.String(), "inputs")
+	return api.Domain[plan.Input](got.Inputs), err
 }
 
 // Parents implements store.Node.
 func (c *Client) Parents(ctx context.Context, t plan.TaskID) ([]plan.Parent, error) {
-	got, err := get[struct {
-		Parents []api.Parent `json:"parents"`
-	}](ctx, c, nil, "tasks", t.String(), "parents")
-	var out []plan.Parent
-	for _, p := range got.Parents {
-		out = append(out, plan.Parent{Name: p.Name, State: p.State})
-	}
-	return out, err
+	got, err := get[api.ParentsAnswer](ctx, c, nil, "tasks", t.String(), "parents")
+	return api.Domain[plan.Parent](got.Parents), err
 }
 
 // OpenResult implements store.Results.

@@ -61,18 +61,6 @@ func get[T any](ctx context.Context, c *Client, query url.Values, path ...string
 	return out, err
 }
 
-// domain returns what a list on the wire says.
-func domain[D, W any, P interface {
-	*W
-	Domain() D
-}](list []W) []D {
-	out := make([]D, len(list))
-	for i := range list {
-		out[i] = P(&list[i]).Domain()
-	}
-	return out
-}
-
 // do makes the request, again if need be, and reads its answer into out, unless that is nil.
 func (c *Client) do(ctx context.Context, r *request, out any) error {
 	body, zipped, err := c.encode(r.body)

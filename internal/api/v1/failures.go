@@ -74,16 +74,13 @@ type Failures struct {
 }
 
 type failuresAnswer struct {
-	Body struct {
-		Failed  int        `json:"failed" doc:"How many tasks make the plan fail: failed, terminated and orphaned of its counts."`
-		Allowed int        `json:"allowed" doc:"The number of failures that the plan allows."`
-		Ways    int        `json:"ways" doc:"The kinds of failures."`
-		Kinds   []Failures `json:"kinds" doc:"At most 100."`
-	}
+	Failed  int        `json:"failed" doc:"How many tasks make the plan fail: failed, terminated and orphaned of its counts."`
+	Allowed int        `json:"allowed" doc:"The number of failures that the plan allows."`
+	Ways    int        `json:"ways" doc:"The kinds of failures."`
+	Kinds   []Failures `json:"kinds" doc:"At most 100."`
 }
 
 func (a *API) failures(ctx context.Context, p *plan.Plan, _ *InPlan) (*failuresAnswer, error) {
-	out := &failuresAnswer{}
 	codes, _, err := states.Parse(failing)
 	if err != nil {
 		return nil, err
@@ -106,10 +103,9 @@ func (a *API) failures(ctx context.Context, p *plan.Plan, _ *InPlan) (*failuresA
 	if err != nil {
 		return nil, err
 	}
-	out.Body.Failed, out.Body.Allowed, out.Body.Ways = all.Failed, all.Allowed, len(all.Kinds)
-	out.Body.Kinds = make([]Failures, len(kinds))
+	out := &failuresAnswer{Failed: all.Failed, Allowed: all.Allowed, Ways: len(all.Kinds), Kinds: make([]Failures, len(kinds))}
 	for i, k := range kinds {
-		out.Body.Kinds[i] = Failures{Kind: k.Key(), State: k.State, Allowed: k.Allowed, Title: k.Text, Detail: k.First[0].Detail, Count: k.Count, Tasks: named[i]}
+		out.Kinds[i] = Failures{Kind: k.Key(), State: k.State, Allowed: k.Allowed, Title: k.Text, Detail: k.First[0].Detail, Count: k.Count, Tasks: named[i]}
 	}
 	return out, nil
 }
@@ -128,17 +124,14 @@ type Waiting struct {
 }
 
 type waitingAnswer struct {
-	Body struct {
-		Waiting int       `json:"waiting" doc:"How many tasks are queued or held."`
-		Looked  int       `json:"looked" doc:"How many of these were explained."`
-		Groups  []Waiting `json:"groups"`
-	}
+	Waiting int       `json:"waiting" doc:"How many tasks are queued or held."`
+	Looked  int       `json:"looked" doc:"How many of these were explained."`
+	Groups  []Waiting `json:"groups"`
 }
 
 func (a *API) waiting(ctx context.Context, p *plan.Plan, _ *InPlan) (_ *waitingAnswer, err error) {
-	out := &waitingAnswer{}
-	out.Body.Groups = []Waiting{}
-	if out.Body.Waiting = p.Counts.Held + p.Counts.Queued; out.Body.Waiting == 0 {
+	out := &waitingAnswer{Waiting: p.Counts.Held + p.Counts.Queued, Groups: []Waiting{}}
+	if out.Waiting == 0 {
 		return out, nil
 	}
 	once := &once{Reader: a.st, known: map[string]any{}}
@@ -164,7 +157,7 @@ func (a *API) waiting(ctx context.Context, p *plan.Plan, _ *InPlan) (_ *waitingA
 			if err != nil {
 				return nil, err
 			}
-			out.Body.Looked++
+			out.Looked++
 			end := &chain[len(chain)-1]
 			key := end.Task.ID.String()
 			if end.Task.Status == plan.Queued { // tasks that wait for the same queue or node wait for one thing
@@ -181,7 +174,7 @@ func (a *API) waiting(ctx context.Context, p *plan.Plan, _ *InPlan) (_ *waitingA
 		}
 	}
 	slices.SortStableFunc(groups, func(x, y *waitingGroup) int { return y.count - x.count })
-	out.Body.Groups, err = a.waitingFor(ctx, groups)
+	out.Groups, err = a.waitingFor(ctx, groups)
 	return out, err
 }
 

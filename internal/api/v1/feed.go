@@ -12,21 +12,12 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-type nowAnswer struct {
-	Body struct {
-		Now     time.Time `json:"now" doc:"By the store's clock."`
-		Version string    `json:"version" doc:"Of this program."`
-	}
-}
-
 func (a *API) feed() {
 	const tag = "changes"
 	serve(a, endpoint{method: "GET", path: "/now", id: "get-now", summary: "The time by the store's clock", tag: tag, scope: Read},
-		func(ctx context.Context, _ *struct{}) (*nowAnswer, error) {
+		func(ctx context.Context, _ *struct{}) (*api.NowAnswer, error) {
 			now, err := a.st.Now(ctx)
-			out := &nowAnswer{}
-			out.Body.Now, out.Body.Version = now, a.c.Version
-			return out, err
+			return &api.NowAnswer{Now: now, Version: a.c.Version}, err
 		})
 	serve(a, endpoint{
 		method: "GET", path: "/changes", id: "list-changes", summary: "Read the changes after a cursor", tag: tag, scope: Read, errors: []int{422},
@@ -73,13 +64,6 @@ type Listen struct {
 	Counts      bool   `query:"counts" doc:"Get the counts of plans, and no tasks."`
 }
 
-type changesAnswer struct {
-	Body struct {
-		Changes []api.Change `json:"changes"`
-		Cursor  store.Cursor `json:"cursor" doc:"The cursor after these tasks."`
-	}
-}
-
 type listChanges struct {
 	After store.Cursor `query:"after" doc:"A cursor of an earlier answer; without it, the present."`
 	Plan  plan.PlanID  `query:"plan" doc:"Only changes of that plan, by its id; the cursor passes over the others."`
@@ -89,15 +73,14 @@ type listChanges struct {
 
 func (in *listChanges) wanted(c *store.Change) bool { return in.Plan.IsZero() || c.Plan == in.Plan }
 
-func (a *API) listChanges(ctx context.Context, in *listChanges) (*changesAnswer, error) {
+func (a *API) listChanges(ctx context.Context, in *listChanges) (*api.ChangesAnswer, error) {
 	wait, err := waitTime("query.wait", in.Wait)
 	if err != nil {
 		return nil, err
 	}
-	out := &changesAnswer{}
-	out.Body.Changes = []api.Change{}
-	if out.Body.Cursor = in.After; in.After == "" {
-		out.Body.Cursor, err = a.st.Latest(ctx)
+	out := &api.ChangesAnswer{Changes: []api.Change{}, Cursor: in.After}
+	if in.After == "" {
+		out.Cursor, err = a.st.Latest(ctx)
 		return out, err
 	}
 	held, over := context.WithTimeout(ctx, wait)
@@ -105,7 +88,7 @@ func (a *API) listChanges(ctx context.Context, in *listChanges) (*changesAnswer,
 	var told <-chan batch
 	for {
 		more, err := a.readChanges(ctx, in, out)
-		if err != nil || len(out.Body.Changes) > 0 || wait == 0 {
+		if err != nil || len(out.Changes) > 0 || wait == 0 {
 			return out, err
 		}
 		if more {
@@ -123,18 +106,18 @@ func (a *API) listChanges(ctx context.Context, in *listChanges) (*changesAnswer,
 }
 
 // readChanges reads what is there after the answer's cursor, and reports whether there may be more.
-func (a *API) readChanges(ctx context.Context, in *listChanges, out *changesAnswer) (more bool, err error) {
-	found, cursor, err := a.st.Changes(ctx, out.Body.Cursor, limit(in.Limit))
+func (a *API) readChanges(ctx context.Context, in *listChanges, out *api.ChangesAnswer) (more bool, err error) {
+	found, cursor, err := a.st.Changes(ctx, out.Cursor, limit(in.Limit))
 	if errors.Is(err, plan.ErrCursor) {
 		return false, badCursor("query.after", string(in.After))
 	}
 	if err != nil {
 		return false, err
 	}
-	out.Body.Cursor = cursor
+	out.Cursor = cursor
 	for i := range found {
 		if in.wanted(&found[i]) {
-			out.Body.Changes = append(out.Body.Changes, api.ChangeOf(&found[i]))
+			out.Changes = append(out.Changes, api.ChangeOf(&found[i]))
 		}
 	}
 	return len(found) == limit(in.Limit), nil
@@ -180,7 +163,7 @@ const longestWait = 60 * time.Second
 func (a *API) wait(ctx context.Context, in *struct {
 	InPlan
 	Timeout string `query:"timeout" default:"30s" doc:"How long to wait, at most 60s."`
-}) (*planAnswer, error) {
+}) (*api.Plan, error) {
 	timeout, err := waitTime("query.timeout", in.Timeout)
 	if err != nil {
 		return nil, err

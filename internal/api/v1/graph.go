@@ -112,8 +112,6 @@ type Seen struct {
 	Since string `query:"since" doc:"The layout that the caller has. If it is still valid, the answer has only states and counts."`
 }
 
-type graphAnswer struct{ Body api.Graph }
-
 // graph registers what pages draw plans from.
 func (a *API) graph() {
 	d := &drawings{a: a, epoch: rand.Text()[:8]}
@@ -330,7 +328,7 @@ func (w *drawing) link(needs [][]plan.TaskID, of []plan.TaskID) {
 	}
 }
 
-func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
+func (d *drawings) graph(ctx context.Context, in *Seen) (*api.Graph, error) {
 	p, w, done, err := d.use(ctx, in.Plan)
 	if err != nil {
 		return nil, err
@@ -345,10 +343,9 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &graphAnswer{*l.body}
-	out := &a.Body
+	out := *l.body
 	if in.Since == out.Layout {
-		*out = api.Graph{Layout: out.Layout}
+		out = api.Graph{Layout: out.Layout}
 	} else if out.ItemLabels, err = d.label(ctx, w, l.fold.tasks()); err != nil {
 		return nil, err
 	}
@@ -357,13 +354,11 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
 	}
 	out.Plan, out.Tasks, out.Open, out.From, out.States = p.ID, len(w.ids), in.Open, in.From, stateWords
 	out.State, out.Counts = l.fold.states(w)
-	return a, nil
+	return &out, nil
 }
 
 type foreachTasksAnswer struct {
-	Body struct {
-		Tasks []api.ForeachState `json:"foreach_tasks" doc:"The foreach tasks that have items, in the plan's order."`
-	}
+	Tasks []api.ForeachState `json:"foreach_tasks" doc:"The foreach tasks that have items, in the plan's order."`
 }
 
 func (d *drawings) foreachTasks(ctx context.Context, in *InPlan) (*foreachTasksAnswer, error) {
@@ -372,8 +367,7 @@ func (d *drawings) foreachTasks(ctx context.Context, in *InPlan) (*foreachTasksA
 		return nil, err
 	}
 	defer done()
-	out := &foreachTasksAnswer{}
-	out.Body.Tasks = []api.ForeachState{}
+	out := &foreachTasksAnswer{Tasks: []api.ForeachState{}}
 	counts := map[int32][]int{}
 	for i := range w.runs {
 		if of := w.runs[i].Of; of >= 0 {
@@ -392,7 +386,7 @@ func (d *drawings) foreachTasks(ctx context.Context, in *InPlan) (*foreachTasksA
 		for _, s := range []uint8{held, queued, claimed, running} {
 			f.Done -= c[s]
 		}
-		out.Body.Tasks = append(out.Body.Tasks, f)
+		out.Tasks = append(out.Tasks, f)
 	}
 	return out, nil
 }

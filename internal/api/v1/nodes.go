@@ -36,12 +36,11 @@ func (a *API) nodes() {
 	})
 	serve(a, endpoint{method: "GET", path: "/plugins", id: "list-plugins", summary: "List the plugins of this program", tag: "nodes", scope: Read},
 		func(context.Context, *struct{}) (*pluginsAnswer, error) {
-			out := &pluginsAnswer{}
+			var plugins []Plugin
 			if a.c.Plugins != nil {
-				out.Body.Plugins = a.c.Plugins()
+				plugins = a.c.Plugins()
 			}
-			out.Body.Plugins = nonNil(out.Body.Plugins)
-			return out, nil
+			return &pluginsAnswer{nonNil(plugins)}, nil
 		})
 	serve(a, endpoint{method: "GET", path: "/balance", id: "get-balance", summary: "The document by which QueueBalance works", tag: "queues", scope: Read, errors: []int{501}}, a.getBalance)
 	serve(a, endpoint{
@@ -51,21 +50,12 @@ func (a *API) nodes() {
 }
 
 type pluginsAnswer struct {
-	Body struct {
-		Plugins []Plugin `json:"plugins"`
-	}
-}
-
-type nodesAnswer struct {
-	Body struct {
-		Nodes  []api.Node            `json:"nodes"`
-		Limits map[plan.NodeName]int `json:"limits" doc:"The limits of set-node, by node, also of nodes that are gone."`
-	}
+	Plugins []Plugin `json:"plugins"`
 }
 
 func (a *API) listNodes(ctx context.Context, in *struct {
 	Counts bool `query:"counts" default:"true" doc:"Count the tasks of each node."`
-}) (*nodesAnswer, error) {
+}) (*api.NodesAnswer, error) {
 	found, err := a.st.Instances(ctx)
 	if err != nil {
 		return nil, err
@@ -84,26 +74,18 @@ func (a *API) listNodes(ctx context.Context, in *struct {
 			return nil, err
 		}
 	}
-	out := &nodesAnswer{}
-	out.Body.Limits = map[plan.NodeName]int{}
-	maps.Copy(out.Body.Limits, limits)
-	out.Body.Nodes = make([]api.Node, len(found))
-	for i := range found {
-		n := api.NodeOf(&found[i])
-		n.State, n.Status = explain.NodeState(found[i])
+	out := &api.NodesAnswer{Limits: map[plan.NodeName]int{}}
+	maps.Copy(out.Limits, limits)
+	out.Nodes = api.Each(found, func(i *plan.Instance) api.Node {
+		n := api.NodeOf(i)
+		n.State, n.Status = explain.NodeState(*i)
 		n.Running = running[n.ID]
 		if most, limited := limits[n.Name]; limited {
 			n.Most = &most
 		}
-		out.Body.Nodes[i] = n
-	}
+		return n
+	})
 	return out, nil
-}
-
-type balanceAnswer struct {
-	Body struct {
-		Document json.RawMessage `json:"document" doc:"null: it has none."`
-	}
 }
 
 func (a *API) balance() (store.Balance, error) {
@@ -113,17 +95,17 @@ func (a *API) balance() (store.Balance, error) {
 	return nil, api.NewProblem(http.StatusNotImplemented, api.CodeUnsupported, "this store has no place for QueueBalance's document")
 }
 
-func (a *API) getBalance(ctx context.Context, _ *struct{}) (*balanceAnswer, error) {
+func (a *API) getBalance(ctx context.Context, _ *struct{}) (*api.BalanceAnswer, error) {
 	b, err := a.balance()
 	if err != nil {
 		return nil, err
 	}
-	out := &balanceAnswer{}
-	if out.Body.Document, err = b.Balance(ctx); err != nil {
+	out := &api.BalanceAnswer{}
+	if out.Document, err = b.Balance(ctx); err != nil {
 		return nil, err
 	}
-	if out.Body.Document == nil {
-		out.Body.Document = json.RawMessage("null")
+	if out.Document == nil {
+		out.Document = json.RawMessage("null")
 	}
 	return out, nil
 }

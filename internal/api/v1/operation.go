@@ -41,8 +41,8 @@ type endpoint struct {
 type stream struct{ Body func(http.ResponseWriter) }
 
 // serve registers an operation. A handler gets a struct whose fields are the parts of the request,
-// by their tags path, query and header, and Body or RawBody. It returns a struct with a Body, and
-// maybe a Status, an ETag and a Location; without a Body the answer is a status alone.
+// by their tags path, query and header, and Body or RawBody. It returns the body of the answer; an
+// empty struct is none. A struct with a Body may have a Status, an ETag and a Location as well.
 //
 // serve does nothing but call register, because the compiler makes it anew for each operation.
 // huma.Register would be made anew as well, at 30 KB for each type of request.
@@ -55,13 +55,14 @@ func serve[I, O any](a *API, e endpoint, handle func(context.Context, *I) (*O, e
 // An operation reads requests, calls its handler, and writes the answers.
 type operation struct {
 	huma.Operation
-	a       *API
-	in      reflect.Type
-	params  []param
-	body    []int        // the field for it; nil: none is read
-	schema  *huma.Schema // of the body; nil: it is not JSON
-	answers bool         // with a body
-	handle  func(ctx context.Context, in any) (out any, err error)
+	a      *API
+	in     reflect.Type
+	params []param
+	body   []int        // the field for it; nil: none is read
+	schema *huma.Schema // of the body; nil: it is not JSON
+	parts  bool         // what the handler returns has a Body
+	silent bool         // the answer has no body
+	handle func(ctx context.Context, in any) (out any, err error)
 }
 
 // A param is a part of a request but for its body.
@@ -103,6 +104,15 @@ func (a *API) register(e *endpoint, in, out reflect.Type, handle func(context.Co
 
 func (a *API) schemaOf(t reflect.Type) *huma.Schema {
 	return a.api.OpenAPI().Components.Schemas.Schema(t, true, "")
+}
+
+// schemaName names a type in the document.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	if strings.HasSuffix(name, "Answer") {
+		name += "Body"
+	}
+	return name
 }
 
 // takes learns from the handler's type what a request has.
@@ -164,10 +174,22 @@ func (o *operation) gives(e *endpoint, out reflect.Type) {
 			Description: http.StatusText(status), Content: map[string]*huma.MediaType{"application/json": {Schema: schema}},
 		}
 	}
-	body, ok := out.FieldByName("Body")
-	if o.answers = ok; o.DefaultStatus == 0 {
-		if o.DefaultStatus = http.StatusNoContent; ok {
-			o.DefaultStatus = http.StatusOK
+	o.silent = out.NumField() == 0
+	var headers map[string]*huma.Param
+	if body, ok := out.FieldByName("Body"); ok {
+		for _, name := range answerHeaders {
+			if _, ok := out.FieldByName(name); ok {
+				if headers == nil {
+					headers = map[string]*huma.Param{}
+				}
+				headers[name] = &huma.Header{Schema: &huma.Schema{Type: huma.TypeString}}
+			}
+		}
+		o.parts, out = true, body.Type
+	}
+	if o.DefaultStatus == 0 {
+		if o.DefaultStatus = http.StatusOK; o.silent {
+			o.DefaultStatus = http.StatusNoContent
 		}
 	}
 	success := o.Responses[strconv.Itoa(o.DefaultStatus)]
@@ -177,23 +199,11 @@ func (o *operation) gives(e *endpoint, out reflect.Type) {
 		switch {
 		case e.media != "":
 			success.Content = map[string]*huma.MediaType{e.media: {Schema: &huma.Schema{Type: huma.TypeString}}}
-		case ok:
-			hint := o.OperationID + "Response"
-			if out.Name() != "" {
-				hint = out.Name() + "Body"
-			}
-			schema := huma.SchemaFromField(o.a.api.OpenAPI().Components.Schemas, body, hint)
-			success.Content = map[string]*huma.MediaType{"application/json": {Schema: schema}}
+		case !o.silent:
+			success.Content = map[string]*huma.MediaType{"application/json": {Schema: o.a.schemaOf(out)}}
 		}
 	}
-	for _, name := range answerHeaders {
-		if _, ok := out.FieldByName(name); ok {
-			if success.Headers == nil {
-				success.Headers = map[string]*huma.Param{}
-			}
-			success.Headers[name] = &huma.Header{Schema: &huma.Schema{Type: huma.TypeString}}
-		}
-	}
+	success.Headers = headers
 }
 
 // answerHeaders are the headers of answers that handlers give.
@@ -215,29 +225,30 @@ func (o *operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, o.a.problem(ctx, err))
 		return
 	}
-	v := reflect.ValueOf(out)
-	if v.IsNil() || !o.answers {
-		w.WriteHeader(o.DefaultStatus)
-		return
-	}
-	v = v.Elem()
-	body := v.FieldByName("Body").Interface()
-	if send, ok := body.(func(http.ResponseWriter)); ok {
-		send(w)
-		return
-	}
-	for _, name := range answerHeaders {
-		if s := v.FieldByName(name); s.IsValid() && s.String() != "" {
-			w.Header().Set(name, s.String())
-		}
-	}
 	status := o.DefaultStatus
-	if s := v.FieldByName("Status"); s.IsValid() {
-		status = int(s.Int())
+	if o.silent {
+		w.WriteHeader(status)
+		return
+	}
+	if o.parts {
+		v := reflect.ValueOf(out).Elem()
+		out = v.FieldByName("Body").Interface()
+		if send, ok := out.(func(http.ResponseWriter)); ok {
+			send(w)
+			return
+		}
+		for _, name := range answerHeaders {
+			if s := v.FieldByName(name); s.IsValid() && s.String() != "" {
+				w.Header().Set(name, s.String())
+			}
+		}
+		if s := v.FieldByName("Status"); s.IsValid() {
+			status = int(s.Int())
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	if err := writeJSON(w, body); err != nil && ctx.Err() == nil {
+	if err := writeJSON(w, out); err != nil && ctx.Err() == nil {
 		o.a.log.Warn("an answer could not be written to its end", "path", r.URL.Path, "error", err)
 		panic(http.ErrAbortHandler) // the client is to see that it is cut
 	}

@@ -55,15 +55,6 @@ type ByPlanID struct {
 // changed is what a request that changes something is of, for the audit log.
 func (p *ByPlanID) changed() string { return p.Plan.String() }
 
-type planAnswer struct{ Body api.Plan }
-
-type plansAnswer struct{ Body planList }
-
-type planList struct {
-	Plans []api.Plan  `json:"plans"`
-	Next  plan.PlanID `json:"next,omitzero" doc:"There are more: ask again with it as before."`
-}
-
 func (a *API) plans() {
 	const tag = "plans"
 	serve(a, endpoint{method: "GET", path: "/plans", id: "list-plans", summary: "List plans, newest first", tag: tag, scope: Read, doc: fewer}, a.listPlans)
@@ -159,33 +150,9 @@ type listPlans struct {
 	Limit  int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }
 
-func (a *API) listPlans(ctx context.Context, in *listPlans) (*plansAnswer, error) {
+func (a *API) listPlans(ctx context.Context, in *listPlans) (*api.PlanList, error) {
 	q := store.PlanQuery{Name: in.Name, Run: in.Run, Prefix: in.Prefix, Source: in.Source, Before: in.Before}
-	nodes, err := a.inState(ctx, &q, in.State)
-	if err != nil {
-		return nil, err
-	}
-	out := &plansAnswer{planList{Plans: []api.Plan{}}}
-	page := newPage(16, plansAtOnce, limit(in.Limit))
-	for more := true; more; {
-		q.Limit = page.portion() + 1
-		found, err := a.st.Plans(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		more = len(found) == q.Limit
-		for i := range found {
-			p := &found[i]
-			q.Before = p.ID
-			w := shownPlan(p, nodes)
-			out.Body.Plans = append(out.Body.Plans, w)
-			if page.add(len(p.Params)) && (more || i < len(found)-1) {
-				out.Body.Next = p.ID // there may be none after it, and then the next answer is empty
-				return out, nil
-			}
-		}
-	}
-	return out, nil
+	return newPage(16, plansAtOnce, limit(in.Limit)).plans(ctx, a, q, in.State, "")
 }
 
 // inState adds the state that is wanted, if one is, to a query, and returns the nodes, by which plans are shown.
@@ -207,15 +174,13 @@ func limit(n int) int {
 	return min(n, mostPage)
 }
 
-func (a *API) getPlan(ctx context.Context, p *plan.Plan, _ *InPlan) (*planAnswer, error) {
+func (a *API) getPlan(ctx context.Context, p *plan.Plan, _ *InPlan) (*api.Plan, error) {
 	return a.answerPlan(ctx, p)
 }
 
-type fileAnswer struct{ Body plan.File }
-
-func (a *API) getPlanFile(ctx context.Context, p *plan.Plan, _ *InPlan) (*fileAnswer, error) {
+func (a *API) getPlanFile(ctx context.Context, p *plan.Plan, _ *InPlan) (*plan.File, error) {
 	file, err := a.st.PlanFile(ctx, p.ID)
-	return &fileAnswer{file}, err
+	return &file, err
 }
 
 // shownPlan is a plan with what follows from its nodes and the present time.
@@ -228,19 +193,18 @@ func shownPlan(p *plan.Plan, nodes []plan.Instance) api.Plan {
 	return w
 }
 
-func (a *API) answerPlan(ctx context.Context, p *plan.Plan) (*planAnswer, error) {
-	out := &planAnswer{shownPlan(p, nil)}
+func (a *API) answerPlan(ctx context.Context, p *plan.Plan) (_ *api.Plan, err error) {
+	var nodes []plan.Instance
 	if !p.State.Ended() {
-		nodes, err := a.st.Instances(ctx)
-		if err != nil {
+		if nodes, err = a.st.Instances(ctx); err != nil {
 			return nil, err
 		}
-		out.Body.Stalled = explain.Stalled(nodes, p)
-		return out, nil
 	}
-	var err error
-	out.Body.Outdated, err = a.outdated.of(ctx, a.st, p)
-	return out, err
+	out := shownPlan(p, nodes)
+	if p.State.Ended() {
+		out.Outdated, err = a.outdated.of(ctx, a.st, p)
+	}
+	return &out, err
 }
 
 type createPlan struct {
@@ -248,7 +212,7 @@ type createPlan struct {
 	Body api.NewPlan
 }
 
-func (a *API) createPlan(ctx context.Context, in *createPlan) (*planAnswer, error) {
+func (a *API) createPlan(ctx context.Context, in *createPlan) (*api.Plan, error) {
 	spec := plan.New(in.Body.Name)
 	spec.Add(plan.TaskSpec{Name: "task"}) // a plan without tasks is not valid, and says nothing about its name
 	if err := compiler.Validate(spec); err != nil {
@@ -272,7 +236,8 @@ func (a *API) createPlan(ctx context.Context, in *createPlan) (*planAnswer, erro
 	if err != nil {
 		return nil, err
 	}
-	return &planAnswer{api.PlanOf(&p)}, nil
+	out := api.PlanOf(&p)
+	return &out, nil
 }
 
 // object refuses what is neither left out nor a JSON object.
@@ -357,16 +322,13 @@ type taskName struct {
 }
 
 type unrunAnswer struct {
-	Body struct {
-		Unrun   []taskName `json:"unrun" doc:"The first 100 clean-ups."`
-		All     int        `json:"all" doc:"Their number."`
-		Running int        `json:"running" doc:"How many running tasks could be cancelled instead of the plan, with a foreach task in place of its items. 0 if the plan has on_failure: stop, because clean-ups would not run either."`
-	}
+	Unrun   []taskName `json:"unrun" doc:"The first 100 clean-ups."`
+	All     int        `json:"all" doc:"Their number."`
+	Running int        `json:"running" doc:"How many running tasks could be cancelled instead of the plan, with a foreach task in place of its items. 0 if the plan has on_failure: stop, because clean-ups would not run either."`
 }
 
 func (a *API) unrun(ctx context.Context, p *plan.Plan, _ *InPlan) (*unrunAnswer, error) {
-	out := &unrunAnswer{}
-	out.Body.Unrun = []taskName{}
+	out := &unrunAnswer{Unrun: []taskName{}}
 	if p.State != plan.PlanRunning {
 		return out, nil
 	}
@@ -375,18 +337,16 @@ func (a *API) unrun(ctx context.Context, p *plan.Plan, _ *InPlan) (*unrunAnswer,
 		return nil, err
 	}
 	for i := range unrun[:min(len(unrun), mostUnrun)] {
-		out.Body.Unrun = append(out.Body.Unrun, taskName{ID: unrun[i].ID, Name: unrun[i].Name})
+		out.Unrun = append(out.Unrun, taskName{ID: unrun[i].ID, Name: unrun[i].Name})
 	}
-	if out.Body.All = len(unrun); p.OnFailure != plan.Stop {
-		out.Body.Running = len(running)
+	if out.All = len(unrun); p.OnFailure != plan.Stop {
+		out.Running = len(running)
 	}
 	return out, nil
 }
 
 type stoppedAnswer struct {
-	Body struct {
-		Stopped int `json:"stopped" doc:"How many tasks were stopped."`
-	}
+	Stopped int `json:"stopped" doc:"How many tasks were stopped."`
 }
 
 func (a *API) cancelRunning(ctx context.Context, in *ByPlanID) (*stoppedAnswer, error) {
@@ -395,7 +355,7 @@ func (a *API) cancelRunning(ctx context.Context, in *ByPlanID) (*stoppedAnswer, 
 		return nil, err
 	}
 	out := &stoppedAnswer{}
-	out.Body.Stopped, err = halt.Running(ctx, a.st, &p)
+	out.Stopped, err = halt.Running(ctx, a.st, &p)
 	if errors.Is(err, halt.ErrStops) || errors.Is(err, halt.ErrIdle) {
 		return nil, api.NewProblem(http.StatusConflict, "conflict", "%v; cancel the plan", err)
 	}
@@ -442,33 +402,27 @@ type retryPlan struct {
 	Body *RetryBody
 }
 
-type retriedAnswer struct {
-	Body struct {
-		Tasks []api.Retried `json:"tasks" doc:"The tasks that run again."`
-	}
-}
-
-func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*retriedAnswer, error) {
+func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*api.RetriedAnswer, error) {
 	b := in.Body
 	if b == nil {
 		b = &RetryBody{}
 	}
-	if b.Exactly != nil { // none of them is none, and not all
-		if len(b.Tasks) > 0 || b.Downstream {
-			return nil, api.Invalid("body.exactly says what runs again; leave tasks and downstream out")
-		}
-		selected := retried(b.Exactly)
-		if b.Check {
-			return foreseen(ctx, selected), nil
-		}
-		return a.retry(ctx, in.Plan, selected, nil, nil)
+	var selected []rules.Retried
+	var err error
+	switch {
+	case b.Exactly == nil:
+		_, selected, err = again.Select(ctx, a.st, in.Plan, b.Tasks, b.Downstream)
+	case len(b.Tasks) > 0 || b.Downstream:
+		err = api.Invalid("body.exactly says what runs again; leave tasks and downstream out")
+	default: // an empty list is no task, and not all
+		selected = api.Domain[rules.Retried](b.Exactly)
 	}
-	_, selected, err := again.Select(ctx, a.st, in.Plan, b.Tasks, b.Downstream)
 	if err != nil {
 		return nil, err
 	}
 	if b.Check {
-		return foreseen(ctx, selected), nil
+		auth.Unchanged(ctx)
+		return retriedOf(selected), nil
 	}
 	return a.retry(ctx, in.Plan, selected, nil, nil)
 }
@@ -482,7 +436,7 @@ type retryPlanWith struct {
 	}
 }
 
-func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*retriedAnswer, error) {
+func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*api.RetriedAnswer, error) {
 	replace, err := (&newTasks{in.Body.Replace}).domain()
 	if err != nil {
 		return nil, err
@@ -490,20 +444,11 @@ func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*retriedAns
 	if err := planParams(in.Body.Params); err != nil {
 		return nil, err
 	}
-	selected := retried(in.Body.Exactly)
-	return a.retry(ctx, in.Plan, selected, replace, in.Body.Params)
-}
-
-func retried(given []api.Retried) []rules.Retried {
-	out := make([]rules.Retried, len(given))
-	for i, r := range given {
-		out[i] = rules.Retried{ID: r.ID, Status: r.Status, Anew: r.Anew}
-	}
-	return out
+	return a.retry(ctx, in.Plan, api.Domain[rules.Retried](in.Body.Exactly), replace, in.Body.Params)
 }
 
 // retry has tasks run again, and answers with which.
-func (a *API) retry(ctx context.Context, p plan.PlanID, selected []rules.Retried, replace []plan.Task, params json.RawMessage) (*retriedAnswer, error) {
+func (a *API) retry(ctx context.Context, p plan.PlanID, selected []rules.Retried, replace []plan.Task, params json.RawMessage) (*api.RetriedAnswer, error) {
 	if err := a.st.Retry(ctx, p, selected, replace, params); err != nil {
 		return nil, err
 	}
@@ -513,26 +458,8 @@ func (a *API) retry(ctx context.Context, p plan.PlanID, selected []rules.Retried
 	return retriedOf(selected), nil
 }
 
-// foreseen answers what a retry would take, which changes nothing.
-func foreseen(ctx context.Context, selected []rules.Retried) *retriedAnswer {
-	auth.Unchanged(ctx)
-	return retriedOf(selected)
-}
-
-func retriedOf(selected []rules.Retried) *retriedAnswer {
-	out := &retriedAnswer{}
-	out.Body.Tasks = make([]api.Retried, len(selected))
-	for i, r := range selected {
-		out.Body.Tasks[i] = api.Retried{ID: r.ID, Status: r.Status, Anew: r.Anew}
-	}
-	return out
-}
-
-type leftAnswer struct {
-	Body struct {
-		Plans int  `json:"plans" doc:"How many were deleted."`
-		More  bool `json:"more" doc:"More has to be deleted: call again."`
-	}
+func retriedOf(selected []rules.Retried) *api.RetriedAnswer {
+	return &api.RetriedAnswer{Tasks: api.Each(selected, api.RetriedOf)}
 }
 
 type deletePlan struct {
@@ -547,12 +474,12 @@ func budget(n int) int {
 	return n
 }
 
-func (a *API) deletePlan(ctx context.Context, in *deletePlan) (*leftAnswer, error) {
-	out := &leftAnswer{}
+func (a *API) deletePlan(ctx context.Context, in *deletePlan) (*api.LeftAnswer, error) {
+	out := &api.LeftAnswer{}
 	var err error
-	out.Body.More, err = a.st.DeletePlan(ctx, in.Plan, budget(in.Budget))
-	if err == nil && !out.Body.More {
-		out.Body.Plans = 1
+	out.More, err = a.st.DeletePlan(ctx, in.Plan, budget(in.Budget))
+	if err == nil && !out.More {
+		out.Plans = 1
 	}
 	return out, err
 }
@@ -564,9 +491,9 @@ type prunePlans struct {
 	}
 }
 
-func (a *API) prunePlans(ctx context.Context, in *prunePlans) (*leftAnswer, error) {
-	out := &leftAnswer{}
+func (a *API) prunePlans(ctx context.Context, in *prunePlans) (*api.LeftAnswer, error) {
+	out := &api.LeftAnswer{}
 	var err error
-	out.Body.Plans, out.Body.More, err = a.st.Prune(ctx, time.Duration(in.Body.Keep), budget(in.Body.Budget))
+	out.Plans, out.More, err = a.st.Prune(ctx, time.Duration(in.Body.Keep), budget(in.Body.Budget))
 	return out, err
 }

@@ -24,13 +24,6 @@ type queueAnswer struct {
 	Body api.Queue
 }
 
-type queuesAnswer struct {
-	Body struct {
-		Queues  []api.Queue `json:"queues" doc:"By name."`
-		Refused []string    `json:"refused,omitempty" doc:"With counts: records of other programs that no node can serve, by name, with the remedy."`
-	}
-}
-
 func (a *API) queues() {
 	const tag = "queues"
 	serve(a, endpoint{method: "GET", path: "/queues", id: "list-queues", summary: "List queues, by name", tag: tag, scope: Read}, a.listQueues)
@@ -54,7 +47,7 @@ func (a *API) queues() {
 
 func (a *API) listQueues(ctx context.Context, in *struct {
 	Counts bool `query:"counts" default:"true" doc:"Count the queued and active tasks."`
-}) (*queuesAnswer, error) {
+}) (*api.QueuesAnswer, error) {
 	found, err := a.st.Queues(ctx)
 	if err == nil && in.Counts {
 		err = a.st.CountQueues(ctx, found)
@@ -62,13 +55,9 @@ func (a *API) listQueues(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	out := &queuesAnswer{}
-	out.Body.Queues = make([]api.Queue, len(found))
-	for i := range found {
-		out.Body.Queues[i] = api.QueueOf(&found[i])
-	}
+	out := &api.QueuesAnswer{Queues: api.Each(found, api.QueueOf)}
 	if s, ok := a.st.(store.Refuser); ok && in.Counts {
-		if out.Body.Refused, err = s.Refused(ctx); err != nil {
+		if out.Refused, err = s.Refused(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -32,7 +32,7 @@ func New(c Config) *API {
 					"application/problem+json (RFC 9457).",
 			},
 			Components: &huma.Components{
-				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
 					"token": {Type: "http", Scheme: "bearer", Description: "A token of `sluice access token add`."},
 					"basic": {Type: "http", Scheme: "basic", Description: "A user of `sluice access user add`."},

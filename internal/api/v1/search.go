@@ -2,17 +2,12 @@ package v1
 
 import (
 	"context"
-	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// mostLooked is the most plans or tasks that one search reads. It then answers with its results so
-// far and the place to continue. So no request occupies the store for long.
-const mostLooked = 20_000
 
 // searches are the routes by which people look for things: by part of a name, by kind of failure. They read what they look through.
 func (a *API) searches() {
@@ -35,46 +30,14 @@ func (a *API) searches() {
 	}, func(ctx context.Context, _ *struct{}) (*stream, error) { return a.countPlans(ctx), nil })
 }
 
-func contains(text, part string) bool { return strings.Contains(strings.ToLower(text), part) }
-
 func (a *API) searchPlans(ctx context.Context, in *struct {
 	Text   string      `query:"text" maxLength:"200" doc:"A part of the name."`
 	State  string      `query:"state" enum:"submitting,running,succeeded,failed,cancelled,abandoned"`
 	Before plan.PlanID `query:"before" doc:"Plans after that one, in the order of the list."`
 	Limit  int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
-}) (*plansAnswer, error) {
-	q := store.PlanQuery{Before: in.Before, Limit: 500, NoParams: true}
-	nodes, err := a.inState(ctx, &q, in.State)
-	if err != nil {
-		return nil, err
-	}
-	out := &plansAnswer{planList{Plans: []api.Plan{}}}
-	text, most := strings.ToLower(in.Text), limit(in.Limit)
-	for looked := 0; ; {
-		found, err := a.st.Plans(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for i := range found {
-			p := &found[i]
-			q.Before = p.ID
-			if !contains(p.Title(), text) {
-				continue
-			}
-			w := shownPlan(p, nodes)
-			if out.Body.Plans = append(out.Body.Plans, w); len(out.Body.Plans) == most {
-				out.Body.Next = p.ID // there may be none after it, and then the next answer is empty
-				return out, nil
-			}
-		}
-		if looked += len(found); len(found) < q.Limit {
-			return out, nil
-		}
-		if looked >= mostLooked {
-			out.Body.Next = q.Before
-			return out, nil
-		}
-	}
+}) (*api.PlanList, error) {
+	p := &page{left: limit(in.Limit), next: 500, atOnce: 500, search: true}
+	return p.plans(ctx, a, store.PlanQuery{Before: in.Before, NoParams: true}, in.State, in.Text)
 }
 
 func (a *API) searchTasks(ctx context.Context, in *struct {
@@ -88,7 +51,7 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 	Open    []string    `query:"open" maxItems:"1000" doc:"With folded: foreach tasks, by their ids; separated by commas, or repeated."`
 	After   plan.TaskID `query:"after" doc:"Plans after that one, in the order of the list."`
 	Limit   int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
-}) (*tasksAnswer, error) {
+}) (*api.TaskList, error) {
 	switch filtered := len(in.State) > 0 || in.Queue != "" || in.Failure != ""; { // what would have no effect
 	case in.Folded && in.Order != "plan":
 		return nil, api.Invalid("query.folded: it has no effect without order=plan: give both, or neither")
@@ -126,42 +89,25 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 			return nil, err
 		}
 	}
-	var listed []plan.Task
-	out := &tasksAnswer{}
-	text, most, atOnce := strings.ToLower(in.Text), limit(in.Limit), 1000
-	if text == "" && keep == nil && in.Failure == "" && (in.Order != "plan" || len(q.Statuses) == 0 && q.Queue.IsZero()) {
-		atOnce = most + 1
+	most := limit(in.Limit)
+	onPage := &page{left: most, next: 1000, atOnce: 1000, search: true}
+	if in.Text == "" && keep == nil && in.Failure == "" && (in.Order != "plan" || len(q.Statuses) == 0 && q.Queue.IsZero()) {
+		onPage = newPage(most, most, most)
 	}
-	for all, more := 0, true; more && out.Body.Next.IsZero(); {
-		var found []plan.Task
-		var looked int
-		if found, looked, more, err = tasks.read(ctx, atOnce); err != nil {
-			return nil, err
-		}
-		for i := range found {
-			t := &found[i]
-			if keep != nil && !keep(t) || !contains(t.Name, text) || in.Failure != "" && failures.Of(t).Key() != in.Failure {
-				continue
-			}
-			if len(listed) == most {
-				out.Body.Next = listed[most-1].ID
-				break
-			}
-			listed = append(listed, *t)
-		}
-		if all += looked; more && all >= mostLooked && out.Body.Next.IsZero() {
-			out.Body.Next = tasks.at()
-		}
+	listed, next, err := onPage.tasks(ctx, tasks, func(t *plan.Task) bool {
+		return (keep == nil || keep(t)) && contains(t.Name, in.Text) && (in.Failure == "" || failures.Of(t).Key() == in.Failure)
+	})
+	if err != nil {
+		return nil, err
 	}
-	out.Body.Tasks, err = a.written(ctx, listed, true)
+	out := &api.TaskList{Next: next}
+	out.Tasks, err = a.written(ctx, listed, true)
 	return out, err
 }
 
 type childrenAnswer struct {
-	Body struct {
-		Tasks []api.Task `json:"tasks"`
-		More  bool       `json:"more,omitempty" doc:"There are more than the caller asked for."`
-	}
+	Tasks []api.Task `json:"tasks"`
+	More  bool       `json:"more,omitempty" doc:"There are more than the caller asked for."`
 }
 
 func (a *API) children(ctx context.Context, in *struct {
@@ -175,8 +121,7 @@ func (a *API) children(ctx context.Context, in *struct {
 	if len(found) == 0 {
 		return nil, api.NewProblem(404, "not_found", "task %s is not there", in.Task)
 	}
-	out := &childrenAnswer{}
-	out.Body.Tasks = []api.Task{}
+	out := &childrenAnswer{Tasks: []api.Task{}}
 	if found[0].Plan.IsZero() || !found[0].Of.IsZero() { // what needs an item needs its foreach task
 		return out, nil
 	}
@@ -185,9 +130,9 @@ func (a *API) children(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if out.Body.More = len(tasks) > most; out.Body.More {
+	if out.More = len(tasks) > most; out.More {
 		tasks = tasks[:most]
 	}
-	out.Body.Tasks, err = a.written(ctx, tasks, false) // an item needs its foreach task's parents, and is named by none
+	out.Tasks, err = a.written(ctx, tasks, false) // an item needs its foreach task's parents, and is named by none
 	return out, err
 }

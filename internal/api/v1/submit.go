@@ -168,7 +168,7 @@ func (a *API) submitFile(ctx context.Context, file *planFile, key string) (*subm
 	if err != nil {
 		return nil, err
 	}
-	out := &submitAnswer{Status: http.StatusCreated, Location: api.Root + "/plans/" + p.ID.String(), Body: api.Submitted{Plan: answer.Body, Notes: notes}}
+	out := &submitAnswer{Status: http.StatusCreated, Location: api.Root + "/plans/" + p.ID.String(), Body: api.Submitted{Plan: *answer, Notes: notes}}
 	if repeated {
 		out.Status = http.StatusOK
 	}

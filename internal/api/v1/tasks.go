@@ -12,6 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/items"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -43,13 +44,6 @@ type TaskFilter struct {
 	Limit    int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }
 
-type taskList struct {
-	Tasks []api.Task  `json:"tasks"`
-	Next  plan.TaskID `json:"next,omitzero" doc:"There are more: ask again with it as after."`
-}
-
-type tasksAnswer struct{ Body taskList }
-
 type retryTasks struct {
 	Exactly []api.Retried `json:"exactly" doc:"The tasks that run again, each as the caller saw it."`
 }
@@ -65,7 +59,7 @@ func (a *API) tasks() {
 		ofPlan(a, func(ctx context.Context, p *plan.Plan, in *struct {
 			InPlan
 			TaskFilter
-		}) (*tasksAnswer, error) {
+		}) (*api.TaskList, error) {
 			return a.listTasks(ctx, store.TaskQuery{Plan: p.ID}, &in.TaskFilter)
 		}))
 	serve(a, endpoint{method: "GET", path: "/tasks", id: "list-tasks", summary: "List tasks of all plans, and of none", tag: tag, scope: Read, errors: []int{404, 422}, doc: fewer},
@@ -73,7 +67,7 @@ func (a *API) tasks() {
 			TaskFilter
 			Plan   plan.PlanID `query:"plan" doc:"Only tasks of that plan, by its id; none if the plan does not exist."`
 			NoPlan bool        `query:"no_plan" doc:"Only tasks of no plan."`
-		}) (*tasksAnswer, error) {
+		}) (*api.TaskList, error) {
 			return a.listTasks(ctx, store.TaskQuery{Plan: in.Plan, NoPlan: in.NoPlan}, &in.TaskFilter)
 		})
 	serve(a, endpoint{
@@ -105,20 +99,18 @@ func (a *API) tasks() {
 		func(ctx context.Context, in *ByTaskID) (*struct{}, error) { return nil, a.st.CancelTask(ctx, in.Task) })
 	serve(a, endpoint{
 		method: "POST", path: "/tasks/retry", id: "retry-plain-tasks", summary: "Retry tasks of no plan", tag: tag, scope: Operate, body: tasksBody, errors: []int{404, 409, 422},
-	}, func(ctx context.Context, in *struct{ Body retryTasks }) (*retriedAnswer, error) {
-		selected := retried(in.Body.Exactly)
-		return a.retry(ctx, plan.PlanID{}, selected, nil, nil)
+	}, func(ctx context.Context, in *struct{ Body retryTasks }) (*api.RetriedAnswer, error) {
+		return a.retry(ctx, plan.PlanID{}, api.Domain[rules.Retried](in.Body.Exactly), nil, nil)
 	})
 	serve(a, endpoint{
 		method: "POST", path: "/tasks/retry-with", id: "retry-plain-tasks-with", summary: "Retry tasks of no plan with other definitions", tag: tag, scope: Submit,
 		body: tasksBody, errors: []int{404, 409, 422},
-	}, func(ctx context.Context, in *struct{ Body retryTasksWith }) (*retriedAnswer, error) {
+	}, func(ctx context.Context, in *struct{ Body retryTasksWith }) (*api.RetriedAnswer, error) {
 		replace, err := (&newTasks{in.Body.Replace}).domain()
 		if err != nil {
 			return nil, err
 		}
-		selected := retried(in.Body.Exactly)
-		return a.retry(ctx, plan.PlanID{}, selected, replace, nil)
+		return a.retry(ctx, plan.PlanID{}, api.Domain[rules.Retried](in.Body.Exactly), replace, nil)
 	})
 }
 
@@ -157,42 +149,22 @@ func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (stor
 	return q, keep, err
 }
 
-func (a *API) listTasks(ctx context.Context, q store.TaskQuery, f *TaskFilter) (*tasksAnswer, error) {
+func (a *API) listTasks(ctx context.Context, q store.TaskQuery, f *TaskFilter) (*api.TaskList, error) {
 	q, keep, err := a.query(ctx, q, f)
 	if err != nil {
 		return nil, err
 	}
 	most := limit(f.Limit)
-	var listed []plan.Task
-	out, page := &tasksAnswer{}, newPage(most, most, most)
+	page := newPage(most, most, most)
 	if q.Params || q.Output {
 		page = newPage(tasksAtOnce, tasksAtOnce, most)
 	}
-	for more, full := true, false; more && out.Body.Next.IsZero(); {
-		q.Limit = 1
-		if !full { // else only whether there are more is to be told
-			q.Limit = page.portion() + 1
-		}
-		found, err := a.st.Tasks(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		more = len(found) == q.Limit
-		for i := range found {
-			if keep != nil && !keep(&found[i]) {
-				q.After = found[i].ID
-				continue
-			}
-			if full {
-				out.Body.Next = listed[len(listed)-1].ID
-				break
-			}
-			q.After = found[i].ID
-			listed = append(listed, found[i])
-			full = page.add(len(found[i].Params) + len(found[i].Output))
-		}
+	listed, next, err := page.tasks(ctx, &byID{a, q}, func(t *plan.Task) bool { return keep == nil || keep(t) })
+	if err != nil {
+		return nil, err
 	}
-	out.Body.Tasks, err = a.written(ctx, listed, slices.Contains(f.With, "item_label"))
+	out := &api.TaskList{Next: next}
+	out.Tasks, err = a.written(ctx, listed, slices.Contains(f.With, "item_label"))
 	return out, err
 }
 
@@ -208,29 +180,21 @@ func (a *API) written(ctx context.Context, tasks []plan.Task, labelled bool) ([]
 			return nil, err
 		}
 	}
-	out := make([]api.Task, len(tasks))
-	for i := range tasks {
-		out[i] = api.TaskOf(&tasks[i], names[tasks[i].Queue])
-		out[i].ItemLabel = labels.Label(tasks[i].ID, ellipsis)
-	}
-	return out, nil
+	return api.Each(tasks, func(t *plan.Task) api.Task {
+		w := api.TaskOf(t, names[t.Queue])
+		w.ItemLabel = labels.Label(t.ID, ellipsis)
+		return w
+	}), nil
 }
 
 // ellipsis replaces the end of a label that is too long.
 const ellipsis = "…"
 
-type taskAnswer struct {
-	Body struct {
-		api.Task
-		OutputLeftOut string `json:"output_left_out,omitempty" doc:"Why the output is left out."`
-	}
-}
-
-func (a *API) getTask(ctx context.Context, in *ByTaskID) (*taskAnswer, error) {
+func (a *API) getTask(ctx context.Context, in *ByTaskID) (*api.TaskAnswer, error) {
 	t, err := a.st.Task(ctx, in.Task)
-	out := &taskAnswer{}
+	out := &api.TaskAnswer{}
 	if errors.Is(err, plan.ErrTooMuchOutput) {
-		out.Body.OutputLeftOut, err = err.Error(), nil
+		out.OutputLeftOut, err = err.Error(), nil
 	}
 	if err != nil {
 		return nil, err
@@ -239,46 +203,22 @@ func (a *API) getTask(ctx context.Context, in *ByTaskID) (*taskAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Body.Task = shown[0]
+	out.Task = shown[0]
 	return out, nil
 }
 
-type inputsAnswer struct {
-	Body struct {
-		Inputs []api.Input `json:"inputs"`
-	}
-}
-
-func (a *API) inputs(ctx context.Context, in *ByTaskID) (*inputsAnswer, error) {
+func (a *API) inputs(ctx context.Context, in *ByTaskID) (*api.InputsAnswer, error) {
 	found, err := a.st.Inputs(ctx, in.Task)
-	out := &inputsAnswer{}
-	out.Body.Inputs = make([]api.Input, len(found))
-	for i := range found {
-		out.Body.Inputs[i] = api.InputOf(&found[i])
-	}
-	return out, err
+	return &api.InputsAnswer{Inputs: api.Each(found, api.InputOf)}, err
 }
 
-type parentsAnswer struct {
-	Body struct {
-		Parents []api.Parent `json:"parents"`
-	}
-}
-
-func (a *API) parents(ctx context.Context, in *ByTaskID) (*parentsAnswer, error) {
+func (a *API) parents(ctx context.Context, in *ByTaskID) (*api.ParentsAnswer, error) {
 	found, err := a.st.Parents(ctx, in.Task)
-	out := &parentsAnswer{}
-	out.Body.Parents = make([]api.Parent, len(found))
-	for i := range found {
-		out.Body.Parents[i] = api.Parent{Name: found[i].Name, State: found[i].State}
-	}
-	return out, err
+	return &api.ParentsAnswer{Parents: api.Each(found, api.ParentOf)}, err
 }
 
 type explainAnswer struct {
-	Body struct {
-		Reasons []api.Reason `json:"reasons" doc:"From the task to the cause that it waits for in the end."`
-	}
+	Reasons []api.Reason `json:"reasons" doc:"From the task to the cause that it waits for in the end."`
 }
 
 func (a *API) explain(ctx context.Context, in *ByTaskID) (*explainAnswer, error) {
@@ -286,20 +226,11 @@ func (a *API) explain(ctx context.Context, in *ByTaskID) (*explainAnswer, error)
 	if err != nil {
 		return nil, err
 	}
-	tasks := make([]plan.Task, len(links))
-	for i := range links {
-		tasks[i] = links[i].Task
-	}
-	labels, err := items.Read(ctx, a.st, tasks)
+	labels, err := items.Read(ctx, a.st, api.Each(links, func(l *explain.Link) plan.Task { return l.Task }))
 	if err != nil {
 		return nil, err
 	}
-	out := &explainAnswer{}
-	out.Body.Reasons = make([]api.Reason, len(links))
-	for i := range links {
-		out.Body.Reasons[i] = reasonOf(ctx, &links[i], labels)
-	}
-	return out, nil
+	return &explainAnswer{Reasons: api.Each(links, func(l *explain.Link) api.Reason { return reasonOf(ctx, l, labels) })}, nil
 }
 
 // reasonOf writes a link of an explanation.
@@ -315,25 +246,9 @@ type getLog struct {
 	Limit int   `query:"limit" minimum:"0" maximum:"5000" default:"1000"`
 }
 
-type logAnswer struct {
-	Body struct {
-		Entries []api.LogEntry `json:"entries" doc:"Oldest first."`
-		Next    int64          `json:"next" doc:"The cursor after them, also if there are none yet."`
-	}
-}
-
-func (a *API) getLog(ctx context.Context, in *getLog) (*logAnswer, error) {
+func (a *API) getLog(ctx context.Context, in *getLog) (*api.LogAnswer, error) {
 	entries, next, err := a.st.Log(ctx, in.Task, in.After, limit(in.Limit))
-	if err != nil {
-		return nil, err
-	}
-	out := &logAnswer{}
-	out.Body.Next = next
-	out.Body.Entries = make([]api.LogEntry, len(entries))
-	for i := range entries {
-		out.Body.Entries[i] = api.LogEntryOf(&entries[i])
-	}
-	return out, nil
+	return &api.LogAnswer{Entries: api.Each(entries, api.LogEntryOf), Next: next}, err
 }
 
 func (a *API) getResult(ctx context.Context, in *struct {

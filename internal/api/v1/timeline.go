@@ -30,9 +30,7 @@ type Lasted struct {
 	From int    `query:"from" minimum:"0" doc:"With open: the first of them, counted from 0."`
 }
 
-type timelineAnswer struct{ Body api.Timeline }
-
-func (d *drawings) timeline(ctx context.Context, in *Lasted) (*timelineAnswer, error) {
+func (d *drawings) timeline(ctx context.Context, in *Lasted) (*api.Timeline, error) {
 	p, w, done, err := d.use(ctx, in.Plan)
 	if err != nil {
 		return nil, err
@@ -67,7 +65,7 @@ func (d *drawings) timeline(ctx context.Context, in *Lasted) (*timelineAnswer, e
 	if t.Progress, err = d.reached(ctx, &p, w, runs); err != nil {
 		return nil, err
 	}
-	return &timelineAnswer{*t}, nil
+	return t, nil
 }
 
 // A bar is the last attempt of one task.
