@@ -88,9 +88,7 @@ func (h *Handler) postBalance(r *http.Request) answer {
 		err = h.store.SetBalance(r.Context(), settings)
 	}
 	if err != nil {
-		a := h.failed(r, err)
-		a.value = object{"status": "failed: invalid json passed " + err.Error()}
-		return a
+		return h.failed(r, err, object{"status": "failed: invalid json passed " + err.Error()})
 	}
 	return ok(object{"status": "success: queuebalance modified"})
 }

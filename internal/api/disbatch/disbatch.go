@@ -202,9 +202,12 @@ func ok(value any) answer { return answer{value: value} }
 
 func bad(value object) answer { return answer{code: http.StatusBadRequest, value: value} }
 
-// failed is the answer to an error.
-func (h *Handler) failed(r *http.Request, err error) answer {
+// failed is the answer to an error: its text, or another value.
+func (h *Handler) failed(r *http.Request, err error, instead ...any) answer {
 	a := bad(object{"error": err.Error()})
+	if len(instead) > 0 {
+		a.value = instead[0]
+	}
 	var mistake *badRequest
 	if errors.As(err, &mistake) {
 		a.code = mistake.code
@@ -216,9 +219,7 @@ func (h *Handler) failed(r *http.Request, err error) answer {
 
 // failedTo is failed with words before the error.
 func (h *Handler) failedTo(r *http.Request, what string, err error) answer {
-	a := h.failed(r, err)
-	a.value = object{"error": what + ": " + err.Error()}
-	return a
+	return h.failed(r, err, object{"error": what + ": " + err.Error()})
 }
 
 // wantsPage reports whether a browser asks. HTML is the answer only if Accept names text/html with

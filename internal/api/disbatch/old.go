@@ -233,8 +233,7 @@ func (h *Handler) createdV3(r *http.Request, given params, tasks []json.RawMessa
 		inserted, err = h.insert(r.Context(), queue, tasks)
 	}
 	if err != nil {
-		a := h.failed(r, err)
-		a.value = list{0, err.Error()}
+		a := h.failed(r, err, list{0, err.Error()})
 		return nil, &a
 	}
 	return inserted, nil
@@ -281,9 +280,7 @@ func (h *Handler) createFromQuery(r *http.Request, given params) answer {
 	}
 	tasks, err := h.fromCollection(r.Context(), given)
 	if err != nil {
-		a := h.failed(r, err)
-		a.value = list{0, err.Error()}
-		return a
+		return h.failed(r, err, list{0, err.Error()})
 	}
 	inserted, no := h.createdV3(r, given, tasks)
 	switch {
@@ -297,11 +294,7 @@ func (h *Handler) createFromQuery(r *http.Request, given params) answer {
 
 // searchV3 is POST /search-tasks-json.
 func (h *Handler) searchV3(r *http.Request, given params) answer {
-	no := func(err error) answer {
-		a := h.failed(r, err)
-		a.value = list{0, err.Error()}
-		return a
-	}
+	no := func(err error) answer { return h.failed(r, err, list{0, err.Error()}) }
 	fields := params{}
 	if given.is("filter") {
 		if text := given.asJSON("filter"); first(text) != '{' || json.Unmarshal(text, &fields) != nil {
