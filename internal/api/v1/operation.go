@@ -260,33 +260,28 @@ func (o *operation) read(w http.ResponseWriter, r *http.Request, in reflect.Valu
 	if p := o.repeated(query); p != nil {
 		return p
 	}
-	all := o.a.api.OpenAPI().Components.Schemas
 	var wrong huma.ValidateResult
-	at := func(words ...string) *huma.PathBuffer {
-		place := strings.Join(words, ".")
-		return huma.NewPathBuffer([]byte(place), len(place))
-	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.ContainsFunc(o.params, func(p param) bool { return p.In == "query" && p.Name == name }) {
-			wrong.Add(at("query", name), "", "unknown query parameter")
+			wrong.Add(at("query."+name), "", "unknown query parameter")
 		}
 	}
+	status := http.StatusUnprocessableEntity
 	if len(wrong.Errors) > 0 {
-		return refused(http.StatusUnprocessableEntity, "validation failed", wrong.Errors...)
+		return refused(status, "validation failed", wrong.Errors...)
 	}
 	for i := range o.params {
 		p := &o.params[i]
-		place, values := at(p.In, p.Name), p.values(r, query)
+		place, values := at(p.In+"."+p.Name), p.values(r, query)
 		switch value, err := p.set(in.FieldByIndex(p.field), values); {
 		case len(values) == 0 && p.Required:
 			wrong.Add(place, "", "required "+p.In+" parameter is missing")
 		case err != nil:
 			wrong.Add(place, values[0], err.Error())
 		case len(values) > 0:
-			huma.Validate(all, p.Schema, place, huma.ModeWriteToServer, value, &wrong)
+			o.validate(p.Schema, place, value, &wrong)
 		}
 	}
-	status := http.StatusUnprocessableEntity
 	if o.body != nil {
 		text, p := o.readBody(w, r)
 		switch {
@@ -297,26 +292,41 @@ func (o *operation) read(w http.ResponseWriter, r *http.Request, in reflect.Valu
 		case o.schema == nil:
 			in.FieldByIndex(o.body).SetBytes(text)
 		case len(text) > 0:
-			var value any
-			kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-			before := len(wrong.Errors)
-			if kind = strings.TrimSpace(kind); kind != "" && kind != "application/json" && !strings.HasSuffix(kind, "+json") {
-				status = http.StatusUnsupportedMediaType
-				wrong.Add(at("body"), "", "unknown content type: "+kind)
-			} else if err := json.Unmarshal(text, &value); err != nil {
-				status = http.StatusBadRequest
-				wrong.Add(at("body"), "", err.Error())
-			} else if huma.Validate(all, o.schema, at("body"), huma.ModeWriteToServer, value, &wrong); len(wrong.Errors) == before {
-				if err := json.Unmarshal(text, in.FieldByIndex(o.body).Addr().Interface()); err != nil {
-					wrong.Add(at("body"), "", err.Error())
-				}
-			}
+			status = o.decode(r.Header.Get("Content-Type"), text, in.FieldByIndex(o.body), &wrong)
 		}
 	}
 	if len(wrong.Errors) > 0 {
 		return refused(status, "validation failed", wrong.Errors...)
 	}
 	return nil
+}
+
+// at is a place in a request, as in query.limit.
+func at(place string) *huma.PathBuffer { return huma.NewPathBuffer([]byte(place), len(place)) }
+
+func (o *operation) validate(s *huma.Schema, place *huma.PathBuffer, value any, wrong *huma.ValidateResult) {
+	huma.Validate(o.a.api.OpenAPI().Components.Schemas, s, place, huma.ModeWriteToServer, value, wrong)
+}
+
+// decode reads a body that is JSON into a field, and returns the status of what is wrong with it.
+func (o *operation) decode(kind string, text []byte, into reflect.Value, wrong *huma.ValidateResult) (status int) {
+	kind, _, _ = strings.Cut(kind, ";")
+	if kind = strings.TrimSpace(kind); kind != "" && kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+		wrong.Add(at("body"), "", "unknown content type: "+kind)
+		return http.StatusUnsupportedMediaType
+	}
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		wrong.Add(at("body"), "", err.Error())
+		return http.StatusBadRequest
+	}
+	before := len(wrong.Errors)
+	if o.validate(o.schema, at("body"), value, wrong); len(wrong.Errors) == before {
+		if err := json.Unmarshal(text, into.Addr().Interface()); err != nil {
+			wrong.Add(at("body"), "", err.Error())
+		}
+	}
+	return http.StatusUnprocessableEntity
 }
 
 // repeated refuses a query parameter that is given several times and is no list, or that is empty:
