@@ -227,29 +227,24 @@ func remembered[T any](o *once, key string, read func() (T, error)) (T, error) {
 	return v, err
 }
 
-// Now implements explain.Reader.
 func (o *once) Now(ctx context.Context) (time.Time, error) {
 	return remembered(o, "now", func() (time.Time, error) { return o.Reader.Now(ctx) })
 }
 
-// Plan implements explain.Reader.
 func (o *once) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	return remembered(o, "plan "+id.String(), func() (plan.Plan, error) { return o.Reader.Plan(ctx, id) })
 }
 
-// Tasks implements explain.Reader.
 func (o *once) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error) {
 	found, err := remembered(o, tasksKey(q), func() ([]plan.Task, error) { return o.Reader.Tasks(ctx, q) })
 	return slices.Clone(found), err
 }
 
-// Queues implements explain.Reader.
 func (o *once) Queues(ctx context.Context) ([]plan.Queue, error) {
 	found, err := remembered(o, "queues", func() ([]plan.Queue, error) { return o.Reader.Queues(ctx) })
 	return slices.Clone(found), err
 }
 
-// CountQueues implements explain.Reader.
 func (o *once) CountQueues(ctx context.Context, queues []plan.Queue) error {
 	for i := range queues {
 		counted, err := remembered(o, "count "+queues[i].ID.String(), func() (plan.Queue, error) {
@@ -265,13 +260,11 @@ func (o *once) CountQueues(ctx context.Context, queues []plan.Queue) error {
 	return nil
 }
 
-// Instances implements explain.Reader.
 func (o *once) Instances(ctx context.Context) ([]plan.Instance, error) {
 	found, err := remembered(o, "instances", func() ([]plan.Instance, error) { return o.Reader.Instances(ctx) })
 	return slices.Clone(found), err
 }
 
-// MaxThreads implements explain.Reader.
 func (o *once) MaxThreads(ctx context.Context) (map[plan.NodeName]int, error) {
 	return remembered(o, "maxthreads", func() (map[plan.NodeName]int, error) { return o.Reader.MaxThreads(ctx) })
 }

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -143,7 +144,7 @@ func (a *API) OpenAPI() ([]byte, error) { return json.MarshalIndent(a.api.OpenAP
 // problem turns an error into its form on the wire. It logs an error of the server, with the parts
 // that the answer leaves out.
 func (a *API) problem(ctx context.Context, err error) *api.Problem {
-	if ctx.Err() != nil && !isProblem(err) { // who asked is gone, or the server stops
+	if ctx.Err() != nil && !errors.As(err, new(*api.Problem)) { // the caller is gone, or the server stops
 		return api.NewProblem(http.StatusServiceUnavailable, "unavailable", "the request was given up")
 	}
 	p := api.ProblemOf(err)
