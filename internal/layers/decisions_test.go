@@ -19,7 +19,6 @@ var asked = map[string]string{
 	"InputFailed": "making items finds that it cannot",
 	"NotKept":     "only MongoDB has documents of a limited size",
 	"NotStarted":  "MongoDB ends the tasks of a closed plan with one command",
-	"Reset":       "a retry is not in the engine yet",
 }
 
 // TestDriversLeaveDecisionsToTheEngine finds the rules that the drivers ask what becomes of a task.

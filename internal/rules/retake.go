@@ -82,25 +82,21 @@ func Remakes(r *Retried, t *plan.Task, foreach, waits bool) bool {
 	return r.Anew || !foreach || waits || !t.Expanded || t.Items == 0
 }
 
-// Reset takes a task back to held. The store forgets all that earlier attempts left, as Retake says.
-func Reset(was plan.Status) Step {
-	s := Step{Status: plan.Held, Attempted: true}
-	if was != plan.Held {
-		s = to(was, s)
-	}
-	return s
+// A TakenBack is what a rule asks of a task that a decided retry takes back.
+type TakenBack struct {
+	Status  plan.Status
+	Attempt int
+	With    *plan.Task // replaces its definition, params and queue; mostly nil
 }
 
-// Retake makes a task as if no attempt had been made: only what its submitter said of it stays, and
-// what is known of its items. with, unless it is nil, replaces the definition, the params and the
-// queue; else own are the params without the outputs of parents. The status is the caller's to change.
-func Retake(t *plan.Task, own json.RawMessage, with *plan.Task) {
-	if t.Params = own; with != nil {
-		t.Definition, t.Params, t.Queue = with.Definition, with.Params, with.Queue
+// Retake takes a task back to held, as if no attempt had been made: only what its submitter said of
+// it stays, and what is known of its items.
+func Retake(t TakenBack) Step {
+	s := Step{Status: plan.Held, Attempted: true, Reset: true, With: t.With, Noted: t.Attempt > 0}
+	if t.Status != plan.Held {
+		s = to(t.Status, s)
 	}
-	t.Reason, t.Detail, t.Exit, t.Output, t.Progress = plan.ReasonNone, "", nil, nil, nil
-	t.Attempt, t.Rescues, t.Cancel, t.Node, t.Instance = 0, 0, false, "", plan.InstanceID{}
-	t.NotBefore, t.Started, t.Ended = time.Time{}, time.Time{}, time.Time{}
+	return s
 }
 
 // Reopen lets a plan run again for a retry, with these params unless they are nil.

@@ -71,26 +71,6 @@ func TestWhatARetryMayTake(t *testing.T) {
 	}
 }
 
-func TestWhatStaysOfARetakenTask(t *testing.T) {
-	was := filled[plan.Task]()
-	own := json.RawMessage(`{"own":1}`)
-	again := was
-	rules.Retake(&again, own, nil)
-	want := plan.Task{
-		ID: was.ID, Plan: was.Plan, Name: was.Name, Queue: was.Queue, Definition: was.Definition, Params: own, Needs: was.Needs, Of: was.Of, Index: was.Index,
-		Status: was.Status, Expanding: was.Expanding, Expanded: was.Expanded, Items: was.Items, Created: was.Created, Modified: was.Modified,
-	}
-	if !reflect.DeepEqual(again, want) {
-		t.Errorf("got  %+v\nwant %+v", again, want)
-	}
-	with := plan.Task{Definition: plan.Definition{Description: "new"}, Params: json.RawMessage(`{"own":2}`), Queue: plan.QueueID{ID: plan.ID{9}}}
-	again = was
-	rules.Retake(&again, own, &with)
-	if want.Definition, want.Params, want.Queue = with.Definition, with.Params, with.Queue; !reflect.DeepEqual(again, want) {
-		t.Errorf("replaced: got  %+v\nwant %+v", again, want)
-	}
-}
-
 func TestAPlanIsReopened(t *testing.T) {
 	was := filled[plan.Plan]()
 	for _, params := range []json.RawMessage{nil, json.RawMessage(`{"new":1}`)} {
@@ -147,10 +127,15 @@ func fill(v reflect.Value) {
 	}
 }
 
-func TestResetLeadsToHeld(t *testing.T) {
+func TestARetryTakesATaskBackToHeld(t *testing.T) {
+	with := &plan.Task{Name: "new"}
 	for _, was := range []plan.Status{plan.Held, plan.Queued, plan.Succeeded, plan.Failed, 7, plan.Terminated, plan.Cancelled, plan.Orphaned} {
-		if s := rules.Reset(was); s.Status != plan.Held || !s.Attempted || s.Exit != nil {
-			t.Errorf("from %v: %+v", was, s)
+		for attempt := range 3 {
+			got := rules.Retake(rules.TakenBack{Status: was, Attempt: attempt, With: with})
+			want := rules.Step{Status: plan.Held, Attempted: true, Reset: true, With: with, Noted: attempt > 0}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("from %v after %d attempts: got %+v\nwant %+v", was, attempt, got, want)
+			}
 		}
 	}
 }

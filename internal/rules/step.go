@@ -36,6 +36,13 @@ type Step struct {
 	Delay time.Duration     // Status is plan.Held: until the next attempt; else 0
 	Items []json.RawMessage // Status is plan.Held: the items that the foreach task is to make; else nil
 	Empty bool              // the foreach task ends, since it has no items: they count as made
+
+	// Reset: the task also loses Attempt, Rescues, Cancel, Started, Ended, Progress, and the outputs of
+	// its parents in its params. With, unless it is nil, replaces its definition, params and queue.
+	// Noted: its log gets a RetriedEntry.
+	Reset bool
+	With  *plan.Task
+	Noted bool
 }
 
 // Finishes reports whether the step ends the task.

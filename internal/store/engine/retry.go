@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -32,9 +33,29 @@ type Retrier[K comparable] interface {
 	// driver may leave held tasks to Take.
 	Below(ctx context.Context, s *Selection[K], check func(k K, t *plan.Task, decided bool) error) error
 
-	// Take takes the tasks back, opens their plan, and looks at these tasks and those below. It takes
-	// all of them back or, if one has changed, none: plan.ErrConflict or plan.ErrPlanActive.
-	Take(ctx context.Context, s *Selection[K]) error
+	// Take opens the plan by reopen, takes the tasks back by Retake, and looks at these tasks and those
+	// below. It takes all of them back or, if one has changed, none: plan.ErrConflict or
+	// plan.ErrPlanActive.
+	Take(ctx context.Context, s *Selection[K], reopen func(p *plan.Plan, params json.RawMessage)) error
+}
+
+// A Retaker is a unit that makes a decided retry.
+type Retaker[T any] interface {
+	// TakenBack returns what rules.Retake asks of the task.
+	TakenBack(t T) rules.TakenBack
+
+	// Step writes the step, if the task is still as the retry has it.
+	Step(ctx context.Context, t T, s rules.Step) error
+}
+
+// Retake takes these tasks of a decided retry back.
+func Retake[T any](ctx context.Context, u Retaker[T], tasks []T) error {
+	for _, t := range tasks {
+		if err := u.Step(ctx, t, rules.Retake(u.TakenBack(t))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A Retaken is a task that a retry takes back. The driver fills the first three fields, Of for an
@@ -97,7 +118,7 @@ func retry[K comparable](ctx context.Context, u Retrier[K], chosen []rules.Retri
 	if err != nil {
 		return err
 	}
-	return u.Take(ctx, s)
+	return u.Take(ctx, s, rules.Reopen)
 }
 
 // CheckBelow returns the check of tasks below those that a retry takes.

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,7 +61,7 @@ func (s *selecting) Below(_ context.Context, _ *engine.Selection[string], check 
 	return nil
 }
 
-func (s *selecting) Take(_ context.Context, sel *engine.Selection[string]) error {
+func (s *selecting) Take(_ context.Context, sel *engine.Selection[string], _ func(*plan.Plan, json.RawMessage)) error {
 	for i := range sel.Tasks {
 		t := &sel.Tasks[i]
 		as := t.Key

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
@@ -90,16 +91,16 @@ func (r *retry) Below(_ context.Context, s *engine.Selection[*task], check func(
 	return nil
 }
 
-func (r *retry) Take(_ context.Context, s *engine.Selection[*task]) error {
+func (r *retry) Take(ctx context.Context, s *engine.Selection[*task], reopen func(*plan.Plan, json.RawMessage)) error {
 	if r.plan != nil {
-		rules.Reopen(&r.plan.Plan, r.params)
+		reopen(&r.plan.Plan, r.params)
 		r.openPlan(r.plan)
+	}
+	if err := engine.Retake(ctx, r, s.Tasks); err != nil {
+		return err
 	}
 	affected := map[*task]bool{}
 	for i := range s.Tasks {
-		if err := r.hold(&s.Tasks[i]); err != nil {
-			return err
-		}
 		affected[s.Tasks[i].Key] = true
 		for _, c := range s.Tasks[i].Key.children {
 			affected[c] = true
@@ -124,18 +125,23 @@ func (r *retry) Take(_ context.Context, s *engine.Selection[*task]) error {
 	return r.work()
 }
 
-// hold takes a task back to held and forgets what was known of its last attempts.
-func (tx *tx) hold(r *engine.Retaken[*task]) error {
-	t := r.Key
-	if t.Attempt > 0 {
-		t.log = append(t.log, rules.RetriedEntry(tx.at))
+// TakenBack implements engine.Retaker.
+func (r *retry) TakenBack(t engine.Retaken[*task]) rules.TakenBack {
+	return rules.TakenBack{Status: t.Key.Status, Attempt: t.Key.Attempt, With: t.With}
+}
+
+// Step implements engine.Retaker.
+func (r *retry) Step(_ context.Context, t engine.Retaken[*task], s rules.Step) error {
+	return r.apply(t.Key, s)
+}
+
+// reset forgets what earlier attempts left of a task.
+func (tx *tx) reset(t *task, with *plan.Task) {
+	if t.Params = t.own; with != nil {
+		t.Definition, t.Params, t.Queue = with.Definition, with.Params, with.Queue
 	}
-	if err := tx.apply(t, rules.Reset(t.Status)); err != nil {
-		return err
-	}
-	rules.Retake(&t.Task, t.own, r.With)
-	t.Params = orNone(t.Params)
+	t.Output, t.Progress, t.results, t.Attempt, t.Rescues, t.Cancel = nil, nil, nil, 0, 0, false
+	t.Started, t.Ended, t.Params = time.Time{}, time.Time{}, orNone(t.Params)
 	t.own, t.queue = t.Params, tx.queues[t.Queue]
-	t.gathered, t.byRef, t.ready, t.results = false, t.of != nil && t.byRef, t.of != nil, nil
-	return nil
+	t.gathered, t.byRef, t.ready = false, t.of != nil && t.byRef, t.of != nil
 }

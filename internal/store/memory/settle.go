@@ -158,6 +158,12 @@ func (tx *tx) apply(t *task, s rules.Step) error {
 	if s.Empty {
 		t.Expanded = true
 	}
+	if s.Noted {
+		t.log = append(t.log, rules.RetriedEntry(tx.at))
+	}
+	if s.Reset {
+		tx.reset(t, s.With)
+	}
 	if s.Finishes() {
 		if t.Expanding {
 			t.Items = len(t.items) // the others are not made

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -16,9 +18,14 @@ import (
 // forget clears what was known of the last attempts of tasks, and takes their gates off: they are held for their parents, or items,
 // which are to be looked at.
 func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *retryDoc) error {
-	replace := map[bson.ObjectID]text{}
+	f := forgetting{retry: retry, adding: adding, at: doc.At, with: map[bson.ObjectID]*plan.Task{}}
 	for _, t := range doc.Tasks {
-		replace[t.ID] = t.Replace
+		if len(t.Replace) > 0 {
+			f.with[t.ID] = new(plan.Task)
+			if err := json.Unmarshal(t.Replace, f.with[t.ID]); err != nil {
+				return fmt.Errorf("task %s: %w", t.ID.Hex(), err)
+			}
+		}
 	}
 	// Entries that are listed before the gates are seen are of attempts before the retry.
 	all := make(bson.A, len(doc.Tasks))
@@ -37,34 +44,55 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 	if err := s.dropFiles(ctx, filesOfGated(files, tasks)); err != nil {
 		return err
 	}
-	var changes []wire.Change
-	var logs []any
-	var ruled bson.A // by another rule, maybe, than their joins know of
-	for i := range tasks {
-		t := &tasks[i]
-		update, err := t.anew(adding, replace[t.ID])
-		if err != nil {
-			return err
-		}
-		if t.Attempt > 0 { // the entry counts from this change on, whoever makes it and however often it was inserted
-			logs = append(logs, logDocs(t.ID, protocol.Token(retry), t.Lines, []plan.LogEntry{rules.RetriedEntry(doc.At)}, true)...)
-			update = append(update, d("$inc", d("lines", 1), "$addToSet", d("sealed", retry))...)
-		}
-		changes = append(changes, wire.Change{ID: t.ID, Where: d("gate", retry, "hold", holdRetry), Update: update})
-		if t.Joins > 0 && len(replace[t.ID]) > 0 {
-			ruled = append(ruled, t.ID)
-		}
-	}
-	if len(ruled) > 0 {
-		if _, err := s.UpdateMany(ctx, s.joins, d("child", d("$in", ruled), "count", nil), d("$unset", d("waits", 1))); err != nil {
-			return err
-		}
-	}
-	if _, err := s.Insert(ctx, s.logs, logs...); err != nil {
+	if err := engine.Retake(ctx, &f, tasks); err != nil {
 		return err
 	}
-	_, err = s.Bulk(ctx, s.tasks, changes)
+	if len(f.ruled) > 0 {
+		if _, err := s.UpdateMany(ctx, s.joins, d("child", d("$in", f.ruled), "count", nil), d("$unset", d("waits", 1))); err != nil {
+			return err
+		}
+	}
+	if _, err := s.Insert(ctx, s.logs, f.logs...); err != nil {
+		return err
+	}
+	_, err = s.Bulk(ctx, s.tasks, f.changes)
 	return err
+}
+
+// forgetting gathers the writes of a part of a retry, as package engine decides them.
+type forgetting struct {
+	retry, adding bson.ObjectID
+	at            time.Time
+	with          map[bson.ObjectID]*plan.Task
+	changes       []wire.Change
+	logs          []any
+	ruled         bson.A // by another rule, maybe, than their joins know of
+}
+
+// TakenBack implements engine.Retaker. The gate holds the task.
+func (f *forgetting) TakenBack(t taskDoc) rules.TakenBack {
+	return rules.TakenBack{Status: plan.Held, Attempt: t.Attempt, With: f.with[t.ID]}
+}
+
+// Step implements engine.Retaker.
+func (f *forgetting) Step(_ context.Context, t taskDoc, s rules.Step) error {
+	t.Ours = !t.Of.IsZero() && t.ByRef
+	u := (&ending{step: s}).update(plan.Held, stillOpen, t.nobody())
+	u.put("adding", true, f.adding)
+	if err := u.again(&t, s.With); err != nil {
+		return err
+	}
+	var more bson.D
+	if s.Noted { // the entry counts from this change on, whoever makes it and however often it was inserted
+		f.logs = append(f.logs, logDocs(t.ID, protocol.Token(f.retry), t.Lines, []plan.LogEntry{rules.RetriedEntry(f.at)}, true)...)
+		u.add("lines", 1)
+		more = d("$addToSet", d("sealed", f.retry))
+	}
+	f.changes = append(f.changes, wire.Change{ID: t.ID, Where: d("gate", f.retry, "hold", holdRetry), Update: u.bson(more...)})
+	if t.Joins > 0 && s.With != nil {
+		f.ruled = append(f.ruled, t.ID)
+	}
+	return nil
 }
 
 // filesOfGated returns the ids of those files that are of the tasks.
@@ -93,65 +121,46 @@ func (s *Store) gated(ctx context.Context, doc *retryDoc, fields bson.D) ([]task
 	return wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "gate", doc.Retry), wire.Query{Fields: fields})
 }
 
-// anew is the change that makes a task as if it had never been tried.
-func (t *taskDoc) anew(adding bson.ObjectID, replace text) (bson.D, error) {
-	set := d("hold", holdNeeds, "adding", adding, "open", true, "stdout", nil, "stderr", nil)
-	unset := d("gate", 1, "attempt", 1, "rescues", 1, "exit", 1, "complete", 1, "token", 1, "last", 1, "instance", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1,
-		"notbefore", 1, "started", 1, "ended", 1, "empty", 1, "noticed", 1, "claimed", 1, "reason", 1, "detail", 1,
-		"output", 1, "large", 1, "bytes", 1, "gathered", 1)
+// again holds a task for its parents or its items, with the definition and the params that it runs
+// with next.
+func (u *update) again(t *taskDoc, with *plan.Task) error {
 	if t.Of.IsZero() {
-		unset = append(unset, d("byref", 1, "ours", 1)...) // it is looked at again as it is queued
+		u.clear("byref", "ours") // it is looked at again as it is queued
 	}
-	t.Ours = !t.Of.IsZero() && t.ByRef
-	set = append(set, bson.E{Key: "node", Value: t.nobody()})
 	if t.Expanded || t.Making {
-		set[0].Value = holdItems
+		u.put("hold", true, holdItems)
 	} else {
-		unset = append(unset, d("items", 1, "inserted", 1, "released", 1, "list", 1)...)
+		u.put("hold", true, holdNeeds)
+		u.clear("items", "inserted", "released", "list")
 	}
 	fresh := taskDoc{Params: t.Params, Text: t.Text}
 	switch {
-	case len(replace) > 0:
-		var r plan.Task
-		if err := json.Unmarshal(replace, &r); err != nil {
-			return nil, fmt.Errorf("task %s: %w", t.ID.Hex(), err)
+	case with != nil:
+		if err := fresh.setDefinition(with.Definition); err != nil {
+			return err
 		}
-		if err := fresh.setDefinition(r.Definition); err != nil {
-			return nil, err
+		if err := fresh.setParams(with.Params); err != nil {
+			return err
 		}
-		if err := fresh.setParams(r.Params); err != nil {
-			return nil, err
-		}
-		set = append(set, d("queue", oid(r.Queue.ID), "rank", fresh.Rank)...)
-		for key, is := range map[string]bool{"def": len(fresh.Def) > 0, "coe": fresh.Lenient, "hassecret": fresh.Secret} {
-			switch {
-			case !is:
-				unset = append(unset, bson.E{Key: key, Value: 1})
-			case key == "def":
-				set = append(set, bson.E{Key: key, Value: fresh.Def})
-			default:
-				set = append(set, bson.E{Key: key, Value: true})
-			}
-		}
+		u.set = append(u.set, d("queue", oid(with.Queue.ID), "rank", fresh.Rank)...)
+		u.put("def", len(fresh.Def) > 0, fresh.Def)
+		u.put("coe", fresh.Lenient, true)
+		u.put("hassecret", fresh.Secret, true)
 	case t.hasParents():
 		params, err := t.params()
 		if err != nil {
 			break // the task fails by them when it is queued
 		}
 		if params, err = rules.Deliver(params, nil); err != nil {
-			return nil, err
+			return err
 		}
 		if err := fresh.setParams(withoutInputs(params)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	set = append(set, bson.E{Key: "params", Value: fresh.Params})
-	if len(fresh.Text) > 0 {
-		set = append(set, bson.E{Key: "text", Value: fresh.Text})
-	} else {
-		unset = append(unset, bson.E{Key: "text", Value: 1})
-	}
-	return d("$set", set, "$unset", unset, "$currentDate", d("mtime", true)), nil
+	u.put("params", true, fresh.Params)
+	u.put("text", len(fresh.Text) > 0, fresh.Text)
+	return nil
 }
 
 // withoutInputs takes what rules.Deliver adds off params.

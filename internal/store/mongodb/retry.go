@@ -172,8 +172,13 @@ func (r *retrier) Below(ctx context.Context, s *engine.Selection[bson.ObjectID],
 }
 
 // Take notes the retry in its plan, and makes it.
-func (r *retrier) Take(ctx context.Context, _ *engine.Selection[bson.ObjectID]) error {
+func (r *retrier) Take(ctx context.Context, _ *engine.Selection[bson.ObjectID], reopen func(*plan.Plan, json.RawMessage)) error {
 	p := r.plan
+	var open plan.Plan
+	if p != nil {
+		open = p.domain()
+		reopen(&open, nil)
+	}
 	now, err := r.Now(ctx)
 	if err != nil {
 		return err
@@ -185,7 +190,7 @@ func (r *retrier) Take(ctx context.Context, _ *engine.Selection[bson.ObjectID]) 
 		if n > 0 {
 			doc.ID = itemID(retry, n)
 		} else if p != nil {
-			doc.State, doc.Closing, doc.Ended, doc.Edits, doc.Params = p.State, p.Closing, p.Ended, p.Edits+1, text(r.params)
+			doc.State, doc.Closing, doc.Ended, doc.Edits, doc.Params = p.State, p.Closing, p.Ended, open.Edits, text(r.params)
 		}
 		if _, err := r.Insert(ctx, r.retries, doc); err != nil {
 			return err
@@ -193,7 +198,7 @@ func (r *retrier) Take(ctx context.Context, _ *engine.Selection[bson.ObjectID]) 
 	}
 	if p != nil {
 		noted, err := r.UpdateOne(ctx, r.plans, d("_id", p.ID, "edits", p.Edits, "state", p.State, "retry", nil, "deleting", nil), d(
-			"$set", d("retry", retry, "state", plan.PlanRunning), "$unset", d("closing", 1, "ended", 1), "$inc", d("edits", 1),
+			"$set", d("retry", retry, "state", open.State, "edits", open.Edits), "$unset", d("closing", 1, "ended", 1),
 			"$currentDate", d("mtime", true)))
 		if err == nil && !noted {
 			err = fmt.Errorf("plan %s: %w", p.title(), plan.ErrConflict)

@@ -28,12 +28,15 @@ func (e *ending) update(was plan.Status, open bool, node nodeName) *update {
 	u := &update{set: make(bson.D, 0, 12), unset: make(bson.D, 0, 16), dates: d("mtime", true)}
 	u.put("status", true, s.Status)
 	claimed := was.Active() || was == plan.Orphaned // so another program left it
-	if claimed {
+	if claimed || s.Reset {
 		u.clear("token", "slot", "nodeslot", "qnslot")
 	} else {
 		u.clear("adding", "gate", "making")
 	}
 	switch {
+	case s.Reset:
+		u.set = append(u.set, d("node", node, "open", open, "stdout", nil, "stderr", nil)...)
+		u.clear("gate", "attempt", "rescues", "complete", "last", "instance", "cancel", "notbefore", "started", "ended", "empty", "noticed", "claimed")
 	case s.Finishes():
 		u.put("complete", true, true)
 		u.put("open", open, true)

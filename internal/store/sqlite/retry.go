@@ -131,7 +131,7 @@ func (r *retrier) Begin(ctx context.Context, check func(*plan.Plan, int) error) 
 }
 
 // Take writes down what the retry takes, and decides the retry.
-func (r *retrier) Take(ctx context.Context, sel *engine.Selection[int64]) error {
+func (r *retrier) Take(ctx context.Context, sel *engine.Selection[int64], reopen func(*plan.Plan, json.RawMessage)) error {
 	at := func(do func(*retry) error) error {
 		return r.write(ctx, func(t *tx) error {
 			noted := t.retryOf(r.n)
@@ -148,7 +148,7 @@ func (r *retrier) Take(ctx context.Context, sel *engine.Selection[int64]) error 
 		}
 	}
 	return at(func(x *retry) error {
-		more, err := x.decide()
+		more, err := x.decide(reopen)
 		r.more = r.more || more
 		return err
 	})
@@ -272,14 +272,14 @@ func (r *retry) fill(taken []engine.Retaken[int64]) error {
 
 // decide makes a retry that was checked be made: by this transaction as far as its budget reaches, and by others. It reports whether more is
 // left.
-func (r *retry) decide() (more bool, err error) {
+func (r *retry) decide(reopen func(*plan.Plan, json.RawMessage)) (more bool, err error) {
 	r.step = stepFreeze
 	if p := r.plan; p != nil {
 		q := r.query("SELECT closing FROM retries WHERE n = ?", r.n)
 		if !q.one() || p.leaving || p.retry != r.n || string(p.Closing) != q.text(0) {
 			return false, refusal.New(plan.ErrConflict, "plan %s changed while the retry was checked", p.Title())
 		}
-		rules.Reopen(&p.Plan, r.params)
+		reopen(&p.Plan, r.params)
 		r.touch(p)
 		r.drop(jobClose, p.n)
 		if r.params != nil {

@@ -1,9 +1,11 @@
 package sqlite
 
 import (
+	"context"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -56,23 +58,14 @@ func (r *retry) goOn() {
 	r.exec("UPDATE retries SET step = ?, task = ?, past = ? WHERE n = ?", r.step, r.last, r.past, r.n)
 }
 
-// took is a task that a retry takes.
-type took struct{ n, how int64 }
-
-// next returns the tasks that come next, at most so many.
-func (r *retry) next(most int) (found []took) {
+// next returns the tasks that come next, at most so many, and how the retry takes them.
+func (r *retry) next(most int) (ns []int64, how map[int64]int64) {
+	how = map[int64]int64{}
 	for q := r.query("SELECT task, how FROM retried WHERE retry = ? AND task > ? ORDER BY task LIMIT ? + 0", r.n, r.last, most); q.next(); {
-		found = append(found, took{q.int(0), q.int(1)})
+		ns = append(ns, q.int(0))
+		how[q.int(0)] = q.int(1)
 	}
-	return found
-}
-
-func taken(all []took) []int64 {
-	ns := make([]int64, len(all))
-	for i := range all {
-		ns[i] = all[i].n
-	}
-	return ns
+	return ns, how
 }
 
 // below is a child that a retry does not take.
@@ -91,16 +84,16 @@ const (
 // children hands over the next children that are not taken, and reports whether these were the last ones.
 func (r *retry) children(do func([]below)) (done bool) {
 	most := lookAhead * r.budget
-	next := r.next(most)
+	next, _ := r.next(most)
 	if len(next) == 0 {
 		return true
 	}
 	var q *rows
 	if r.past > 0 {
 		next = next[:1]
-		q = r.query(belowOne, next[0].n, r.n, most, r.past)
+		q = r.query(belowOne, next[0], r.n, most, r.past)
 	} else {
-		q = r.query(belowMany, list(taken(next)), r.n, most)
+		q = r.query(belowMany, list(next), r.n, most)
 	}
 	var found []below
 	edges, last, past := 0, 0, int64(0)
@@ -117,10 +110,10 @@ func (r *retry) children(do func([]below)) (done bool) {
 	}
 	if edges == most || len(found) == r.budget {
 		if r.past = past; last > 0 {
-			r.last = next[last-1].n
+			r.last = next[last-1]
 		}
 	} else {
-		r.last, r.past = next[len(next)-1].n, 0
+		r.last, r.past = next[len(next)-1], 0
 	}
 	r.budget -= max(len(found), (len(next)+edges)/(2*lookAhead), 1)
 	do(found)
@@ -142,56 +135,69 @@ func (r *retry) freezeBelow() (done bool) {
 
 // hold takes tasks back to held and forgets their last attempts.
 func (r *retry) hold() (done bool) {
-	next := r.next(r.budget)
+	next, how := r.next(r.budget)
 	if len(next) == 0 {
 		return true
 	}
 	r.budget -= len(next)
-	r.last = next[len(next)-1].n
-	how := make(map[int64]int64, len(next))
-	for _, t := range next {
-		how[t.n] = t.how
-	}
-	rows := r.tasks(taken(next))
+	r.last = next[len(next)-1]
+	rows := r.tasks(next)
+	var back []*taskRow
 	var ns, remade []int64
 	for i := range rows {
 		row := &rows[i]
 		if how[row.n] == howGoes {
 			continue
 		}
-		ns = append(ns, row.n)
 		if how[row.n] == howRemakes {
 			remade = append(remade, row.n)
 			was := row.counted()
 			row.flags &^= flagExpanded | flagItems
 			r.countMoved(row, was)
+			delete(r.foreachs, row.n)
 		}
-		if row.status != plan.Held {
-			r.move(row, plan.Held, "")
-		}
-		r.changed = append(r.changed, row.n)
-		if row.attempt > 0 {
-			r.log(row.n, 0, []plan.LogEntry{rules.RetriedEntry(r.at)})
-		}
+		back, ns = append(back, row), append(ns, row.n)
 	}
-	all := list(ns)
+	r.failOn(engine.Retake(r.ctx, r, back))
+	r.flushReset()
+	if len(remade) > 0 { // nobody sees them with some of their items
+		r.exec("UPDATE tasks SET flags = flags & ~ ? WHERE n IN (SELECT value FROM json_each(?))", flagExpanded|flagItems, list(remade))
+		r.exec("DELETE FROM foreachs WHERE n IN (SELECT value FROM json_each(?))", list(remade))
+	}
+	r.rewrite(ns)
+	return false
+}
+
+// TakenBack implements engine.Retaker. The retry has written down what replaces the task.
+func (r *retry) TakenBack(t *taskRow) rules.TakenBack {
+	return rules.TakenBack{Status: t.status, Attempt: int(t.attempt)}
+}
+
+// Step implements engine.Retaker.
+func (r *retry) Step(_ context.Context, t *taskRow, s rules.Step) error {
+	if s.Noted {
+		r.log(t.n, 0, []plan.LogEntry{rules.RetriedEntry(r.at)})
+	}
+	r.tx.step(t, s)
+	return r.err
+}
+
+// flushReset forgets what earlier attempts left of tasks that a retry takes. The retry writes what
+// replaces their definitions.
+func (r *retry) flushReset() {
+	if len(r.reset) == 0 {
+		return
+	}
+	all := list(r.reset)
 	r.exec(`UPDATE tasks SET status = -4, gate = ?, flags = flags & ~ ?, outcome = 0, out_len = 0, attempt = 0, token = 0, instance = 0, cancel = 0,
 		rescues = 0, not_before = 0, started = 0, ended = 0, reason = NULL, detail = NULL, exit = NULL, output = NULL, modified = ?
 		WHERE n IN (SELECT value FROM json_each(?))`, gateRetry, flagDelivered|flagGathered|flagExpanding, r.now, all)
 	r.dropResults(all)
-	r.exec("DELETE FROM outputs WHERE n IN (SELECT value FROM json_each(?))", all)
-	r.exec("DELETE FROM frozen WHERE n IN (SELECT value FROM json_each(?))", all)
-	r.exec("DELETE FROM lists WHERE of IN (SELECT value FROM json_each(?))", all)
-	r.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref IN (SELECT value FROM json_each(?))", jobRelease, jobItems, jobOpen, jobDrop, all)
-	if len(remade) > 0 { // nobody sees them with some of their items
-		r.exec("UPDATE tasks SET flags = flags & ~ ? WHERE n IN (SELECT value FROM json_each(?))", flagExpanded|flagItems, list(remade))
-		r.exec("DELETE FROM foreachs WHERE n IN (SELECT value FROM json_each(?))", list(remade))
-		for _, n := range remade {
-			delete(r.foreachs, n)
-		}
+	for _, table := range []string{"outputs WHERE n", "frozen WHERE n", "lists WHERE of"} {
+		r.exec("DELETE FROM "+table+" IN (SELECT value FROM json_each(?))", all)
 	}
-	r.rewrite(ns)
-	return false
+	r.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref IN (SELECT value FROM json_each(?))", jobRelease, jobItems, jobOpen, jobDrop, all)
+	r.reset = r.reset[:0]
 }
 
 // rewrite changes what a person wrote about tasks.
@@ -219,19 +225,19 @@ func (r *retry) rewrite(ns []int64) {
 
 // dropItems deletes the items that are made anew.
 func (r *retry) dropItems() (done bool) {
-	next := r.next(lookAhead * r.budget)
+	next, how := r.next(lookAhead * r.budget)
 	if len(next) == 0 {
 		return true
 	}
-	for k, t := range next {
-		if t.how == howRemakes && !r.dropItemsOf(t.n) {
+	for k, n := range next {
+		if how[n] == howRemakes && !r.dropItemsOf(n) {
 			if k > 0 {
-				r.last = next[k-1].n
+				r.last = next[k-1]
 			}
 			return false
 		}
 	}
-	r.last = next[len(next)-1].n
+	r.last = next[len(next)-1]
 	r.budget -= len(next) / lookAhead
 	return false
 }
@@ -249,7 +255,7 @@ func (r *retry) dropItemsOf(of int64) (done bool) {
 
 // look counts the parents of what was taken.
 func (r *retry) look() (done bool) {
-	next := r.next(r.budget)
+	next, _ := r.next(r.budget)
 	if len(next) == 0 {
 		return true
 	}
@@ -257,19 +263,19 @@ func (r *retry) look() (done bool) {
 		next = next[:1]
 	}
 	rows := map[int64]taskRow{}
-	for _, row := range r.tasks(taken(next)) {
+	for _, row := range r.tasks(next) {
 		rows[row.n] = row
 	}
 	var ns, roots []int64
-	for k, t := range next {
-		row, there := rows[t.n]
+	for k, n := range next {
+		row, there := rows[n]
 		if there && row.is(flagForeach) && row.is(flagExpanded) {
-			if !r.countItems(t.n) {
+			if !r.countItems(n) {
 				next = next[:k]
 				break
 			}
 		} else if there {
-			ns = append(ns, t.n)
+			ns = append(ns, n)
 		}
 	}
 	waits := r.waitAgain(ns)
@@ -280,7 +286,7 @@ func (r *retry) look() (done bool) {
 	}
 	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", gateNone, list(roots))
 	if len(next) > 0 {
-		r.last = next[len(next)-1].n
+		r.last = next[len(next)-1]
 	}
 	r.budget -= len(next)
 	return false

@@ -58,6 +58,11 @@ func (t *tx) step(r *taskRow, s rules.Step) {
 		t.exec("UPDATE tasks SET attempt = attempt + ?, rescues = rescues + ? WHERE n = ?", s.Attempts, s.Rescues, r.n)
 	}
 	switch {
+	case s.Reset:
+		if r.status != s.Status {
+			t.move(r, s.Status, s.Reason)
+		}
+		t.changed, t.reset = append(t.changed, r.n), append(t.reset, r.n)
 	case s.Finishes():
 		t.finish(r, s)
 	case len(s.Items) > 0:

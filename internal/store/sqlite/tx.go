@@ -35,6 +35,7 @@ type tx struct {
 	done     []int64  // tasks to be written as succeeded with null, all together
 	// tasks to be written as cancelled that were held or queued, those that end alike together
 	unstarted map[unstarted][]int64
+	reset     []int64              // tasks to be written as a retry takes them back, all together
 	ready     map[place][]newcomer // tasks to be queued, those of a place together
 	changed   []int64              // tasks whose change the feed shows
 	shown     []int64              // plans, the same
