@@ -28,11 +28,7 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 		}
 	}
 	// Entries that are listed before the gates are seen are of attempts before the retry.
-	all := make(bson.A, len(doc.Tasks))
-	for i := range doc.Tasks {
-		all[i] = doc.Tasks[i].ID
-	}
-	files, err := wire.Find[fileDoc](ctx, s.files, d("metadata.task_id", d("$in", all)), wire.Query{Fields: d("metadata", 1)})
+	files, err := wire.Find[fileDoc](ctx, s.files, d("metadata.task_id", d("$in", doc.ids())), wire.Query{Fields: d("metadata", 1)})
 	if err != nil {
 		return err
 	}
@@ -41,7 +37,17 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 	if err != nil {
 		return err
 	}
-	if err := s.dropFiles(ctx, filesOfGated(files, tasks)); err != nil {
+	gated := map[bson.ObjectID]bool{}
+	for i := range tasks {
+		gated[tasks[i].ID] = true
+	}
+	var old bson.A
+	for i := range files {
+		if gated[files[i].Metadata.Task] {
+			old = append(old, files[i].ID)
+		}
+	}
+	if err := s.dropFiles(ctx, old); err != nil {
 		return err
 	}
 	if err := engine.Retake(ctx, &f, tasks); err != nil {
@@ -95,30 +101,9 @@ func (f *forgetting) Step(_ context.Context, t taskDoc, s rules.Step) error {
 	return nil
 }
 
-// filesOfGated returns the ids of those files that are of the tasks.
-func filesOfGated(files []fileDoc, tasks []taskDoc) (ids bson.A) {
-	if len(files) == 0 {
-		return nil
-	}
-	gated := make(map[bson.ObjectID]bool, len(tasks))
-	for i := range tasks {
-		gated[tasks[i].ID] = true
-	}
-	for i := range files {
-		if gated[files[i].Metadata.Task] {
-			ids = append(ids, files[i].ID)
-		}
-	}
-	return ids
-}
-
 // gated reads those tasks of a part of a retry that its gate still holds, and those that it has only marked yet.
 func (s *Store) gated(ctx context.Context, doc *retryDoc, fields bson.D) ([]taskDoc, error) {
-	ids := make(bson.A, len(doc.Tasks))
-	for i, t := range doc.Tasks {
-		ids[i] = t.ID
-	}
-	return wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "gate", doc.Retry), wire.Query{Fields: fields})
+	return wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", doc.ids()), "gate", doc.Retry), wire.Query{Fields: fields})
 }
 
 // again holds a task for its parents or its items, with the definition and the params that it runs

@@ -49,6 +49,15 @@ func retryParts(chosen []retriedDoc) (parts [][]retriedDoc) {
 	return append(parts, chosen[first:])
 }
 
+// ids returns the ids of its tasks.
+func (r *retryDoc) ids() bson.A {
+	ids := make(bson.A, len(r.Tasks))
+	for i := range r.Tasks {
+		ids[i] = r.Tasks[i].ID
+	}
+	return ids
+}
+
 // target is what adding is in tasks that are to be looked at when the retry is over.
 func (r *retryDoc) target() bson.ObjectID {
 	if r.Plan.IsZero() {

@@ -169,11 +169,7 @@ func (r *retrier) undo(ctx context.Context) error {
 
 // makeRetry goes on with the retry that a plan notes, or (0) that is made of tasks of no plan, as far as the budget reaches.
 func (t *tx) makeRetry(of int64) (done bool) {
-	n := t.noted(t.plan(of))
-	if n == 0 {
-		return true
-	}
-	r := t.retryOf(n)
+	r := t.retryOf(t.noted(t.plan(of)))
 	if r == nil || r.step == stepNoted {
 		return true
 	}
@@ -330,15 +326,10 @@ func (t *tx) undoDeadRetries() {
 	}
 	for _, n := range dead {
 		p := t.plan(n)
-		t.forgetRetry(p, p.retry)
-	}
-	if t.query(deadOfNone, stepNoted, t.now-deadRetry, t.now).one() {
-		t.forgetRetry(nil, t.noted(nil))
+		t.forgetRetry(p, t.noted(p))
 	}
 }
 
 const deadRetries = `SELECT p.n FROM plans AS p INDEXED BY plans_retry LEFT JOIN retries AS r ON r.n = p.retry
-	WHERE p.retry <> 0 AND (r.n IS NULL OR r.step = ? AND (r.at < ? OR r.at > ?))`
-
-// deadOfNone finds the retry of tasks of no plan that is one of these.
-const deadOfNone = retryOfNone + " AND step = ? AND (at < ? OR at > ?)"
+	WHERE p.retry <> 0 AND (r.n IS NULL OR r.step = ?1 AND (r.at < ?2 OR r.at > ?3))
+	UNION ALL SELECT 0 FROM retries WHERE plan = 0 AND step = ?1 AND (at < ?2 OR at > ?3)`

@@ -43,28 +43,24 @@ func (t *tx) ToTake(_ context.Context, k *protocol.Take) (r *taskRow, v engine.T
 			v.Other = holder.Runner
 		}
 	}
-	t.taking.holder = v.Task.Instance
+	t.holder = v.Task.Instance
 	return &row, v, t.err
 }
 
 // Take implements engine.Taker.
-func (t *tx) Take(_ context.Context, r *taskRow, start *rules.Step) (taken bool, err error) {
-	started := any(nil)
-	if t.taking.status = r.status; start != nil {
-		t.taking.status, started = start.Status, t.now
-	}
-	if t.taking.holder != t.by.id {
+func (t *tx) Take(ctx context.Context, r *taskRow, start *rules.Step) (taken bool, err error) {
+	if t.holder != t.by.id {
 		r.token = t.s.newToken()
-	} else if t.taking.status == r.status {
-		return true, nil
+		t.exec("UPDATE tasks SET token = ?, instance = ?, modified = ? WHERE n = ?", r.token, t.by.n, t.now, r.n)
+		t.changed = append(t.changed, r.n)
 	}
-	t.exec("UPDATE tasks SET status = ?, token = ?, instance = ?, started = coalesce(?, started), modified = ? WHERE n = ?",
-		int64(t.taking.status), r.token, t.by.n, started, t.now, r.n)
-	t.changed = append(t.changed, r.n)
+	if start != nil {
+		return true, t.Start(ctx, []*taskRow{r}, *start)
+	}
 	return true, t.err
 }
 
 // Handed implements engine.Taker.
 func (t *tx) Handed(_ context.Context, r *taskRow, _ *protocol.Take) (protocol.ClaimedTask, error) {
-	return t.readClaims(t.queue(r.queue), []int64{r.n}, r.status, t.taking.status, r.token)[0], t.err
+	return t.readClaims(t.queue(r.queue), []int64{r.n}, r.status, r.status, r.token)[0], t.err
 }

@@ -27,12 +27,12 @@ type tx struct {
 	plans    map[int64]*planRow
 	queues   map[int64]*queueRow
 	foreachs map[int64]*foreachRow
-	printed  []printed // results that came with endings
-	taking   taking
-	repair   func()   // of what the audit of a sweep found; nil: nothing
-	ends     []parent // what ended here and whose children are still to be told
-	kept     int      // of those that were kept by others, how many are looked at together
-	done     []int64  // tasks to be written as succeeded with null, all together
+	printed  []printed       // results that came with endings
+	holder   plan.InstanceID // that has the task which is taken
+	repair   func()          // of what the audit of a sweep found; nil: nothing
+	ends     []parent        // what ended here and whose children are still to be told
+	kept     int             // of those that were kept by others, how many are looked at together
+	done     []int64         // tasks to be written as succeeded with null, all together
 	// tasks to be written as cancelled that were held or queued, those that end alike together
 	unstarted map[unstarted][]int64
 	reset     []int64              // tasks to be written as a retry takes them back, all together
@@ -261,12 +261,6 @@ func (t *tx) within(part int, do func()) {
 	t.budget -= rest
 	do()
 	t.budget += rest
-}
-
-// taking is what a transaction knows of the task that it takes.
-type taking struct {
-	holder plan.InstanceID // that has the task now
-	status plan.Status     // that the task gets
 }
 
 // add leaves a job, if it is not there already.
