@@ -172,7 +172,12 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 		t := &docs[i]
 		w := rules.Waiter{Status: plan.Held}
 		switch t.Hold {
-		case holdAdding, holdItem, holdRetry: // what they wait for is looked at
+		case holdAdding, holdItem: // what they wait for is looked at
+			continue
+		case holdRetry: // its retry ends that, if the task is in the gate of one
+			if t.Gate.IsZero() {
+				changes = append(changes, t.held(leaveGate()))
+			}
 			continue
 		case holdDelay:
 			if t.NotBefore.IsZero() {
@@ -278,13 +283,18 @@ func (r *round) auditGates(ctx context.Context) error {
 		switch t := &docs[i]; {
 		case !gone[t.Gate]:
 		case t.Hold == holdRetry:
-			changes = append(changes, t.held(d("$set", d("hold", holdNeeds), "$unset", d("gate", 1), "$inc", d("gen", 1))))
+			changes = append(changes, t.held(leaveGate()))
 		default:
 			changes = append(changes, wire.Change{ID: t.ID, Where: d("gate", t.Gate, "status", t.Status), Update: d("$unset", d("gate", 1))})
 		}
 	}
 	_, err = r.Bulk(ctx, r.tasks, changes)
 	return err
+}
+
+// leaveGate has a task wait for its parents in place of a retry that is gone.
+func leaveGate() bson.D {
+	return d("$set", d("hold", holdNeeds), "$unset", d("gate", 1), "$inc", d("gen", 1))
 }
 
 // retriesGone returns those of the retries that are not there.

@@ -36,6 +36,9 @@ var neglects = []struct {
 	{"a delayed task without parents was never looked at", []plan.TaskSpec{{Name: "a"}}, func(r *rescued, task func(string) bson.D) {
 		r.set(r.s.tasks, task("a"), d("$set", d("status", plan.Held, "hold", holdNeeds, "notbefore", time.Now().Add(-time.Hour))))
 	}},
+	{"a task is held by a retry that is gone", []plan.TaskSpec{{Name: "a"}, {Name: "b", Needs: []string{"a"}}}, func(r *rescued, task func(string) bson.D) {
+		r.set(r.s.tasks, task("a"), d("$set", d("status", plan.Held, "hold", holdRetry)))
+	}},
 	{"items were never queued", []plan.TaskSpec{{Name: "a", Foreach: &plan.Foreach{List: []byte("[1,2]")}}}, func(r *rescued, task func(string) bson.D) {
 		r.set(r.s.tasks, task("a[0]"), d("$set", d("status", plan.Held, "hold", holdItem)))
 	}},

@@ -246,7 +246,10 @@ func (s *Store) ungate(ctx context.Context, docs []retryDoc) error {
 			if err := put(&docs[i], g, nil); err != nil {
 				return err
 			}
-			if _, err := s.UpdateMany(ctx, s.tasks, d("_id", d("$in", g.ids), "gate", docs[i].Retry), d("$unset", d("gate", 1))); err != nil {
+			// The retry's own process may hold a task between these two writes. That task keeps its gate,
+			// by which the process finds it when it undoes the retry, and an audit if the process is dead.
+			marked := d("_id", d("$in", g.ids), "gate", docs[i].Retry, "hold", d("$ne", holdRetry))
+			if _, err := s.UpdateMany(ctx, s.tasks, marked, d("$unset", d("gate", 1))); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -126,5 +127,67 @@ func TestWhoLooksAtParentsMeetsARetry(t *testing.T) {
 				t.Errorf("%d tasks are held, want one for each retry: %d", len(left), retried)
 			}
 		})
+	}
+}
+
+// TestATaskKeepsItsGateWhileARetryIsUndone has a process undo the retry of another one, and, before
+// each of its commands, the other one hold the failed task that the retry takes. The task is never
+// held without a gate, and the other process puts it back when it undoes the retry itself.
+func TestATaskKeepsItsGateWhileARetryIsUndone(t *testing.T) {
+	uri, _ := database(t)
+	asked, at := 0, 0
+	var meanwhile func()
+	s, ctx := stepped(t, uri, func(*event.CommandStartedEvent) {
+		if asked++; asked == at {
+			meanwhile()
+		}
+	})
+	other := openAt(t, uri)
+	held := 0
+	for at = 1; ; at++ {
+		r := newRescued(t, other, plan.Continue, plan.TaskSpec{Name: "a"})
+		id := oid(r.plan.ID.ID)
+		tasks, err := other.Tasks(t.Context(), store.TaskQuery{Plan: r.plan.ID})
+		r.no(err)
+		a := tasks[0]
+		doc := retryDoc{
+			ID: bson.NewObjectID(), Plan: id, At: time.Now(), Fate: undone, State: plan.PlanFailed, Ended: time.Now(),
+			Tasks: []retriedDoc{{ID: oid(a.ID.ID), Status: plan.Failed}},
+		}
+		doc.Retry = doc.ID
+		r.set(other.tasks, d("_id", oid(a.ID.ID)), d("$set", d("status", plan.Failed, "complete", true, "ended", time.Now(), "gate", doc.ID), "$unset", d("open", 1)))
+		r.set(other.plans, d("_id", id), d("$set", d("retry", doc.ID)))
+		_, err = other.retries.InsertOne(t.Context(), doc)
+		r.no(err)
+		task := func() (got taskDoc) {
+			r.no(other.tasks.FindOne(t.Context(), d("_id", oid(a.ID.ID))).Decode(&got))
+			return got
+		}
+		met := false
+		meanwhile = func() {
+			met = true
+			if err := other.holdFinished(t.Context(), &doc); err != nil && !errors.Is(err, plan.ErrConflict) {
+				t.Error(err)
+			}
+		}
+		asked = 0
+		if err := s.goOn(ctx, doc.ID); !errors.Is(err, plan.ErrConflict) {
+			t.Fatal(err)
+		}
+		if !met {
+			break
+		}
+		if got := task(); got.Hold == holdRetry {
+			if held++; got.Gate.IsZero() {
+				t.Errorf("before command %d: the task is held by a retry, and in no gate", at)
+			}
+		}
+		r.no(other.undo(t.Context(), []retryDoc{doc}))
+		if got := task(); got.Status != plan.Failed || !got.Gate.IsZero() {
+			t.Errorf("before command %d: the task has status %d, hold %q and gate %v after all was undone", at, got.Status, got.Hold, got.Gate)
+		}
+	}
+	if held == 0 {
+		t.Error("the task was held by none of the commands: this tests nothing")
 	}
 }
