@@ -277,8 +277,8 @@ func (w *watcher) took(c store.Change, started time.Time) time.Duration {
 		}
 		return -1
 	}
-	if seen {
-		delete(w.runs, c.Task)
+	delete(w.runs, c.Task)
+	if seen && r.attempt == c.Attempt {
 		started = r.began
 	}
 	if started.IsZero() {

@@ -191,4 +191,8 @@ func TestACancelledAttemptTookTheTimeSinceItsStart(t *testing.T) {
 	if got := change(plan.Succeeded, 2, 6*time.Second); got != time.Second {
 		t.Errorf("the second attempt took %v, want the second since its own start", got)
 	}
+	change(plan.Running, 1, 0)
+	if got := change(plan.Succeeded, 2, 6*time.Second); got >= 0 {
+		t.Errorf("an attempt that nobody saw begin took %v, want that this is unknown", got)
+	}
 }
