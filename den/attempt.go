@@ -96,6 +96,9 @@ func (a *attempt) run(alive, ctx context.Context) (protocol.Ending, bool) {
 		a.out.CaptureTo(a.whole)
 		defer a.whole.Close() // what it has goes in any case
 	}
+	if a.task.Reason == plan.ReasonLost {
+		a.unsent = []plan.LogEntry{rules.LossEntry(time.Now(), a.task.Attempt-1)}
+	}
 	a.flushing = make(chan struct{}, 1)
 	a.flushing <- struct{}{}
 	a.next = time.AfterFunc(logEvery, func() { a.flush(ctx) })
@@ -190,8 +193,8 @@ func (a *attempt) end(ctx context.Context) (protocol.Ending, bool) {
 	if r.Status <= plan.Running && r.Status != plan.Terminated {
 		r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin ended it with status %d, which is no end", r.Status)}
 	}
-	return rules.Conclude(&a.task, r, func(r plan.Retry, attempt int) time.Duration {
-		return backoff.Retry{Initial: r.Delay, Factor: r.Factor, Max: r.Max}.Delay(attempt, nil)
+	return rules.Conclude(&a.task, r, func(r plan.Retry, tried int) time.Duration {
+		return backoff.Retry{Initial: r.Delay, Factor: r.Factor, Max: r.Max}.Delay(tried, nil)
 	}), true
 }
 

@@ -45,7 +45,7 @@ const (
 
 // Retry says how often a task that fails is tried again and how long it is held before that.
 type Retry struct {
-	Attempts int           `json:"attempts,omitempty"` // in all, the first included; 0 and 1 mean no retry
+	Attempts int           `json:"attempts,omitempty"` // in all, the first included, without those lost with their nodes; 0 and 1 mean no retry
 	Delay    time.Duration `json:"delay,omitempty"`    // before the second attempt; 0 means the default, 1 s; or NoDelay
 	Factor   float64       `json:"factor,omitempty"`   // by which each further delay is longer; default 2
 	Max      time.Duration `json:"max,omitempty"`      // the longest delay; 0 means the default, 1 minute; or NoDelay

@@ -33,6 +33,7 @@ type ClaimedTask struct {
 	plan.Definition
 	Params      json.RawMessage // with needs and args, unless ByReference
 	ByReference bool            // the parents' outputs are too large to copy: ask the store for Inputs
+	Reason      plan.Reason     // of the attempt before: plan.ReasonLost if it was lost with its node
 	Rescues     int
 	Index       int
 }

@@ -172,7 +172,7 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 	}
 	switch {
 	case d.Attempt > 0 && d.Attempts > 1:
-		b.Add("attempt", fmt.Sprintf("%d of %d", d.Attempt, d.Attempts))
+		b.Add("attempt", fmt.Sprintf("%d of %d", d.Attempt, rules.Most(d.Attempts, d.Rescues)))
 	case d.Attempt > 0:
 		b.Add("attempt", fmt.Sprint(d.Attempt))
 	case d.Attempts > 1:

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/feed"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -293,7 +294,7 @@ func (w *watcher) tellEvents(ctx context.Context, events []view.Event) error {
 	slices.SortStableFunc(events, func(x, y view.Event) int {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(order(&x), order(&y)))
 	})
-	return errors.Join(w.tellSkips(ctx, events), w.tellLost(ctx, events), w.tellSaid(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
+	return errors.Join(w.tellSkips(ctx, events), w.tellSaid(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
 }
 
 // reread reads how the plan stands now. Where that fails it stays as it was, with the id that the next look asks for.
@@ -323,28 +324,6 @@ func (w *watcher) tellSkips(ctx context.Context, events []view.Event) error {
 	return err
 }
 
-// tellLost marks those attempts that nobody saw end, and that may have been lost with their node.
-func (w *watcher) tellLost(ctx context.Context, events []view.Event) error {
-	var ids []plan.TaskID
-	for i := range events {
-		if events[i].Past {
-			ids = append(ids, events[i].Task)
-		}
-	}
-	tasks, err := store.TasksByID(ctx, w.st, store.TaskQuery{}, ids)
-	if err != nil {
-		return err
-	}
-	lost := map[plan.TaskID]bool{}
-	for i := range tasks {
-		lost[tasks[i].ID] = tasks[i].Rescues > 0
-	}
-	for i := range events {
-		events[i].Lost = events[i].Past && lost[events[i].Task]
-	}
-	return nil
-}
-
 // missed returns the ends of attempts before a change that nobody saw: stores may leave out states
 // in between. It leaves out attempts from before the watch.
 func (w *watcher) missed(e *view.Event) (past []view.Event) {
@@ -364,7 +343,7 @@ func (w *watcher) missed(e *view.Event) (past []view.Event) {
 		c := *e
 		c.Status, c.Attempt, c.Reason, c.Detail, c.At = plan.Held, n, plan.ReasonNone, "", e.At.Add(-time.Nanosecond)
 		if n == over && !e.Status.Finished() {
-			c.Detail = e.Detail // an attempt that has not ended keeps why the one before it failed
+			c.Detail, c.Lost = e.Detail, e.Reason == plan.ReasonLost // an attempt that has not ended keeps why the one before it failed
 		}
 		c.Took, c.Again, c.Past = -1, false, true
 		past = append(past, c)
@@ -373,7 +352,8 @@ func (w *watcher) missed(e *view.Event) (past []view.Event) {
 	return past
 }
 
-// tellSaid adds what those attempts said last that nobody saw end: the next attempt's end has taken the place of their detail.
+// tellSaid adds what those attempts said last that nobody saw end, or that they were lost with their node: the next attempt's end has taken
+// the place of their detail.
 func (w *watcher) tellSaid(ctx context.Context, events []view.Event) error {
 	if w.lines && w.logs == nil { // JSON objects tell of no attempt that nobody saw
 		return nil
@@ -386,7 +366,7 @@ func (w *watcher) tellSaid(ctx context.Context, events []view.Event) error {
 		}
 		tries, read := logs[e.Task]
 		if !read {
-			if len(logs) == mostSaid {
+			if e.Vague = len(logs) == mostSaid; e.Vague {
 				continue
 			}
 			entries, _, err := w.st.Log(ctx, e.Task, 0, saidLog)
@@ -398,7 +378,8 @@ func (w *watcher) tellSaid(ctx context.Context, events []view.Event) error {
 			}
 			logs[e.Task] = tries
 		}
-		e.Said = runner.LastSaid(view.OfAttempt(tries, e.Attempt))
+		said := view.OfAttempt(tries, e.Attempt)
+		e.Said, e.Lost = runner.LastSaid(said), len(said) > 0 && rules.IsLoss(&said[len(said)-1])
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -140,39 +141,28 @@ func TestWhatUnseenAttemptsSaidIsReadFromTheirLogs(t *testing.T) {
 }
 
 // An attempt that nobody saw end did fail, unless its task was taken from a node that died.
-func TestAttemptsThatMayBeLostAreSaidToBe(t *testing.T) {
-	e := view.Event{Status: plan.Held, Attempt: 1, Took: -1, Label: "a", Past: true, Lost: true}
-	if got, want := e.End(false), "retry      a  attempt 1 failed, or was lost with its node"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+func TestAttemptsThatWereLostAreSaidToBe(t *testing.T) {
+	id := plan.TaskID{ID: plan.NewID(time.Now())}
+	w := &watcher{st: &logger{log: []plan.LogEntry{{Attempt: 1, Text: "hello\n"}, rules.LossEntry(time.Now(), 1), {Attempt: 2, Text: "hello\n"}}}}
+	events := []view.Event{{Task: id, Past: true, Attempt: 1, Label: "a", Took: -1}, {Task: id, Past: true, Attempt: 2, Label: "a", Took: -1}}
+	if err := w.tellSaid(t.Context(), events); err != nil {
+		t.Fatal(err)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		w, st, _ := watched(t, 2, false)
-		tasks, err := st.Tasks(t.Context(), store.TaskQuery{Plan: w.p.ID, Limit: 2})
-		if err != nil {
-			t.Fatal(err)
+	w = &watcher{attempts: map[plan.TaskID]int{}, fresh: true}
+	for _, s := range []plan.Status{plan.Queued, plan.Running} {
+		clear(w.attempts)
+		e := view.Event{Task: id, Status: s, Reason: plan.ReasonLost, Detail: "its node died", Label: "a", Attempt: 1}
+		if s == plan.Running {
+			e.Attempt = 2
 		}
-		w.st = &rescued{st, tasks[1].ID}
-		events := []view.Event{{Task: tasks[0].ID, Past: true}, {Task: tasks[1].ID, Past: true}, {Task: tasks[1].ID}}
-		if err := w.tellLost(t.Context(), events); err != nil || events[0].Lost || !events[1].Lost || events[2].Lost {
-			t.Errorf("lost: %v, %v and %v, want only the second; %v", events[0].Lost, events[1].Lost, events[2].Lost, err)
-		}
-	})
-}
-
-// rescued is a store in which one task was taken from a node that died.
-type rescued struct {
-	store.Store
-	id plan.TaskID
-}
-
-func (r *rescued) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error) {
-	tasks, err := r.Store.Tasks(ctx, q)
-	for i := range tasks {
-		if tasks[i].ID == r.id {
-			tasks[i].Rescues = 1
+		events = append(events, w.missed(&e)...)
+	}
+	events = append(events, view.Event{Past: true, Vague: true, Attempt: 7, Label: "a", Took: -1})
+	for i, want := range []string{"1 was lost with its node", "2 failed", "1 was lost with its node", "1 was lost with its node", "7 did not succeed"} {
+		if got := events[i].End(false); got != "retry      a  attempt "+want {
+			t.Errorf("got %q, want attempt %s", got, want)
 		}
 	}
-	return tasks, err
 }
 
 func TestACancelledAttemptTookTheTimeSinceItsStart(t *testing.T) {

@@ -62,7 +62,7 @@ func FailedAttempts(t *plan.Task) int {
 	if t.Status != plan.Succeeded || t.Expanded {
 		return 0
 	}
-	return max(0, t.Attempt-1-t.Rescues)
+	return max(0, rules.Tried(t.Attempt, t.Rescues)-1)
 }
 
 // mostFlaky is how many flaky tasks are named in a line.
@@ -340,6 +340,9 @@ func How(t *plan.Task) string {
 	if broke(t) {
 		if t.Attempt > 1 {
 			how += fmt.Sprintf(" after %d attempts", t.Attempt)
+			if t.Rescues > 0 {
+				how += fmt.Sprintf(", %d of them lost", t.Rescues)
+			}
 		}
 		if t.ContinueOnError {
 			how += ", which the plan allows"

@@ -91,13 +91,14 @@ type Loss struct {
 	Definition *plan.Definition
 	Queue      plan.OnLost // of the task's queue, as the queue is now
 	Rescues    int         // earlier losses
+	Uncounted  bool        // another program has the claim, which added nothing to the task's Attempt
 }
 
 // Lost says what becomes of a claimed or running task whose node is gone. A task that was only claimed
-// had no effect yet: it is queued again, and the loss is not counted. Whether a task that ran may run
-// again is said by the task, then by its queue; where neither says it, a task of a plan may. Each loss
-// of a task that may run again is counted, and after MaxRescues of them the next loss is final. A task
-// whose plan is closed is not queued again.
+// had no effect yet: it is queued again, and neither the loss nor the attempt counts. Whether a task
+// that ran may run again is said by the task, then by its queue; where neither says it, a task of a
+// plan may. Each loss of a task that may run again is counted, and after MaxRescues of them the next
+// loss is final. A task whose plan is closed is not queued again.
 func Lost(l Loss) Step {
 	ran := l.Status == plan.Running
 	switch {
@@ -112,15 +113,23 @@ func Lost(l Loss) Step {
 	case ran && l.Rescues >= cmp.Or(l.Definition.MaxRescues, plan.DefaultRescues):
 		return orphaned(fmt.Sprintf("for the %s time", ordinal(l.Rescues+1)))
 	}
-	s := to(l.Status, Step{Status: plan.Queued})
+	s := to(l.Status, Step{Status: plan.Queued, Reason: plan.ReasonLost, Detail: lostText, Keep: !ran})
 	if l.Closing != plan.Open {
 		s = NotStarted(l.Status, l.Closing)
 	}
-	if ran {
+	switch {
+	case ran:
 		s.Rescues, s.Attempted = 1, true
+		if l.Uncounted {
+			s.Attempts = 1
+		}
+	case !l.Uncounted:
+		s.Attempts = -1
 	}
 	return s
 }
+
+const lostText = "its node or task runner died while it ran"
 
 // once reports whether the task must not run twice.
 func (l *Loss) once() bool {
@@ -129,7 +138,7 @@ func (l *Loss) once() bool {
 }
 
 func orphaned(why string) Step {
-	return to(plan.Running, Step{Status: plan.Orphaned, Reason: plan.ReasonLost, Attempted: true, Detail: "its node or task runner died while it ran, " + why})
+	return to(plan.Running, Step{Status: plan.Orphaned, Reason: plan.ReasonLost, Attempted: true, Detail: lostText + ", " + why})
 }
 
 func ordinal(n int) string {

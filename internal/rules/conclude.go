@@ -9,12 +9,20 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Conclude returns the ending of an attempt: the end of the task, or another attempt. wait gives
-// the delay after the failed attempt. A task that a person cancelled is not tried again; the store
+// Tried returns how many of the attempts of Retry a task has used up, which has had so many attempts
+// and rescues since it began or was retried. An attempt that was lost with its node uses up none.
+func Tried(attempt, rescues int) int { return attempt - rescues }
+
+// Most returns how many attempts a task has at most, with those that were lost: what Attempt is shown against.
+func Most(attempts, rescues int) int { return attempts + rescues }
+
+// Conclude returns the ending of an attempt: the end of the task, or another attempt, if the task has
+// not used up those of Retry. wait gives the delay after the failed attempt. A task that a person cancelled is not tried again; the store
 // ensures that when it applies the ending. An output that is too large or not JSON fails the task
 // for good. So does every result with ReasonInput or ReasonOutput, because the next attempt would
 // end the same.
-func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, attempt int) time.Duration) protocol.Ending {
+func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tried int) time.Duration) protocol.Ending {
+	tried := Tried(t.Attempt, t.Rescues)
 	e := protocol.Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}
 	switch {
 	case r.Status == plan.Succeeded && len(r.Output) > plan.MaxOutput:
@@ -27,8 +35,8 @@ func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, at
 		e.Status, e.Reason, e.Output = plan.Failed, plan.ReasonOutput, nil
 		e.Detail = fmt.Sprintf("its output has arrays or objects within each other, more than %d deep: what reads it could not", plan.MaxOutputDepth)
 	case r.Reason == plan.ReasonInput, r.Reason == plan.ReasonOutput:
-	case r.Status > plan.Succeeded && t.Attempt < t.Retry.Attempts:
-		return protocol.Ending{Claim: t.Claim, Status: plan.Held, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Delay: wait(t.Retry, t.Attempt)}
+	case r.Status > plan.Succeeded && tried < t.Retry.Attempts:
+		return protocol.Ending{Claim: t.Claim, Status: plan.Held, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Delay: wait(t.Retry, tried)}
 	}
 	if e.Status != plan.Succeeded {
 		e.Output = nil

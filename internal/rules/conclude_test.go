@@ -17,31 +17,35 @@ func TestWhatFollowsAnAttempt(t *testing.T) {
 	for _, c := range []struct {
 		name              string
 		attempts, attempt int
+		rescues           int
 		result            plan.Result
 		status            plan.Status
 		reason            plan.Reason
 		delay             time.Duration
 		output            string
 	}{
-		{"a success ends it with its output", 0, 1, plan.Result{Status: plan.Succeeded, Output: json.RawMessage(`{"a":1}`)}, plan.Succeeded, "", 0, `{"a":1}`},
-		{"a success without an output ends it", 3, 1, plan.Result{Status: plan.Succeeded}, plan.Succeeded, "", 0, ""},
-		{"a failure ends it if nothing is said about retries", 0, 1, plan.Result{Status: plan.Failed}, plan.Failed, "", 0, ""},
-		{"one attempt is no retry", 1, 1, plan.Result{Status: plan.Failed}, plan.Failed, "", 0, ""},
-		{"a failure with attempts left holds it", 3, 1, plan.Result{Status: plan.Failed, Reason: plan.ReasonSignal}, plan.Held, plan.ReasonSignal, time.Second, ""},
-		{"so does a failure with a code of its own", 3, 2, plan.Result{Status: 42}, plan.Held, "", 2 * time.Second, ""},
-		{"the last attempt ends it with that code", 3, 3, plan.Result{Status: 42}, 42, "", 0, ""},
-		{"what was stopped is not tried again", 3, 1, plan.Result{Status: plan.Terminated, Reason: plan.ReasonCancelled}, plan.Terminated, plan.ReasonCancelled, 0, ""},
-		{"an output that is not JSON fails it for good", 3, 1, plan.Result{Status: plan.Succeeded, Output: json.RawMessage(`hello`)}, plan.Failed, plan.ReasonOutput, 0, ""},
-		{"and one that is not UTF-8", 3, 1, plan.Result{Status: plan.Succeeded, Output: json.RawMessage("\"\xff\"")}, plan.Failed, plan.ReasonOutput, 0, ""},
-		{"so does one that is nested too deep", 3, 1, plan.Result{Status: plan.Succeeded, Output: nested(plan.MaxOutputDepth + 1)}, plan.Failed, plan.ReasonOutput, 0, ""},
-		{"but not one that is nested as deep as may be, with much in texts", 3, 1, plan.Result{Status: plan.Succeeded, Output: nested(plan.MaxOutputDepth)}, plan.Succeeded, "", 0, string(nested(plan.MaxOutputDepth))},
-		{"so does an output that is too large", 3, 1, plan.Result{Status: plan.Succeeded, Output: large}, plan.Failed, plan.ReasonOutput, 0, ""},
-		{"and whatever else a plugin refuses of it", 3, 1, plan.Result{Status: plan.Failed, Reason: plan.ReasonOutput, Detail: "no"}, plan.Failed, plan.ReasonOutput, 0, ""},
-		{"what it should be given and cannot be fails it for good", 3, 1, plan.Result{Status: plan.Failed, Reason: plan.ReasonInput}, plan.Failed, plan.ReasonInput, 0, ""},
-		{"the output of a failure is dropped", 0, 1, plan.Result{Status: plan.Failed, Output: json.RawMessage(`1`)}, plan.Failed, "", 0, ""},
+		{"a success ends it with its output", 0, 1, 0, plan.Result{Status: plan.Succeeded, Output: json.RawMessage(`{"a":1}`)}, plan.Succeeded, "", 0, `{"a":1}`},
+		{"a success without an output ends it", 3, 1, 0, plan.Result{Status: plan.Succeeded}, plan.Succeeded, "", 0, ""},
+		{"a failure ends it if nothing is said about retries", 0, 1, 0, plan.Result{Status: plan.Failed}, plan.Failed, "", 0, ""},
+		{"one attempt is no retry", 1, 1, 0, plan.Result{Status: plan.Failed}, plan.Failed, "", 0, ""},
+		{"a failure with attempts left holds it", 3, 1, 0, plan.Result{Status: plan.Failed, Reason: plan.ReasonSignal}, plan.Held, plan.ReasonSignal, time.Second, ""},
+		{"so does a failure with a code of its own", 3, 2, 0, plan.Result{Status: 42}, plan.Held, "", 2 * time.Second, ""},
+		{"the last attempt ends it with that code", 3, 3, 0, plan.Result{Status: 42}, 42, "", 0, ""},
+		{"so does a failure after a loss", 2, 2, 1, plan.Result{Status: plan.Failed}, plan.Held, "", time.Second, ""},
+		{"also after more losses than attempts", 2, 5, 4, plan.Result{Status: plan.Failed}, plan.Held, "", time.Second, ""},
+		{"the last failure ends it, however many losses there were", 2, 4, 2, plan.Result{Status: plan.Failed}, plan.Failed, "", 0, ""},
+		{"what was stopped is not tried again", 3, 1, 0, plan.Result{Status: plan.Terminated, Reason: plan.ReasonCancelled}, plan.Terminated, plan.ReasonCancelled, 0, ""},
+		{"an output that is not JSON fails it for good", 3, 1, 0, plan.Result{Status: plan.Succeeded, Output: json.RawMessage(`hello`)}, plan.Failed, plan.ReasonOutput, 0, ""},
+		{"and one that is not UTF-8", 3, 1, 0, plan.Result{Status: plan.Succeeded, Output: json.RawMessage("\"\xff\"")}, plan.Failed, plan.ReasonOutput, 0, ""},
+		{"so does one that is nested too deep", 3, 1, 0, plan.Result{Status: plan.Succeeded, Output: nested(plan.MaxOutputDepth + 1)}, plan.Failed, plan.ReasonOutput, 0, ""},
+		{"but not one that is nested as deep as may be, with much in texts", 3, 1, 0, plan.Result{Status: plan.Succeeded, Output: nested(plan.MaxOutputDepth)}, plan.Succeeded, "", 0, string(nested(plan.MaxOutputDepth))},
+		{"so does an output that is too large", 3, 1, 0, plan.Result{Status: plan.Succeeded, Output: large}, plan.Failed, plan.ReasonOutput, 0, ""},
+		{"and whatever else a plugin refuses of it", 3, 1, 0, plan.Result{Status: plan.Failed, Reason: plan.ReasonOutput, Detail: "no"}, plan.Failed, plan.ReasonOutput, 0, ""},
+		{"what it should be given and cannot be fails it for good", 3, 1, 0, plan.Result{Status: plan.Failed, Reason: plan.ReasonInput}, plan.Failed, plan.ReasonInput, 0, ""},
+		{"the output of a failure is dropped", 0, 1, 0, plan.Result{Status: plan.Failed, Output: json.RawMessage(`1`)}, plan.Failed, "", 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			task := protocol.ClaimedTask{Claim: protocol.Claim{Attempt: c.attempt, Token: protocol.Token{1}}}
+			task := protocol.ClaimedTask{Claim: protocol.Claim{Attempt: c.attempt, Token: protocol.Token{1}}, Rescues: c.rescues}
 			task.Retry.Attempts = c.attempts
 			c.result.Exit = &plan.Exit{Code: 3}
 			e := rules.Conclude(&task, c.result, func(_ plan.Retry, attempt int) time.Duration { return time.Duration(attempt) * time.Second })

@@ -31,24 +31,24 @@ func TestWhatIsLostWithItsNode(t *testing.T) {
 		want    plan.Status
 		reason  plan.Reason
 	}{
-		{"a plan's task runs again", plan.Running, true, plan.Definition{}, "", 0, false, plan.Queued, ""},
-		{"also for the third time", plan.Running, true, plan.Definition{}, "", 2, false, plan.Queued, ""},
+		{"a plan's task runs again", plan.Running, true, plan.Definition{}, "", 0, false, plan.Queued, plan.ReasonLost},
+		{"also for the third time", plan.Running, true, plan.Definition{}, "", 2, false, plan.Queued, plan.ReasonLost},
 		{"but not for the fourth", plan.Running, true, plan.Definition{}, "", 3, false, plan.Orphaned, plan.ReasonLost},
 		{"or as often as it says", plan.Running, true, plan.Definition{MaxRescues: 1}, "", 1, false, plan.Orphaned, plan.ReasonLost},
-		{"which may be more", plan.Running, true, plan.Definition{MaxRescues: 9}, "", 8, false, plan.Queued, ""},
+		{"which may be more", plan.Running, true, plan.Definition{MaxRescues: 9}, "", 8, false, plan.Queued, plan.ReasonLost},
 		{"a task of no plan does not", plan.Running, false, plan.Definition{}, "", 0, false, plan.Orphaned, plan.ReasonLost},
-		{"unless it says so", plan.Running, false, plan.Definition{OnLost: plan.OnLostRetry}, "", 0, false, plan.Queued, ""},
+		{"unless it says so", plan.Running, false, plan.Definition{OnLost: plan.OnLostRetry}, "", 0, false, plan.Queued, plan.ReasonLost},
 		{"a plan's task that must not run twice does not", plan.Running, true, plan.Definition{OnLost: plan.OnLostFail}, "", 0, false, plan.Orphaned, plan.ReasonLost},
-		{"a task of no plan does, where its queue says so", plan.Running, false, plan.Definition{}, plan.OnLostRetry, 2, false, plan.Queued, ""},
+		{"a task of no plan does, where its queue says so", plan.Running, false, plan.Definition{}, plan.OnLostRetry, 2, false, plan.Queued, plan.ReasonLost},
 		{"as often as any", plan.Running, false, plan.Definition{}, plan.OnLostRetry, 3, false, plan.Orphaned, plan.ReasonLost},
 		{"a plan's task does not, where its queue says so", plan.Running, true, plan.Definition{}, plan.OnLostFail, 0, false, plan.Orphaned, plan.ReasonLost},
-		{"a task that may is asked before its queue", plan.Running, true, plan.Definition{OnLost: plan.OnLostRetry}, plan.OnLostFail, 0, false, plan.Queued, ""},
+		{"a task that may is asked before its queue", plan.Running, true, plan.Definition{OnLost: plan.OnLostRetry}, plan.OnLostFail, 0, false, plan.Queued, plan.ReasonLost},
 		{"so is one that may not", plan.Running, true, plan.Definition{OnLost: plan.OnLostFail}, plan.OnLostRetry, 0, false, plan.Orphaned, plan.ReasonLost},
-		{"a queue that wants what the default is changes nothing", plan.Running, true, plan.Definition{}, plan.OnLostRetry, 0, false, plan.Queued, ""},
+		{"a queue that wants what the default is changes nothing", plan.Running, true, plan.Definition{}, plan.OnLostRetry, 0, false, plan.Queued, plan.ReasonLost},
 		{"also where that is the other one", plan.Running, false, plan.Definition{}, plan.OnLostFail, 0, false, plan.Orphaned, plan.ReasonLost},
-		{"what a queue would have fail had no effect if it was only claimed", plan.Claimed, true, plan.Definition{}, plan.OnLostFail, 0, false, plan.Queued, ""},
+		{"what a queue would have fail had no effect if it was only claimed", plan.Claimed, true, plan.Definition{}, plan.OnLostFail, 0, false, plan.Queued, plan.ReasonLost},
 		{"a queue keeps nothing alive that a person wants ended", plan.Running, true, plan.Definition{}, plan.OnLostRetry, 0, true, plan.Terminated, plan.ReasonCancelled},
-		{"what was only claimed had no effect", plan.Claimed, false, plan.Definition{OnLost: plan.OnLostFail}, "", 9, false, plan.Queued, ""},
+		{"what was only claimed had no effect", plan.Claimed, false, plan.Definition{OnLost: plan.OnLostFail}, "", 9, false, plan.Queued, plan.ReasonLost},
 		{"what a person wants ended is ended", plan.Running, true, plan.Definition{}, "", 0, true, plan.Terminated, plan.ReasonCancelled},
 		{"and if it was only claimed, it never ran", plan.Claimed, true, plan.Definition{}, "", 0, true, plan.Cancelled, plan.ReasonCancelled},
 	} {
@@ -57,6 +57,9 @@ func TestWhatIsLostWithItsNode(t *testing.T) {
 			got := rules.Lost(l)
 			if got.Status != c.want || got.Reason != c.reason {
 				t.Errorf("got %v, %q; want %v, %q", got.Status, got.Reason, c.want, c.reason)
+			}
+			if c.want == plan.Queued && (got.Attempts != map[bool]int{true: 0, false: -1}[c.status == plan.Running] || got.Keep != (c.status == plan.Claimed)) {
+				t.Errorf("the attempt changes by %d, and its reason stays: %v", got.Attempts, got.Keep)
 			}
 			if counts := got.Status == plan.Queued && c.status == plan.Running; (got.Rescues == 1) != counts || got.Attempted != (c.status == plan.Running) {
 				t.Errorf("rescues go up by %d, and the attempt counts as ended: %v", got.Rescues, got.Attempted)

@@ -82,7 +82,7 @@ type Node interface {
 	//
 	// Exit is the exit status of the last attempt that ended. A task keeps it when it is skipped,
 	// cancelled or given back afterwards. Detail and Reason tell why a task is as it is: a task
-	// that is queued again after a loss has none. Cancel ends with the task. A cancelled task was
+	// that is queued again after a loss has plan.ReasonLost, and so has its next claim. Cancel ends with the task. A cancelled task was
 	// not run, and has no node. NotBefore stays while the task is held, and ends when the task is
 	// queued or makes its items. Params hold the parents' outputs from the first time that the task
 	// is queued. A foreach task without items is Expanded as well. If it ends before all of its
@@ -188,7 +188,8 @@ type Node interface {
 	// Rescue declares an instance dead if its Beats are still those that the caller saw. Otherwise
 	// it returns plan.ErrConflict; beats < 0 accepts any. The instance is no longer registered, so
 	// that the store refuses its writes. Its tasks become what rules.Lost says, with the present
-	// OnLost of their queues. Rescue returns how many tasks it took away. An instance that is not
+	// OnLost of their queues. A loss of a running task adds one to its Rescues. So the attempt does
+	// not count for Retry (rules.Tried), and neither does a claim that never ran. Rescue returns how many tasks it took away. An instance that is not
 	// registered has none, and is no error.
 	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
 

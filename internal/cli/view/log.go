@@ -119,7 +119,7 @@ func (p *Log) Print(entries []plan.LogEntry) {
 			p.mark(e.Attempt, e.Attempt < p.attempt || p.again)
 		}
 		switch {
-		case rules.IsRetried(e), rules.IsGivenBack(e): // Sluice's own lines; a line of the task may still be open
+		case rules.IsRetried(e), rules.IsGivenBack(e), rules.IsLoss(e): // Sluice's own lines; a line of the task may still be open
 			b.WriteString(p.newline())
 		case e.Stream == plan.System:
 		case e.Stream == plan.Runner && !p.runner:

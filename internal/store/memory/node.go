@@ -264,7 +264,7 @@ func (t *task) claim() protocol.ClaimedTask {
 		Claim: protocol.Claim{Task: t.ID, Attempt: t.Attempt, Token: t.token},
 		Plan:  t.Plan, Name: t.Name, Queue: t.Queue, QueueName: t.queue.Name, Plugin: t.queue.Plugin, QueueLost: t.queue.OnLost, QueueSecrets: t.queue.Secrets,
 		Definition: t.Definition,
-		Params:     t.Params, ByReference: t.byRef, Rescues: t.Rescues, Index: t.Index,
+		Params:     t.Params, ByReference: t.byRef, Reason: t.Reason, Rescues: t.Rescues, Index: t.Index,
 	}
 	if t.plan != nil {
 		c.PlanName = t.plan.Title()

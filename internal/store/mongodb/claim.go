@@ -18,8 +18,8 @@ import (
 )
 
 // claimedFields are what a node has to know of a task, and what says that it is the same still: see mark.
-var claimedFields = d("missing", 1, "plan", 1, "name", 1, "queue", 1, "rank", 1, "def", 1, "params", 1, "parameters", 1, "text", 1, "byref", 1, "rescues", 1, "index", 1,
-	"attempt", 1, "gen", 1, "token", 1, "of", 1, "coe", 1, "items", 1, "lines", 1)
+var claimedFields = d("missing", 1, "plan", 1, "name", 1, "queue", 1, "rank", 1, "def", 1, "params", 1, "parameters", 1, "text", 1, "byref", 1, "reason", 1, "rescues", 1,
+	"index", 1, "attempt", 1, "gen", 1, "token", 1, "of", 1, "coe", 1, "items", 1, "lines", 1)
 
 // claim takes up to t.Slots tasks, of each queue that has work its share.
 func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) ([]protocol.ClaimedTask, error) {
@@ -295,7 +295,8 @@ func (r *round) handed(t *taskDoc, q *queueDoc) (protocol.ClaimedTask, error) {
 	claimed := protocol.ClaimedTask{
 		Claim: protocol.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: protocol.Token(t.Token)},
 		Plan:  planID(t.Plan), Name: t.Name, Queue: plan.QueueID{ID: plan.ID(t.Queue)}, QueueName: string(q.Name), Plugin: string(q.Plugin),
-		QueueLost: said.OnLost, QueueSecrets: said.Secrets, Definition: def, Params: params, ByReference: t.ByRef, Rescues: t.Rescues, Index: t.Index,
+		QueueLost: said.OnLost, QueueSecrets: said.Secrets, Definition: def, Params: params, ByReference: t.ByRef, Reason: t.Reason, Rescues: t.Rescues,
+		Index: t.Index,
 	}
 	if p := r.known[t.Plan]; p != nil {
 		claimed.PlanName = p.title()

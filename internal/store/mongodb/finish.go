@@ -59,7 +59,9 @@ func (r *round) ClaimView(o *outcome) rules.Claim {
 // LossView implements engine.Ender.
 func (r *round) LossView(o *outcome) rules.Loss {
 	def, _ := o.task.definition() // of one that cannot be read the defaults hold
-	return rules.Loss{Claim: r.ClaimView(o), InPlan: !o.task.Plan.IsZero(), Definition: &def, Queue: o.queue, Rescues: o.task.Rescues}
+	return rules.Loss{
+		Claim: r.ClaimView(o), InPlan: !o.task.Plan.IsZero(), Definition: &def, Queue: o.queue, Rescues: o.task.Rescues, Uncounted: o.task.Token.IsZero(),
+	}
 }
 
 // End implements engine.Ender.

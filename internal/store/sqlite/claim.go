@@ -341,7 +341,7 @@ func (t *tx) readClaims(q *queueRow, ns []int64, was, status plan.Status, token 
 		c := protocol.ClaimedTask{
 			Claim: protocol.Claim{Task: row.id, Attempt: int(r.int(4)) + attempt, Token: packToken(row.n, token)},
 			Name:  r.text(9), Queue: q.ID, QueueName: q.Name, Plugin: q.Plugin, QueueLost: q.OnLost, QueueSecrets: q.Secrets,
-			Params: r.bytes(12), ByReference: row.is(flagByRef), Rescues: int(r.int(7)), Index: int(r.int(8)),
+			Params: r.bytes(12), ByReference: row.is(flagByRef), Reason: row.reason, Rescues: int(r.int(7)), Index: int(r.int(8)),
 		}
 		var err error
 		if c.Definition, err = unpackDefinition(r.bytes(11), r.int(5), plan.When(r.text(6)), row.flags); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -301,6 +302,40 @@ var instanceCases = []testCase{
 		w.equalJSON("output", w.named(p, "a").Output, `"fresh"`)
 	}},
 	{"what is lost with its node is queued again or orphaned, as its definition says", testLost},
+	{"an attempt that was lost does not count for retry, and the next claim knows of it", func(w *world) {
+		spec := plan.TaskSpec{Name: "a", Retry: plan.Retry{Attempts: 2}, MaxRescues: 5}
+		p := w.submit(spec)
+		const lost = plan.ReasonLost
+		for _, step := range []struct {
+			start, lost      bool
+			attempt, rescues int         // of the claim
+			reason           plan.Reason // of the attempt before
+			then             string
+		}{
+			{true, true, 1, 0, "", "a queued"}, {false, true, 2, 1, lost, "a queued"}, {true, true, 2, 1, lost, "a queued"},
+			{true, false, 3, 2, lost, "a held"}, {true, true, 4, 2, "", "a queued"}, {true, false, 5, 3, lost, "a failed"},
+		} {
+			n := w.node("n1")
+			c := n.turn(protocol.Turn{Slots: 1, Start: step.start}).Claimed[0]
+			w.equal("claim", []any{c.Attempt, c.Rescues, c.Reason}, []any{step.attempt, step.rescues, step.reason})
+			if step.lost {
+				must(w.s.Rescue(w.ctx, n.id, -1))(w)
+			} else {
+				n.end(rules.Conclude(&c, plan.Result{Status: plan.Failed}, func(_ plan.Retry, tried int) time.Duration {
+					w.equal("tried", tried, 1)
+					return time.Minute
+				}))
+				w.want(p, step.then)
+				w.pass(2 * time.Minute)
+				n.sweep()
+				w.no(w.s.Leave(w.ctx, n.id))
+				continue
+			}
+			w.want(p, step.then)
+		}
+		a := w.named(p, "a")
+		w.equal("a", []any{a.Attempt, a.Rescues, a.Reason}, "[5 3 ]")
+	}},
 	{"where a definition does not say what becomes of a lost task, its queue does", testLostByQueue},
 	{"what a queue says of lost tasks counts as it is when they are lost", func(w *world) {
 		q := w.queue("exec", 0)

@@ -180,7 +180,7 @@ var takeCases = []testCase{
 		_, err := r.tryTake(w.named(p, "claimed").ID, true)
 		w.is(err, plan.ErrInstanceGone)
 		for _, c := range n.turn(protocol.Turn{Slots: 9}).Claimed {
-			if want := map[string]int{"claimed": 2, "running": 2}[c.Name]; c.Attempt != want {
+			if want := map[string]int{"claimed": 1, "running": 2}[c.Name]; c.Attempt != want {
 				w.Errorf("attempt of %s is %d, want %d", c.Name, c.Attempt, want)
 			}
 		}

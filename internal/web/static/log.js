@@ -54,6 +54,9 @@ function sgr(pen, codes) {
 // ends reports whether an entry is the last of an attempt, after which they count anew: Sluice says so itself, since their numbers do not.
 const ends = (e) => e.stream === 'system' && (e.attempt ? /^given back, since /.test(e.text) : /^retried by a person/.test(e.text));
 
+// lost reports whether an entry says that its attempt was lost with its node.
+const lost = (e) => e.stream === 'system' && /^lost with its node/.test(e.text);
+
 // log shows a task's log in an element, and follows it as long as running() says so; begun() says whether it ever began. told gets each attempt that it sees: {attempt, from, to, lines}.
 export function log(element, id, { page, running, begun, told }) {
   const view = h('div', { class: 'log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': 'Log' });
@@ -167,7 +170,7 @@ export function log(element, id, { page, running, begun, told }) {
     for (const e of list) {
       if (!e.attempt) { if (ends(e)) attempts.clear(); continue; }
       const a = attempts.get(e.attempt);
-      if (a) { a.to = e.at; a.lines++; } else attempts.set(e.attempt, { attempt: e.attempt, from: e.at, to: e.at, lines: 1 });
+      if (a && lost(e)) a.lost = true; else if (a) { a.to = e.at; a.lines++; } else attempts.set(e.attempt, { attempt: e.attempt, from: e.at, to: e.at, lines: 1, lost: lost(e) });
     }
     if (attempts.size > 1 && which.options.length !== attempts.size + 1) {
       const now = which.value;
