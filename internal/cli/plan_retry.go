@@ -145,7 +145,14 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		s.changed = change.lines
 	}
 	foreseen := rules.Foresee(tasks, selected)
-	s.reacted = report.Again(&p, reaction(&foreseen), a.command, s.flags(change)...)
+	reacted := reaction(&foreseen)
+	reacted.Below = *s.downstream
+	for i := range tasks {
+		if slices.Contains(chosen, tasks[i].ID) {
+			reacted.Chosen = append(reacted.Chosen, tasks[i].Key())
+		}
+	}
+	s.reacted = report.Again(&p, reacted, a.command, s.flags(change)...)
 	if s.run != nil {
 		if err := a.checkRetried(ctx, st, &p, again, change.tasks); err != nil {
 			return err

@@ -10,15 +10,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// reaction names what may be undone of what a retry keeps.
-func reaction(f *rules.Foresight) (r report.Reaction) {
-	for i := range f.Cleaned {
-		r.Cleaned = append(r.Cleaned, f.Cleaned[i].Key())
-	}
-	for i := range f.Undone {
-		r.Undone = append(r.Undone, f.Undone[i].Key())
-	}
-	return r
+// reaction names what may be undone of what a retry keeps, and what the retry is sure to skip.
+func reaction(f *rules.Foresight) report.Reaction {
+	return report.Reaction{Cleaned: keys(f.Cleaned), Undone: keys(f.Undone), Skipped: keys(f.Skipped), Missing: keys(f.Missing)}
 }
 
 // reactedStored is reaction for a plan that has ended, and a retry of all that did not succeed in it.

@@ -156,10 +156,15 @@ func GoOn(p *plan.Plan, c Command) string {
 	return ""
 }
 
-// A Reaction names clean-ups, which ran because something did not succeed, and what they may have undone of what a retry keeps.
+// A Reaction names clean-ups, which ran because something did not succeed, and what they may have undone of what a retry keeps. It also names
+// the tasks that the retry is sure to skip.
 type Reaction struct {
 	Cleaned []string // the clean-ups
 	Undone  []string // what a retry names, with --downstream, so that also that runs again
+	Skipped []string // because of
+	Missing []string // failures that stay
+	Chosen  []string // the tasks that the person named,
+	Below   bool     // with --downstream
 }
 
 // Ways returns how to continue the run, one line for each way. It returns none if there is nothing
@@ -258,14 +263,23 @@ func few(names []string) []string {
 	return names
 }
 
-// Again names the clean-ups that may have undone some of the work that a retry keeps. It also says
-// how that work runs again. args are more words of the command.
-func Again(p *plan.Plan, r Reaction, c Command, args ...string) []string {
-	if len(r.Undone) == 0 {
-		return nil
+// Again names the tasks that a retry is sure to skip, and the clean-ups that may have undone some of
+// the work that it keeps. It also says how these tasks and that work run again. args are more words
+// of the command.
+func Again(p *plan.Plan, r Reaction, c Command, args ...string) (lines []string) {
+	if len(r.Skipped) > 0 {
+		words := append([]string{"plan", "retry", p.Title()}, few(both(r.Chosen, r.Missing))...)
+		if r.Below {
+			words = append(words, "--downstream")
+		}
+		lines = append(lines, fmt.Sprintf("%s will be skipped, because of %s, which the retry leaves out; to retry that too: %s",
+			list(r.Skipped), list(r.Missing), c(append(words, args...)...)))
 	}
-	return []string{fmt.Sprintf("%s ran because of the failure, and may have undone what is kept; to run that again too: %s",
-		list(r.Cleaned), again(p, few(r.Undone), c, args...))}
+	if len(r.Undone) > 0 {
+		lines = append(lines, fmt.Sprintf("%s ran because of the failure, and may have undone tasks that are kept; to run these again too: %s",
+			list(r.Cleaned), again(p, few(r.Undone), c, args...)))
+	}
+	return lines
 }
 
 // unrun names the clean-ups that did not run because the plan was stopped, or left, and says how they run; "" without any.

@@ -16,6 +16,8 @@ type Foresight struct {
 	// Cleaned are tasks that succeeded, that run only after a failure, and that may have undone some of what the retry keeps. Undone are
 	// the tasks whose retry with downstream runs that again, too.
 	Cleaned, Undone []plan.Task
+	// Skipped are tasks of Again that are sure to be skipped, because tasks of Missing, which failed, do not run again.
+	Skipped, Missing []plan.Task
 }
 
 // Foresee says what a retry of the tasks that SelectRetry chose does. tasks are those that were handed to SelectRetry, with Index, Expanded
@@ -65,7 +67,55 @@ func Foresee(tasks []plan.Task, selected []Retried) Foresight {
 		}
 	}
 	out.Cleaned, out.Undone = f.undone(chosen)
+	out.Skipped, out.Missing = f.skipped()
 	return out
+}
+
+// skipped returns the taken tasks that failures which stay keep from running, and these failures.
+func (f *foresight) skipped() (skipped, missing []plan.Task) {
+	seen := make([]Outcome, len(f.tasks)) // of parents that stay, or are skipped
+	var work, skips []int
+	tell := func(i int, o Outcome) {
+		for _, c := range f.Children(i) {
+			if t := &f.tasks[c]; f.taken[c] && Decide(t.When, seen[c], false) != ToSkip {
+				if seen[c] |= o; Decide(t.When, seen[c], false) == ToSkip {
+					work = append(work, int(c))
+				}
+			}
+		}
+	}
+	for i := range f.tasks {
+		if o := OutcomeOfTask(&f.tasks[i]); !f.taken[i] && o > OutcomeSucceeded {
+			tell(i, o)
+		}
+	}
+	named := make([]bool, len(f.tasks))
+	for k := 0; k < len(work); k++ {
+		if f.taken[work[k]] {
+			skips = append(skips, work[k])
+			tell(work[k], OutcomeSkipped)
+		}
+		for _, p := range f.Parents(work[k]) {
+			t := &f.tasks[p]
+			if f.taken[p] || named[p] {
+				continue
+			}
+			switch OutcomeOfTask(t) {
+			case OutcomeSkipped:
+				work = append(work, int(p)) // a failure above it
+			case OutcomeFailed, OutcomeCancelled:
+				missing = append(missing, *t)
+			default:
+				continue
+			}
+			named[p] = true
+		}
+	}
+	slices.Sort(skips)
+	for _, i := range skips {
+		skipped = append(skipped, f.tasks[i])
+	}
+	return skipped, missing
 }
 
 type foresight struct {
@@ -101,8 +151,9 @@ func (f *foresight) keeps(i int) bool {
 }
 
 // undone returns the clean-ups that may have undone work that the retry keeps. It also returns the
-// tasks that a retry with downstream has to name so that this work runs again. A clean-up may undo
-// the work of any task above it, not only of its parents.
+// tasks that a retry with downstream has to name so that this work runs again. A clean-up that needs
+// tasks which succeeded undoes the work of its parents. A clean-up that needs only what failed may
+// undo the work of any task above it.
 func (f *foresight) undone(chosen []int) (cleaned, undone []plan.Task) {
 	var kept []int
 	for i := range f.tasks {
@@ -110,22 +161,39 @@ func (f *foresight) undone(chosen []int) (cleaned, undone []plan.Task) {
 			kept = append(kept, i)
 		}
 	}
+	isKept := make([]bool, len(f.tasks))
+	for _, i := range kept {
+		isKept[i] = true
+	}
+	var unsaid []int // clean-ups that need nothing that succeeded
 	belowKept := f.Below(kept)
-	var cleanUps []int
 	for i := range f.tasks {
-		if t := &f.tasks[i]; (t.When == plan.AnyFailed || t.When == plan.AllFailed) && belowKept[i] && f.reacted(i) {
-			cleanUps = append(cleanUps, i)
+		t, parents := &f.tasks[i], f.Parents(i)
+		if t.When != plan.AnyFailed && t.When != plan.AllFailed || !belowKept[i] || !f.reacted(i) {
+			continue
+		}
+		if !slices.ContainsFunc(parents, func(p int32) bool { return f.tasks[p].Status == plan.Succeeded }) {
+			unsaid, cleaned = append(unsaid, i), append(cleaned, *t)
+			continue
+		}
+		known := len(chosen)
+		for _, p := range parents {
+			if isKept[p] {
+				chosen = append(chosen, int(p))
+			}
+		}
+		if len(chosen) > known {
 			cleaned = append(cleaned, *t)
 		}
 	}
-	if len(cleaned) == 0 {
-		return nil, nil
-	}
-	above := f.Above(cleanUps)
+	above := f.Above(unsaid)
 	for _, i := range kept {
 		if above[i] {
 			chosen = append(chosen, i)
 		}
+	}
+	if len(cleaned) == 0 {
+		return nil, nil
 	}
 	named, covered := make([]bool, len(f.tasks)), f.Below(chosen)
 	for _, i := range chosen {

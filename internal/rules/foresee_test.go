@@ -27,7 +27,7 @@ func TestForesee(t *testing.T) {
 		downstream bool
 		whole      bool // the items of foreach tasks are all in
 
-		again, kept, dropped, cleaned, undone string
+		again, kept, dropped, cleaned, undone, skipped, missing string
 	}{
 		{
 			name: "what depends on a failure is asked again, and items that succeeded stay", tasks: items, whole: true,
@@ -61,7 +61,23 @@ func TestForesee(t *testing.T) {
 		},
 		{
 			name: "a clean-up may have undone what succeeded above it", tasks: undo("succeeded", "failed", "succeeded"),
-			again: "change switch undo report", cleaned: "undo", undone: "list",
+			again: "change switch undo report", cleaned: "undo", undone: "backup",
+		},
+		{
+			name:  "a clean-up that needs what succeeded undoes that, and nothing above it",
+			tasks: []string{"backup", "convert: backup", "index: backup = failed", "check: convert, index = skipped", "undo when any_failed: check, convert, index"},
+			again: "index check undo", cleaned: "undo", undone: "convert index",
+		},
+		{
+			name:   "once that runs again, nothing is undone",
+			tasks:  []string{"backup", "convert: backup", "index: backup = failed", "check: convert, index = skipped", "undo when any_failed: check, convert, index"},
+			chosen: "convert", downstream: true,
+			again: "convert check undo", skipped: "check", missing: "index",
+		},
+		{
+			name:   "what needs a failure that stays is skipped, with what needs that",
+			tasks:  []string{"a = failed", "b = failed", "c: b = skipped", "d: a, c = skipped", "e: d = skipped", "mail when all_done: e", "f when none_failed: b, a = skipped"},
+			chosen: "a", again: "a d e mail f", skipped: "d e f", missing: "b",
 		},
 		{
 			name: "a clean-up may have undone what succeeded above what it needs", tasks: undo("failed", "skipped", "succeeded"),
@@ -104,7 +120,7 @@ func TestForesee(t *testing.T) {
 				name string
 				got  []plan.Task
 				want string
-			}{{"again", f.Again, c.again}, {"kept", f.Kept, c.kept}, {"dropped", f.Dropped, c.dropped}, {"cleaned", f.Cleaned, c.cleaned}, {"undone", f.Undone, c.undone}} {
+			}{{"again", f.Again, c.again}, {"kept", f.Kept, c.kept}, {"dropped", f.Dropped, c.dropped}, {"cleaned", f.Cleaned, c.cleaned}, {"undone", f.Undone, c.undone}, {"skipped", f.Skipped, c.skipped}, {"missing", f.Missing, c.missing}} {
 				var got []string
 				for _, t := range list.got {
 					got = append(got, t.Name)
