@@ -79,6 +79,36 @@ func (s *runSettings) check() error {
 	return canWrite("junit", s.junit)
 }
 
+// noteShared names the other nodes that may run tasks of a plan which is about to run here. They have environments and threads of their own.
+func (a *app) noteShared(ctx context.Context, st store.Store, p *plan.Plan, s *runSettings) error {
+	if s.quiet {
+		return nil
+	}
+	nodes, err := st.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, n := range nodes {
+		if explain.Serves(n, p.ID) {
+			names = append(names, string(n.Node))
+		}
+	}
+	word, run, own := "node", "runs", "its"
+	switch {
+	case len(names) == 0:
+		return nil
+	case len(names) > 1:
+		word, run, own = "nodes", "run", "their"
+	}
+	alone := ""
+	if s.anew {
+		alone = "; to keep a run to this process, name another store: --store sqlite:FILE"
+	}
+	a.note("%s %s %s tasks of %s too, with %s own environment and threads%s", word, firstNames(names, 5), run, p.Title(), own, alone)
+	return nil
+}
+
 // runsPlan returns the live node that runs this plan only.
 func runsPlan(nodes []plan.Instance, p plan.PlanID) *plan.Instance {
 	for i := range nodes {
@@ -96,13 +126,6 @@ func (a *app) runStored(stop stopping, st store.Store, p plan.Plan, s *runSettin
 		a.note("%s has succeeded already: nothing is left to run", p.Title())
 		return a.conclude(ctx, st, p, s, nil, nil)
 	}
-	nodes, err := st.Instances(ctx)
-	if err != nil {
-		return err
-	}
-	if n := runsPlan(nodes, p.ID); n != nil {
-		a.note("node %s runs %s too; they share its tasks", n.Node, p.Title())
-	}
 	if err := st.Adopt(ctx, p.ID); err != nil {
 		return err
 	}
@@ -113,7 +136,7 @@ func (a *app) runStored(stop stopping, st store.Store, p plan.Plan, s *runSettin
 func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, s *runSettings) (failed error) {
 	ctx := context.WithoutCancel(stop.ctx) // the view and the final report continue after Ctrl-C
 	host, name, err := forsaken.Name()
-	if err != nil {
+	if err := errors.Join(err, a.noteShared(stop.ctx, st, &p, s)); err != nil {
 		return err
 	}
 	w, err := a.newWatcher(ctx, st, p, s, name)

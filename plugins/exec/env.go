@@ -122,7 +122,7 @@ func (b baseEnv) of(ctx context.Context, t *plugins.Task, s *settings, f files) 
 		text, err := v.read(ctx)
 		switch {
 		case err != nil:
-			return nil, nil, fmt.Errorf("env %s: %w", name, err)
+			return nil, nil, fmt.Errorf("env %s, on node %s: %w", name, t.Node, err)
 		case name == "" || strings.ContainsAny(name, "=\x00"):
 			return nil, nil, fmt.Errorf("env: %q cannot be a variable's name", name)
 		case strings.HasPrefix(name, "SLUICE_"):
