@@ -22,6 +22,7 @@ type retrySettings struct {
 	with       *string // nil where a command has no such flag
 	params     map[string]string
 	output     *format
+	quiet      bool                               // the run prints only failures
 	changed    []string                           // what is to be said of params that are others now
 	reacted    []string                           // what is to be said of tasks that are kept although they ran because others failed
 	run        func(store.Store, plan.Plan) error // what runs the plan after; nil: any node does
@@ -97,6 +98,7 @@ func planRetry(a *app) *cobra.Command {
 				return err
 			}
 			defer unwatch()
+			s.quiet = how.quiet
 			s.run = func(st store.Store, p plan.Plan) error { return a.runStored(stop, st, p, &how) }
 		}
 		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {

@@ -22,8 +22,8 @@ func (a *app) printRetried(ctx context.Context, st store.Store, f *rules.Foresig
 		}
 	}
 	switch {
-	case s.output.json() && s.run != nil:
-		return nil // the run's events are what is printed
+	case s.quiet, s.output.json() && s.run != nil:
+		return nil // what is printed is the run's
 	case s.output.json():
 		queues, err := queueNames(ctx, st)
 		if err != nil {
