@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,6 +30,7 @@ func planSubmit(a *app) *cobra.Command {
 	}
 	output := outputFlag(cmd)
 	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")
+	key := cmd.Flags().String("key", "", "an idempotency `KEY`: submit the plan once for each key, however often this is repeated")
 	failFast := cmd.Flags().Bool("fail-fast", false, failFastHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -44,9 +46,14 @@ func planSubmit(a *app) *cobra.Command {
 			spec.OnFailure = plan.Stop
 		}
 		return a.makingStore(ctx, func(st store.Store) error {
-			p, err := submit.Submit(ctx, st, spec, false)
-			if err != nil {
+			p, repeated, err := submit.Once(ctx, st, spec, *key)
+			switch {
+			case repeated && errors.Is(err, plan.ErrConflict):
+				return err
+			case err != nil:
 				return a.stoppedSubmission(&p, err)
+			case repeated:
+				a.note("%s was submitted with this key before", p.Title())
 			}
 			a.noteQueues(ctx, st, spec)
 			if p, err = st.Plan(ctx, p.ID); err != nil {

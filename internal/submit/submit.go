@@ -59,6 +59,14 @@ func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan,
 // one, it returns plan.ErrConflict and that plan. If the first submission was abandoned, it returns
 // plan.ErrPlanEnded. Requests without a key are never repeated.
 func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Plan, repeated bool, err error) {
+	p, repeated, err = once(ctx, s, spec, key)
+	if repeated && errors.Is(err, plan.ErrConflict) {
+		err = fmt.Errorf("the idempotency key %q was used for another plan, %s: %w", key, p.Title(), err)
+	}
+	return p, repeated, err
+}
+
+func once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Plan, repeated bool, err error) {
 	by, err := ask(ctx, s, spec, key)
 	if err != nil {
 		return plan.Plan{}, false, err

@@ -565,6 +565,9 @@ func TestAKeyThatIsUsedForAnotherRequestIsRefused(t *testing.T) {
 			if !errors.Is(err, c.want) || !repeated || again.ID != p.ID {
 				t.Errorf("got plan %s, %v, %v, want %s, true, %v", again.ID, repeated, err, p.ID, c.want)
 			}
+			if err != nil && !strings.HasPrefix(err.Error(), `the idempotency key "k" was used for another plan, p#1: `) {
+				t.Errorf("the error is %q", err)
+			}
 		})
 	}
 }

@@ -147,7 +147,7 @@ func (a *API) submitFile(ctx context.Context, file *planFile, key string) (*subm
 	p, repeated, err := submit.Once(ctx, a.st, file.spec, key)
 	switch {
 	case repeated && errors.Is(err, plan.ErrConflict):
-		return nil, api.NewProblem(http.StatusUnprocessableEntity, api.CodeRepeated, "the idempotency key was used for another plan, %s: %v", p.Title(), err)
+		return nil, api.NewProblem(http.StatusUnprocessableEntity, api.CodeRepeated, "%v", err)
 	case err != nil && !p.ID.IsZero() && !errors.Is(err, plan.ErrPlanEnded):
 		return nil, fmt.Errorf("%w; nothing of %s runs yet; to continue, send the request again with the same Idempotency-Key, if it had one", err, p.Title())
 	case err != nil:
