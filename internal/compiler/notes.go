@@ -46,11 +46,8 @@ func Notes(s *plan.Spec) plan.Problems {
 		const most = 6 // needs that are written out
 		shown := unseen[:min(len(unseen), 2)]
 		do := "add " + strings.Join(shown, " and ") + " to its needs"
-		switch more := len(unseen) - len(shown); {
-		case len(t.Needs)+len(unseen) <= most:
-			do = fmt.Sprintf("write needs: [%s]", strings.Join(slices.Concat(t.Needs, unseen), ", "))
-		case more > 0:
-			do += fmt.Sprintf(", and %d more above", more)
+		if len(t.Needs)+len(shown) <= most {
+			do = fmt.Sprintf("write needs: [%s]", strings.Join(slices.Concat(t.Needs, shown), ", "))
 		}
 		note("when %s looks only at the tasks that it needs itself: if %s fails, what is between is skipped, which is no failure, "+
 			"and it does not run; for it to run then too, %s", t.When, strings.Join(shown, " or "), do)

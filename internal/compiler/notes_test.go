@@ -54,7 +54,9 @@ func TestAFailureThatARuleDoesNotSeeIsNoted(t *testing.T) {
 		{"a rule that only looks at the end", ruled("a", "b:a", "c:b:all_done"), ""},
 		{"all failed, of which more needs make another rule", ruled("a", "b:a", "c:b:all_failed"), ""},
 		{"many steps", ruled("o", "a:o", "b:a", "c:b", "d:c", "e:d", "f:e", rollBack("f")), "if e or d fails, what is between is skipped, which is no failure, " +
-			"and it does not run; for it to run then too, add e and d to its needs, and 4 more above"},
+			"and it does not run; for it to run then too, write needs: [f, e, d]"},
+		{"a step above two that are side by side may be a backup", ruled("backup", "convert:backup", "index:backup", "check:convert index", rollBack("check")),
+			"if convert or index fails, what is between is skipped, which is no failure, and it does not run; for it to run then too, write needs: [check, convert, index]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if err := compiler.Validate(c.plan); err != nil {
