@@ -19,7 +19,7 @@ type Retaken struct {
 	Foreach  bool // it is a foreach task, or was one before an earlier retry
 	Expanded bool
 	Items    int
-	Leaving  bool // it needs a task of a plan whose deletion has begun
+	Deleting bool // it needs a task of a plan whose deletion has begun
 	Busy     bool // another call is about to change it
 }
 
@@ -45,7 +45,7 @@ func CheckRetried(r *Retried, t *Retaken, with *plan.Task, queues map[plan.Queue
 		return refusal.New(plan.ErrConflict, "task %q is %v (%d), and was taken for %v (%d)", key, t.Status, t.Status, r.Status, r.Status)
 	case t.Busy:
 		return refusal.New(plan.ErrConflict, "task %q is %v, and another call is about to change it", key, t.Status)
-	case t.Leaving:
+	case t.Deleting:
 		return refusal.New(plan.ErrConflict, "task %q needs some of a plan that is being deleted, and cannot run again", key)
 	case with != nil && !queues[with.Queue]:
 		return fmt.Errorf("task %q: queue %s: %w", with.Key(), with.Queue, plan.ErrNotFound)

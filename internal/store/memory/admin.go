@@ -117,7 +117,7 @@ func (d *db) check(p *planRow, tasks []plan.Task) ([]*task, error) {
 			if parent == nil {
 				parent = d.tasks[id]
 			}
-			if parent == nil || p != nil && parent.plan != p || parent.leaves() {
+			if parent == nil || p != nil && parent.plan != p || parent.deleting() {
 				return nil, fmt.Errorf("task %q needs task %s: %w", t.Key(), id, plan.ErrNotFound)
 			}
 			t.parents = append(t.parents, parent)
@@ -141,8 +141,8 @@ func (d *db) checkSame(there *task, p *planRow, again plan.Task) error {
 	return secret.CheckSame(&was, &again, secret.Of(queues))
 }
 
-// leaves reports whether the task is of a plan whose deletion has begun.
-func (t *task) leaves() bool { return t.plan != nil && t.plan.leaving }
+// deleting reports whether the task is of a plan whose deletion has begun.
+func (t *task) deleting() bool { return t.plan != nil && t.plan.deleting }
 
 // newTask keeps of a submitted task what its submitter may say.
 func newTask(t *plan.Task) *task {

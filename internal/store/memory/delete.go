@@ -50,7 +50,7 @@ func (tx *tx) ToDelete(_ context.Context, id plan.PlanID) (*planRow, error) {
 
 // Deletion implements engine.Deleter.
 func (tx *tx) Deletion(p *planRow) rules.Deletion {
-	return rules.Deletion{Title: p.Title(), State: p.State, Begun: p.leaving}
+	return rules.Deletion{Title: p.Title(), State: p.State, Begun: p.deleting}
 }
 
 // NeededBy implements engine.Deleter.
@@ -67,7 +67,7 @@ func (tx *tx) NeededBy(_ context.Context, p *planRow) (*plan.Task, error) {
 
 // BeginDeletion implements engine.Deleter.
 func (tx *tx) BeginDeletion(_ context.Context, p *planRow) (bool, error) {
-	p.leaving = true
+	p.deleting = true
 	return true, nil
 }
 
@@ -94,7 +94,7 @@ func (tx *tx) ExpiredPlans(_ context.Context, byDefault time.Duration) iter.Seq2
 	return func(yield func(*planRow, error) bool) {
 		for _, p := range tx.plans {
 			until := rules.KeptUntil(p.Ended, p.Keep, byDefault)
-			if (p.leaving || p.State.Ended() && !until.IsZero() && until.Before(tx.at)) && !yield(p, nil) {
+			if (p.deleting || p.State.Ended() && !until.IsZero() && until.Before(tx.at)) && !yield(p, nil) {
 				return
 			}
 		}

@@ -81,7 +81,7 @@ type planRow struct {
 	byName    map[string]*task
 	n         int   // plans are numbered as they are made
 	seq       int64 // of its last change
-	leaving   bool  // its deletion has begun,
+	deleting  bool  // its deletion has begun,
 	gone      bool  // and ended
 }
 
@@ -201,7 +201,7 @@ func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
 
 // plan returns plan.ErrNotFound for a plan that is not there, or whose deletion has begun.
 func (d *db) plan(id plan.PlanID) (*planRow, error) {
-	if p, ok := d.plans[id]; ok && !p.leaving {
+	if p, ok := d.plans[id]; ok && !p.deleting {
 		return p, nil
 	}
 	return nil, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)

@@ -73,7 +73,7 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Plan
 		}
 		for _, p := range s.plans {
 			if (q.Name == "" || p.Name == q.Name) && (q.Run == 0 || p.Run == q.Run) && strings.HasPrefix(p.ID.String(), q.Prefix) &&
-				!p.leaving && (q.Source == "" || p.Source == q.Source) && (q.State == nil || p.State == *q.State) && older(p) {
+				!p.deleting && (q.Source == "" || p.Source == q.Source) && (q.State == nil || p.State == *q.State) && older(p) {
 				found = append(found, p)
 			}
 		}

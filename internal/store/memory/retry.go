@@ -51,9 +51,9 @@ func (r *retry) Tasks(_ context.Context, ids []plan.TaskID) (found []engine.Reta
 		if t == nil || t.plan != r.plan {
 			continue
 		}
-		leaving := r.plan == nil && slices.ContainsFunc(t.parents, func(p *task) bool { return !p.gone && p.leaves() })
+		deleting := r.plan == nil && slices.ContainsFunc(t.parents, func(p *task) bool { return !p.gone && p.deleting() })
 		found = append(found, engine.Retaken[*task]{Key: t, Of: t.of, Retaken: rules.Retaken{
-			ID: t.ID, Name: t.Name, Status: t.Status, Queue: t.Queue, Foreach: t.Foreach != nil || t.missing != nil, Expanded: t.Expanded, Items: t.Items, Leaving: leaving,
+			ID: t.ID, Name: t.Name, Status: t.Status, Queue: t.Queue, Foreach: t.Foreach != nil || t.missing != nil, Expanded: t.Expanded, Items: t.Items, Deleting: deleting,
 		}})
 	}
 	return found, nil

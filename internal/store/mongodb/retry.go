@@ -100,8 +100,8 @@ func (r *retrier) Tasks(ctx context.Context, ids []plan.TaskID) (found []engine.
 			found = append(found, engine.Retaken[bson.ObjectID]{Key: t.ID, Of: t.Of, Retaken: rules.Retaken{
 				ID: taskID(t.ID), Name: t.Name, Status: t.Status, Queue: plan.QueueID{ID: plan.ID(t.Queue)},
 				Foreach: t.Items > 0 || !t.Missing.IsZero(), Expanded: t.Expanded, Items: t.Items,
-				Leaving: slices.ContainsFunc(t.Plans, func(id bson.ObjectID) bool { return gone[id] }),
-				Busy:    t.Hold == holdAdding || !t.Gate.IsZero(),
+				Deleting: slices.ContainsFunc(t.Plans, func(id bson.ObjectID) bool { return gone[id] }),
+				Busy:     t.Hold == holdAdding || !t.Gate.IsZero(),
 			}})
 		}
 	}

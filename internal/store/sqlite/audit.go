@@ -8,7 +8,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// The remaining work follows from the states of tasks and plans. Jobs, gates, counters and places
+// The remaining work follows from the states of tasks and plans. Jobs, joins, counters and places
 // make it cheap to find. An audit finds it without them, a part of the store with each sweep. It
 // reads concurrently with the writers, and the sweep's transaction repairs the faults.
 
@@ -44,7 +44,7 @@ type faults struct {
 	jobs   []int64                     // seqs of jobs that are none
 	noted  []job                       // jobs that nobody noted
 	places []int64                     // tasks that are queued in a wrong place
-	held   []int64                     // held tasks whose gate is wrong, or that wait for nothing
+	held   []int64                     // held tasks whose hold or join is wrong, or that wait for nothing
 }
 
 func (f *faults) len() int {
@@ -254,7 +254,7 @@ func (c *conn) auditTasks(f *faults, p *planRow, held []taskRow) {
 	}
 }
 
-// right reports whether a held task waits for something that will come to it, and its row and its gate say for what.
+// right reports whether a held task waits for something that will come to it, and its row and its join say for what.
 func (c *conn) right(k *facts, p *planRow, r *taskRow) bool {
 	w := rules.Waiter{
 		Status: r.status, When: r.rule, All: true, Early: r.notBefore != 0, Making: r.is(flagExpanding), Made: r.is(flagExpanded), InPlan: p != nil,
@@ -272,40 +272,40 @@ func (c *conn) right(k *facts, p *planRow, r *taskRow) bool {
 		}
 		w.Items.Left, noted = int(are.undone), c.noted(jobItems, r.n)
 	case of != nil:
-		w.Item, w.Alone, noted = true, !of.is(flagExpanded), r.gate == gateOpen && c.noted(jobOpen, r.of)
+		w.Item, w.Alone, noted = true, !of.is(flagExpanded), r.hold == forOthers && c.noted(jobOpen, r.of)
 	case len(k.parents[r.n]) > 0:
-		g := k.gate(r)
-		if k.gates[r.n] != g {
+		g := k.join(r)
+		if k.joins[r.n] != g {
 			return false
 		}
 		w.Seen, w.All = g.seen(), g.waiting() == 0
 	}
 	waits := w.For(noted)
-	if r.gate == gateNone && c.noted(jobRoots, r.plan) {
+	if r.hold == forPlan && c.noted(jobRoots, r.plan) {
 		return waits != rules.ForParents
 	}
-	gate, some := gateOf[waits]
-	return some && r.gate == gate
+	hold, some := holdOf[waits]
+	return some && r.hold == hold
 }
 
-var gateOf = map[rules.Hold]int64{
-	rules.ForParents: gateParents, rules.ForInstant: gateDelay, rules.ForItems: gateItems, rules.ForOthers: gateOpen, rules.ForPlan: gateNone,
+var holdOf = map[rules.Hold]int64{
+	rules.ForParents: forParents, rules.ForInstant: forInstant, rules.ForItems: forItems, rules.ForOthers: forOthers, rules.ForPlan: forPlan,
 }
 
 // facts are what says what tasks wait for.
 type facts struct {
 	parents map[int64][]int64
 	ended   map[int64]fact
-	gates   map[int64]gate     // as they are kept
+	joins   map[int64]join     // as they are kept
 	of      map[int64]*taskRow // foreach tasks of items
 }
 
 func (c *conn) knownOf(held []taskRow) *facts {
 	ns := numbers(held)
-	k := &facts{parents: c.parentsOf(ns), gates: map[int64]gate{}, of: map[int64]*taskRow{}}
+	k := &facts{parents: c.parentsOf(ns), joins: map[int64]join{}, of: map[int64]*taskRow{}}
 	k.ended = c.factsOf(k.parents)
 	for r := c.query("SELECT n, waits, bytes, largest FROM gates WHERE n IN (SELECT value FROM json_each(?))", list(ns)); r.next(); {
-		k.gates[r.int(0)] = gate{child: r.int(0), waits: r.int(1), bytes: r.int(2), largest: r.int(3)}
+		k.joins[r.int(0)] = join{child: r.int(0), waits: r.int(1), bytes: r.int(2), largest: r.int(3)}
 	}
 	var of []int64
 	for i := range held {
@@ -319,8 +319,8 @@ func (c *conn) knownOf(held []taskRow) *facts {
 	return k
 }
 
-// gate returns the gate of a task as its parents say.
-func (k *facts) gate(r *taskRow) gate { return countParents(r.n, r.rule, k.parents[r.n], k.ended) }
+// join returns the join of a task as its parents say.
+func (k *facts) join(r *taskRow) join { return countParents(r.n, r.rule, k.parents[r.n], k.ended) }
 
 // countItems says how the items of a held foreach task did.
 func (c *conn) countItems(r *taskRow) foreachRow {

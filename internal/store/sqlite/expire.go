@@ -32,7 +32,7 @@ func (s *Store) Expire(ctx context.Context, budget int) (gone protocol.Expired, 
 
 // ExpiredPlans implements engine.Expirer.
 func (t *tx) ExpiredPlans(_ context.Context, byDefault time.Duration) iter.Seq2[*planRow, error] {
-	old := slices.Concat(t.plansWhere(leavingPlans, t.budget), t.plansWhere(overPlans, t.now, t.budget))
+	old := slices.Concat(t.plansWhere(deletingPlans, t.budget), t.plansWhere(overPlans, t.now, t.budget))
 	if byDefault > 0 {
 		old = append(old, t.plansWhere(oldPlans, t.at.Add(-byDefault).UnixMicro(), t.budget)...)
 	}

@@ -128,7 +128,7 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 			"CORRELATED SCALAR SUBQUERY 5", "SEARCH i USING INDEX tasks_of (of=?)", "CORRELATED SCALAR SUBQUERY 4", "SEARCH k USING PRIMARY KEY (parent=?)",
 			"CORRELATED SCALAR SUBQUERY 1", "SEARCH logs USING PRIMARY KEY (task=?)",
 		}},
-		{"and deletions that were left half-way", "SELECT " + planColumns + " FROM plans " + leavingPlans, []string{"SCAN plans USING INDEX plans_leaving"}},
+		{"and deletions that were left half-way", "SELECT " + planColumns + " FROM plans " + deletingPlans, []string{"SCAN plans USING INDEX plans_leaving"}},
 		{"and the claims of an instance", activeOf, []string{"SEARCH t USING INDEX tasks_mine (instance=?)"}},
 		{"and who has claims among all that is claimed", claimants, []string{
 			"SCAN t USING INDEX tasks_mine", "SEARCH i USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN", "USE TEMP B-TREE FOR DISTINCT",

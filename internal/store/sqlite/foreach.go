@@ -75,7 +75,7 @@ func (t *tx) expand(r *taskRow, items []json.RawMessage) {
 	}
 	r.flags |= flagExpanding
 	t.exec(`UPDATE tasks SET status = ?, gate = ?, flags = ?, instance = 0, not_before = 0, reason = NULL, detail = NULL, exit = NULL, modified = ?
-		WHERE n = ?`, int64(plan.Held), gateItems, r.flags, t.now, r.n)
+		WHERE n = ?`, int64(plan.Held), forItems, r.flags, t.now, r.n)
 	t.changed = append(t.changed, r.n)
 	t.foreachs[r.n] = &foreachRow{n: r.n, items: int64(len(items)), undone: int64(len(items)), dirty: true}
 	for first := 0; first < len(items); first += listBatch {
@@ -124,7 +124,7 @@ func (t *tx) makeItems(n int64) (done bool) {
 				break
 			}
 			task := rules.ItemTask(&of, int(f.made), item, params, t.at)
-			x := newTask{n: number, plan: r.plan, queue: r.queue, gate: gateOpen, flags: flags, of: n, index: f.made}
+			x := newTask{n: number, plan: r.plan, queue: r.queue, hold: forOthers, flags: flags, of: n, index: f.made}
 			if old, ok := awaited[f.made]; ok {
 				x.n = old
 				t.exec("DELETE FROM missing WHERE n = ?", old)
@@ -189,7 +189,7 @@ func (t *tx) openItems(n, from int64) (past any, done bool) {
 	}
 	return t.settleItems(n, from, func(r *taskRow) bool {
 		r.rule, r.all = plan.AllDone, true
-		return r.status == plan.Held && r.gate == gateOpen
+		return r.status == plan.Held && r.hold == forOthers
 	})
 }
 

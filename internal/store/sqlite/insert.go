@@ -13,7 +13,7 @@ import (
 type newTask struct {
 	n           int64 // from number
 	plan, queue int64
-	gate        int64
+	hold        int64
 	flags       int64
 	of, index   int64 // of an item
 	parents     []int64
@@ -30,7 +30,7 @@ func (t *tx) insert(task *plan.Task, x newTask) {
 }
 
 // inserts are what the rows of new tasks, and of the edges to them, are made with.
-type inserts struct{ tasks, bodies, kids, gates []any }
+type inserts struct{ tasks, bodies, kids, joins []any }
 
 // The statements insert one row, or several with more of what follows VALUES.
 const (
@@ -38,7 +38,7 @@ const (
 		VALUES (?, -4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	insertBody = "INSERT INTO bodies (n, created, def, params, needs, parents) VALUES (?, ?, ?, ?, ?, ?)"
 	insertKid  = "INSERT INTO kids (parent, child) VALUES (?, ?)"
-	insertGate = "INSERT INTO gates (n, waits, bytes, largest) VALUES (?, ?, 0, 0)"
+	insertJoin = "INSERT INTO gates (n, waits, bytes, largest) VALUES (?, ?, 0, 0)"
 )
 
 // rowsAtOnce is how many rows one statement inserts: to begin one and to end it costs as much as a row.
@@ -64,10 +64,10 @@ func (t *tx) rowsOf(in *inserts, task *plan.Task, x newTask) taskRow {
 		t.fail(fmt.Errorf("task %s: %w", task.ID, err))
 	}
 	r := taskRow{
-		n: x.n, id: task.ID, status: plan.Held, gate: x.gate, plan: x.plan, queue: x.queue, flags: x.flags | definitionFlags(&task.Definition), rule: task.When, of: x.of,
+		n: x.n, id: task.ID, status: plan.Held, hold: x.hold, plan: x.plan, queue: x.queue, flags: x.flags | definitionFlags(&task.Definition), rule: task.When, of: x.of,
 		notBefore: t.unset(micro(task.NotBefore)), rank: task.Rank,
 	}
-	in.tasks = append(in.tasks, x.n, x.gate, x.plan, x.queue, r.flags, task.Rank, orNull(task.When), x.of, x.index, r.notBefore, t.now, task.ID.ID[:], task.Name)
+	in.tasks = append(in.tasks, x.n, x.hold, x.plan, x.queue, r.flags, task.Rank, orNull(task.When), x.of, x.index, r.notBefore, t.now, task.ID.ID[:], task.Name)
 	created := t.now
 	if !task.Created.IsZero() {
 		created = micro(task.Created)

@@ -18,7 +18,7 @@ const (
 	jobAbsent      = 12 // tell those who need items that a foreach task does not make any more
 )
 
-var errGate = errors.New("a task that waits for parents is not there")
+var errJoin = errors.New("a task that waits for parents is not there")
 
 type job struct {
 	seq, kind, ref int64

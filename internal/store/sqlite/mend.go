@@ -58,28 +58,28 @@ func (t *tx) mendHeld(ns []int64) {
 	t.budget -= len(rows)
 	for i := range rows {
 		r := &rows[i]
-		if r.status != plan.Held || r.gate == gateRetry || t.holdsUp(r) {
+		if r.status != plan.Held || r.hold == forRetry || t.holdsUp(r) {
 			continue
 		}
 		switch of := k.of[r.of]; {
 		case r.is(flagExpanding | flagExpanded):
-			t.hold(r, gateItems)
+			t.hold(r, forItems)
 			are := t.countItems(r)
 			are.dirty = true
 			if t.foreachs[r.n] = &are; r.is(flagExpanding) {
 				t.add(jobItems, r.n)
 			}
 		case of != nil && !of.is(flagExpanded):
-			t.hold(r, gateOpen)
+			t.hold(r, forOthers)
 		default:
-			g := gate{}
+			g := join{}
 			if len(k.parents[r.n]) > 0 {
-				g = k.gate(r)
-				t.writeGates([]gate{g})
+				g = k.join(r)
+				t.writeJoins([]join{g})
 			}
 			r.seen, r.all = g.seen(), g.waiting() == 0
 			if t.settle(rows[i:i+1]) > 0 {
-				t.hold(r, gateParents)
+				t.hold(r, forParents)
 			}
 		}
 	}

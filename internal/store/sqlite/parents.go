@@ -67,9 +67,9 @@ func all(parents map[int64][]int64) []int64 {
 	return distinct(out)
 }
 
-// gate is what a task with parents waits for: how many of them have not finished, with a byte behind that holds the outcomes that settle
+// join is what a task with parents waits for: how many of them have not finished, with a byte behind that holds the outcomes that settle
 // its rule at once, and the outcomes of those that have finished.
-type gate struct {
+type join struct {
 	child   int64
 	waits   int64
 	bytes   int64 // of outputs
@@ -78,22 +78,22 @@ type gate struct {
 
 const oneWaits = 1 << 8
 
-func newGate(child int64, waiting int, w plan.When) gate {
-	return gate{child: child, waits: int64(waiting)*oneWaits | never(w)}
+func newJoin(child int64, waiting int, w plan.When) join {
+	return join{child: child, waits: int64(waiting)*oneWaits | never(w)}
 }
 
-func (g *gate) waiting() int64      { return g.waits / oneWaits }
-func (g *gate) seen() rules.Outcome { return rules.Outcome(g.waits & 15) }
+func (g *join) waiting() int64      { return g.waits / oneWaits }
+func (g *join) seen() rules.Outcome { return rules.Outcome(g.waits & 15) }
 
 // settled reports whether a decision may be due.
-func (g *gate) settled() bool { return g.waiting() == 0 || g.waits&(g.waits>>4)&15 != 0 }
+func (g *join) settled() bool { return g.waiting() == 0 || g.waits&(g.waits>>4)&15 != 0 }
 
 // close takes notice of finished parents.
-func (g *gate) close(parents int64, outcome rules.Outcome) {
+func (g *join) close(parents int64, outcome rules.Outcome) {
 	g.waits = g.waits - parents*oneWaits | int64(outcome)
 }
 
-// never returns the set of outcomes of which one settles a rule while others are still to come, as a gate holds it.
+// never returns the set of outcomes of which one settles a rule while others are still to come, as a join holds it.
 func never(w plan.When) int64 {
 	var set rules.Outcome
 	for _, o := range []rules.Outcome{rules.OutcomeSucceeded, rules.OutcomeFailed, rules.OutcomeSkipped, rules.OutcomeCancelled} {
@@ -104,7 +104,7 @@ func never(w plan.When) int64 {
 	return int64(set) << 4
 }
 
-// neverBits is where never is in a gate's waits.
+// neverBits is where never is in a join's waits.
 const neverBits = 15 << 4
 
 // A fact is what a task knows of one of its parents.
@@ -138,9 +138,9 @@ func (c *conn) factsOf(parents map[int64][]int64) map[int64]fact {
 	return facts
 }
 
-// countParents returns the gate of a task as its parents are.
-func countParents(child int64, rule plan.When, parents []int64, facts map[int64]fact) gate {
-	g := newGate(child, 0, rule)
+// countParents returns the join of a task as its parents are.
+func countParents(child int64, rule plan.When, parents []int64, facts map[int64]fact) join {
+	g := newJoin(child, 0, rule)
 	for _, p := range distinct(slices.Clone(parents)) {
 		switch f, there := facts[p]; {
 		case !there: // a parent that is gone counts as cancelled

@@ -49,7 +49,7 @@ func (t *tx) ToDelete(_ context.Context, id plan.PlanID) (*planRow, error) {
 
 // Deletion implements engine.Deleter. To delete a plan undoes a retry that is not decided.
 func (t *tx) Deletion(p *planRow) rules.Deletion {
-	return rules.Deletion{Title: p.Title(), State: p.State, Begun: p.leaving}
+	return rules.Deletion{Title: p.Title(), State: p.State, Begun: p.deleting}
 }
 
 // NeededBy implements engine.Deleter. A retry in progress may take what needs some of the plan.
@@ -71,7 +71,7 @@ func (t *tx) BeginDeletion(_ context.Context, p *planRow) (bool, error) {
 	if p.retry != 0 {
 		t.forgetRetry(p, p.retry)
 	}
-	p.leaving, p.dirty = true, true
+	p.deleting, p.dirty = true, true
 	return true, nil
 }
 
@@ -90,8 +90,8 @@ const needing = `FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN kids AS k ON k
 
 // The plans that ExpiredPlans finds.
 var (
-	leavingPlans = "INDEXED BY plans_leaving WHERE leaving = 1 ORDER BY n LIMIT ? + 0"
-	overPlans    = "INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ?1 AND ended + keep / 1000 + " + lateBy("plans.ended") + " < ?1" + unneeded +
+	deletingPlans = "INDEXED BY plans_leaving WHERE leaving = 1 ORDER BY n LIMIT ? + 0"
+	overPlans     = "INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ?1 AND ended + keep / 1000 + " + lateBy("plans.ended") + " < ?1" + unneeded +
 		"ORDER BY ended + keep / 1000 LIMIT ?2 + 0"
 	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ?1 AND ended + " + lateBy("plans.ended") + " < ?1" + unneeded + "ORDER BY ended LIMIT ?2 + 0"
 	unneeded = " AND leaving = 0 AND (shared = 0 OR state = -6 OR NOT EXISTS (" + retryOfNone + ") AND NOT EXISTS (SELECT 1 " + needing + "plans.n)) "
@@ -109,10 +109,10 @@ func (t *tx) plansWhere(condition string, args ...any) (found []*planRow) {
 	return found
 }
 
-// leaving returns the plans whose deletion has begun.
-func (t *tx) leaving() map[int64]bool {
+// deleting returns the plans whose deletion has begun.
+func (t *tx) deleting() map[int64]bool {
 	plans := map[int64]bool{}
-	for _, p := range t.plansWhere(leavingPlans, -1) {
+	for _, p := range t.plansWhere(deletingPlans, -1) {
 		plans[p.n] = true
 	}
 	return plans
@@ -218,15 +218,15 @@ func (t *tx) letGo(tasks []taskRow) {
 	t.freeze(distinct(have))
 	t.exec(`INSERT INTO ghosts (n, id, name) SELECT p.n, p.id, p.name FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value
 		WHERE EXISTS (SELECT 1 FROM kids AS k CROSS JOIN tasks AS c ON c.n = k.child WHERE k.parent = p.n AND c.plan <> p.plan)`, ns)
-	var gates []gate
+	var joins []join
 	for r := t.query("SELECT n, waits, bytes, largest FROM gates WHERE n IN (SELECT value FROM json_each(?))",
 		list(slices.Collect(maps.Keys(wait)))); r.next(); {
-		g := gate{child: r.int(0), waits: r.int(1), bytes: r.int(2), largest: r.int(3)}
+		g := join{child: r.int(0), waits: r.int(1), bytes: r.int(2), largest: r.int(3)}
 		g.close(wait[g.child], rules.OutcomeCancelled)
-		gates = append(gates, g)
+		joins = append(joins, g)
 	}
-	t.writeGates(gates)
-	t.decideAll(gates)
+	t.writeJoins(joins)
+	t.decideAll(joins)
 }
 
 // deleteRows deletes tasks that are not active, and all that belongs to them. The edges to their children are the children's.

@@ -135,7 +135,7 @@ func (t *tx) tell(parents []parent) []parent {
 		}
 		r = t.query(kidsOfMany, list(ns), t.budget)
 	}
-	var gates []gate
+	var joins []join
 	index := map[int64]int{}
 	edges, last, past := 0, 0, int64(0)
 	for r.next() {
@@ -143,17 +143,17 @@ func (t *tx) tell(parents []parent) []parent {
 		last, past = int(r.int(0)), r.int(1)
 		i, ok := index[past]
 		if !ok {
-			i = len(gates)
+			i = len(joins)
 			index[past] = i
-			gates = append(gates, gate{child: past, waits: r.int(2), bytes: r.int(3), largest: r.int(4)})
+			joins = append(joins, join{child: past, waits: r.int(2), bytes: r.int(3), largest: r.int(4)})
 		}
-		p, g := &parents[last], &gates[i]
+		p, g := &parents[last], &joins[i]
 		g.close(1, p.outcome)
 		g.bytes += p.size
 		g.largest = max(g.largest, p.size)
 	}
-	t.writeGates(gates)
-	t.decideAll(gates)
+	t.writeJoins(joins)
+	t.decideAll(joins)
 	if edges < t.budget {
 		t.budget -= edges
 		return parents[batch:]
@@ -163,48 +163,48 @@ func (t *tx) tell(parents []parent) []parent {
 	return parents[last:]
 }
 
-// writeGates writes gates as they are now, many in one statement, which reads none of them again; it sorts them, since neighbours share a
+// writeJoins writes joins as they are now, many in one statement, which reads none of them again; it sorts them, since neighbours share a
 // page.
-func (t *tx) writeGates(gates []gate) {
-	slices.SortFunc(gates, func(a, b gate) int { return cmp.Compare(a.child, b.child) })
-	for len(gates) > 0 {
+func (t *tx) writeJoins(joins []join) {
+	slices.SortFunc(joins, func(a, b join) int { return cmp.Compare(a.child, b.child) })
+	for len(joins) > 0 {
 		some := 1
-		if len(gates) >= manyGates {
-			some = manyGates
+		if len(joins) >= manyJoins {
+			some = manyJoins
 		}
 		args := make([]any, 0, 4*some)
-		for _, g := range gates[:some] {
+		for _, g := range joins[:some] {
 			args = append(args, g.child, g.waits, g.bytes, g.largest)
 		}
-		t.exec(pick(some == 1, replaceGate, replaceGates), args...)
-		gates = gates[some:]
+		t.exec(pick(some == 1, replaceJoin, replaceJoins), args...)
+		joins = joins[some:]
 	}
 }
 
 const (
-	manyGates   = 16
-	replaceGate = "REPLACE INTO gates (n, waits, bytes, largest) VALUES (?, ?, ?, ?)"
+	manyJoins   = 16
+	replaceJoin = "REPLACE INTO gates (n, waits, bytes, largest) VALUES (?, ?, ?, ?)"
 )
 
-var replaceGates = replaceGate + strings.Repeat(", (?, ?, ?, ?)", manyGates-1)
+var replaceJoins = replaceJoin + strings.Repeat(", (?, ?, ?, ?)", manyJoins-1)
 
 // decideAll decides about children that wait for their parents.
-func (t *tx) decideAll(gates []gate) {
+func (t *tx) decideAll(joins []join) {
 	var ns []int64
-	var settled []*gate
-	for i := range gates {
-		if gates[i].settled() {
-			ns = append(ns, gates[i].child)
-			settled = append(settled, &gates[i])
+	var settled []*join
+	for i := range joins {
+		if joins[i].settled() {
+			ns = append(ns, joins[i].child)
+			settled = append(settled, &joins[i])
 		}
 	}
 	children := t.tasks(ns)
 	if len(children) != len(settled) && t.err == nil {
-		t.fail(errGate)
+		t.fail(errJoin)
 	}
 	waiting := children[:0]
 	for i := range children {
-		if r := &children[i]; r.status == plan.Held && r.gate == gateParents {
+		if r := &children[i]; r.status == plan.Held && r.hold == forParents {
 			r.seen, r.all = settled[i].seen(), settled[i].waiting() == 0
 			waiting = append(waiting, *r)
 		}
@@ -238,18 +238,18 @@ func (t *tx) Waiter(r *taskRow) *rules.Waiter {
 func (t *tx) Wait(_ context.Context, r *taskRow, next rules.Next) error {
 	switch next {
 	case rules.Ready:
-		t.hold(r, gateNone)
+		t.hold(r, forPlan)
 	case rules.Delay:
-		t.hold(r, gateDelay)
+		t.hold(r, forInstant)
 	}
 	return t.err
 }
 
 // hold leaves a held task held, for something else than before.
-func (t *tx) hold(r *taskRow, gate int64) {
-	if r.gate != gate {
-		t.exec("UPDATE tasks SET gate = ? WHERE n = ?", gate, r.n)
-		r.gate = gate
+func (t *tx) hold(r *taskRow, by int64) {
+	if r.hold != by {
+		t.exec("UPDATE tasks SET gate = ? WHERE n = ?", by, r.n)
+		r.hold = by
 	}
 }
 
@@ -339,14 +339,14 @@ func (t *tx) Remembered(context.Context) (children, jobs bool, err error) {
 	return r.bool(0), r.bool(1), t.err
 }
 
-// recount looks at the parents of tasks anew, and writes and returns their gates.
-func (t *tx) recount(children []int64) []gate {
+// recount looks at the parents of tasks anew, and writes and returns their joins.
+func (t *tx) recount(children []int64) []join {
 	parents := t.parentsOf(children)
 	facts := t.factsOf(parents)
-	var gates []gate
+	var joins []join
 	for r := t.query("SELECT g.n, t.rule FROM gates AS g CROSS JOIN tasks AS t ON t.n = g.n WHERE g.n IN (SELECT value FROM json_each(?))", list(children)); r.next(); {
-		gates = append(gates, countParents(r.int(0), plan.When(r.text(1)), parents[r.int(0)], facts))
+		joins = append(joins, countParents(r.int(0), plan.When(r.text(1)), parents[r.int(0)], facts))
 	}
-	t.writeGates(gates)
-	return gates
+	t.writeJoins(joins)
+	return joins
 }

@@ -272,7 +272,7 @@ func (r *retry) decide(reopen func(*plan.Plan, json.RawMessage)) (more bool, err
 	r.step = stepFreeze
 	if p := r.plan; p != nil {
 		q := r.query("SELECT closing FROM retries WHERE n = ?", r.n)
-		if !q.one() || p.leaving || p.retry != r.n || string(p.Closing) != q.text(0) {
+		if !q.one() || p.deleting || p.retry != r.n || string(p.Closing) != q.text(0) {
 			return false, refusal.New(plan.ErrConflict, "plan %s changed while the retry was checked", p.Title())
 		}
 		reopen(&p.Plan, r.params)

@@ -34,7 +34,7 @@ func (r *retrier) Tasks(ctx context.Context, ids []plan.TaskID) (found []engine.
 			items += int(q.int(6))
 		}
 		if r.of == 0 {
-			c.findLeaving(found)
+			c.findDeleting(found)
 		}
 	})
 	if r.tx != nil && items > r.s.retrySize {
@@ -43,21 +43,21 @@ func (r *retrier) Tasks(ctx context.Context, ids []plan.TaskID) (found []engine.
 	return found, err
 }
 
-// findLeaving notes which tasks of no plan need some of a plan whose deletion has begun.
-func (c *conn) findLeaving(tasks []engine.Retaken[int64]) {
+// findDeleting notes which tasks of no plan need some of a plan whose deletion has begun.
+func (c *conn) findDeleting(tasks []engine.Retaken[int64]) {
 	ns := make([]int64, len(tasks))
 	for i := range tasks {
 		ns[i] = tasks[i].Key
 	}
 	parents := c.parentsOf(ns)
-	leaving := map[int64]bool{}
+	deleting := map[int64]bool{}
 	for q := c.query("SELECT t.n FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN plans AS p ON p.n = t.plan WHERE p.leaving = 1",
 		list(all(parents))); q.next(); {
-		leaving[q.int(0)] = true
+		deleting[q.int(0)] = true
 	}
 	for i := range tasks {
 		for _, p := range parents[tasks[i].Key] {
-			tasks[i].Leaving = tasks[i].Leaving || leaving[p]
+			tasks[i].Deleting = tasks[i].Deleting || deleting[p]
 		}
 	}
 }
@@ -96,8 +96,8 @@ func (r *retrier) Below(ctx context.Context, s *engine.Selection[int64], check f
 		q := c.query(belowRetried, list(taken), list(remade))
 		for err == nil && q.next() {
 			t := plan.Task{ID: plan.TaskID{ID: q.id(3)}, Status: plan.Status(q.int(1)), Name: q.text(2)}
-			gate := q.int(4)
-			err = check(q.int(0), &t, gate == gateDelay || gate == gateItems || gate == gateNone && q.bool(5))
+			hold := q.int(4)
+			err = check(q.int(0), &t, hold == forInstant || hold == forItems || hold == forPlan && q.bool(5))
 		}
 		q.close()
 	})

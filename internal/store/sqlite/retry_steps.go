@@ -70,7 +70,7 @@ func (r *retry) next(most int) (ns []int64, how map[int64]int64) {
 
 // below is a child that a retry does not take.
 type below struct {
-	n, gate, flags int64
+	n, hold, flags int64
 	finished       bool
 }
 
@@ -191,7 +191,7 @@ func (r *retry) flushReset() {
 	all := list(r.reset)
 	r.exec(`UPDATE tasks SET status = -4, gate = ?, flags = flags & ~ ?, outcome = 0, out_len = 0, attempt = 0, token = 0, instance = 0, cancel = 0,
 		rescues = 0, not_before = 0, started = 0, ended = 0, reason = NULL, detail = NULL, exit = NULL, output = NULL, modified = ?
-		WHERE n IN (SELECT value FROM json_each(?))`, gateRetry, flagDelivered|flagGathered|flagExpanding, r.now, all)
+		WHERE n IN (SELECT value FROM json_each(?))`, forRetry, flagDelivered|flagGathered|flagExpanding, r.now, all)
 	r.dropResults(all)
 	for _, table := range []string{"outputs WHERE n", "frozen WHERE n", "lists WHERE of"} {
 		r.exec("DELETE FROM "+table+" IN (SELECT value FROM json_each(?))", all)
@@ -284,7 +284,7 @@ func (r *retry) look() (done bool) {
 			roots = append(roots, n)
 		}
 	}
-	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", gateNone, list(roots))
+	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", forPlan, list(roots))
 	if len(next) > 0 {
 		r.last = next[len(next)-1]
 	}
@@ -294,7 +294,7 @@ func (r *retry) look() (done bool) {
 
 // waitAgain has held tasks wait for those of their parents that have not finished, and returns which wait for some.
 func (r *retry) waitAgain(ns []int64) map[int64]bool {
-	var waiting []gate
+	var waiting []join
 	blocked := make(map[int64]bool, len(ns))
 	var wait []int64
 	for _, g := range r.recount(ns) {
@@ -303,7 +303,7 @@ func (r *retry) waitAgain(ns []int64) map[int64]bool {
 			waiting, wait = append(waiting, g), append(wait, g.child)
 		}
 	}
-	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", gateParents, list(wait))
+	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", forParents, list(wait))
 	r.again = true
 	r.decideAll(waiting)
 	r.again = false
@@ -331,7 +331,7 @@ func (r *retry) countItems(n int64) (done bool) {
 		return false
 	}
 	r.past = 0
-	r.exec("UPDATE tasks SET gate = ? WHERE n = ?", gateItems, n)
+	r.exec("UPDATE tasks SET gate = ? WHERE n = ?", forItems, n)
 	r.add(jobOpen, n) // of items that were not queued yet
 	return true
 }
@@ -341,7 +341,7 @@ func (r *retry) lookBelow() (done bool) {
 	return r.children(func(found []below) {
 		var ns []int64
 		for _, c := range found {
-			if !c.finished && (c.gate == gateParents || c.gate == gateNone) {
+			if !c.finished && (c.hold == forParents || c.hold == forPlan) {
 				ns = append(ns, c.n)
 			}
 		}
@@ -368,7 +368,7 @@ func (r *retry) waitForItems(of int64) {
 	r.exec("UPDATE missing SET absent = 0 WHERE of = ? AND absent = 1", of)
 	var ns []int64
 	for q := r.query(`SELECT t.n FROM missing AS m CROSS JOIN kids AS k ON k.parent = m.n CROSS JOIN tasks AS t ON t.n = k.child
-		WHERE m.of = ? AND t.outcome = 0 AND t.gate IN (?, ?)`, of, gateParents, gateNone); q.next(); {
+		WHERE m.of = ? AND t.outcome = 0 AND t.gate IN (?, ?)`, of, forParents, forPlan); q.next(); {
 		ns = append(ns, q.int(0))
 	}
 	r.waitAgain(distinct(ns))

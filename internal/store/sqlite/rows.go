@@ -13,11 +13,11 @@ import (
 type planRow struct {
 	n int64
 	plan.Plan
-	shared  bool
-	leaving bool
-	retry   int64 // n of the retry that is being made, or 0
-	was     plan.Counts
-	dirty   bool // a field besides Counts was changed
+	shared   bool
+	deleting bool
+	retry    int64 // n of the retry that is being made, or 0
+	was      plan.Counts
+	dirty    bool // a field besides Counts was changed
 }
 
 const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, shared, leaving, modified, ended, keep, created, source, " +
@@ -33,7 +33,7 @@ func (r *rows) plan() *planRow {
 		Gathered: int(r.int(30)),
 	}
 	return &planRow{
-		n: r.int(0), shared: r.bool(9), leaving: r.bool(10), retry: r.int(29), was: c,
+		n: r.int(0), shared: r.bool(9), deleting: r.bool(10), retry: r.int(29), was: c,
 		Plan: plan.Plan{
 			ID: plan.PlanID{ID: r.id(1)}, Name: r.text(2), Run: int(r.int(3)), State: plan.Lifecycle(r.int(4)), Closing: plan.Closing(r.text(5)),
 			OnFailure: plan.OnFailure(r.text(6)), Own: r.bool(7), Edits: int(r.int(8)), Modified: instant(r.int(11)), Ended: instant(r.int(12)),

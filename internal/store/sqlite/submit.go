@@ -274,9 +274,9 @@ func (t *tx) known(p *planRow, tasks []plan.Task) (known, error) {
 	for i := range tasks {
 		asked[tasks[i].ID] = true
 	}
-	var leaving, orphans map[int64]bool
+	var deleting, orphans map[int64]bool
 	if p == nil {
-		leaving, orphans = t.leaving(), t.orphans()
+		deleting, orphans = t.deleting(), t.orphans()
 	}
 	var r *rows
 	if least, most, ok := dense(ids); ok {
@@ -287,7 +287,7 @@ func (t *tx) known(p *planRow, tasks []plan.Task) (known, error) {
 	for r.next() {
 		// A parent of another plan is none, nor is one of a plan that is being deleted, nor an item whose foreach task is deleted. A task
 		// that is there is, whatever its plan.
-		if id, of := (plan.TaskID{ID: r.id(1)}), r.int(2); asked[id] || p != nil && of == p.n || p == nil && !leaving[of] && !orphans[r.int(3)] {
+		if id, of := (plan.TaskID{ID: r.id(1)}), r.int(2); asked[id] || p != nil && of == p.n || p == nil && !deleting[of] && !orphans[r.int(3)] {
 			k.tasks[id] = r.int(0)
 		}
 	}
@@ -351,9 +351,9 @@ func (t *tx) addTasks(p *planRow, all []addition, from int) {
 	for i := range added {
 		a := &added[i]
 		a.n = x.n
-		x.queue, x.gate, x.flags, x.parents = a.queue, gateNone, 0, nil
+		x.queue, x.hold, x.flags, x.parents = a.queue, forPlan, 0, nil
 		if len(a.parents) > 0 {
-			x.gate = gateParents
+			x.hold = forParents
 			if _, err := rules.Deliver(a.Params, nil); err != nil {
 				x.flags = flagBadParams
 			}
@@ -375,7 +375,7 @@ func (t *tx) addTasks(p *planRow, all []addition, from int) {
 	}
 	roots := rows[:0]
 	for _, r := range rows {
-		if r.gate == gateNone {
+		if r.hold == forPlan {
 			r.all = true
 			roots = append(roots, r)
 		}
@@ -387,7 +387,7 @@ func (t *tx) addTasks(p *planRow, all []addition, from int) {
 // An edge leads from a task to one that needs it.
 type edge struct{ parent, child int64 }
 
-// addEdges makes a task's edges, and its gate with all of its parents to wait for. It returns the parents.
+// addEdges makes a task's edges, and its join with all of its parents to wait for. It returns the parents.
 func addEdges(in *inserts, edges *[]edge, all []addition, a *addition) []int64 {
 	parents := make([]int64, len(a.parents))
 	for i, p := range a.parents {
@@ -403,11 +403,11 @@ func addEdges(in *inserts, edges *[]edge, all []addition, a *addition) []int64 {
 	for _, p := range each {
 		*edges = append(*edges, edge{p, a.n})
 	}
-	in.gates = append(in.gates, a.n, newGate(a.n, len(each), a.When).waits)
+	in.joins = append(in.joins, a.n, newJoin(a.n, len(each), a.When).waits)
 	return parents
 }
 
-// insertEdges inserts edges of new tasks, in the order in which they are kept, and gates.
+// insertEdges inserts edges of new tasks, in the order in which they are kept, and joins.
 func (t *tx) insertEdges(in *inserts, edges []edge, outside bool) {
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.parent, b.parent), cmp.Compare(a.child, b.child)) })
 	in.kids = make([]any, 0, 2*len(edges))
@@ -418,7 +418,7 @@ func (t *tx) insertEdges(in *inserts, edges []edge, outside bool) {
 		}
 	}
 	t.insertRows(insertKid, in.kids)
-	t.insertRows(insertGate, in.gates)
+	t.insertRows(insertJoin, in.joins)
 }
 
 // Ready implements store.Admin.

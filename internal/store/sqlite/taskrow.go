@@ -11,14 +11,14 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// The reasons for which a task is held. Stored: never renumbered.
+// What a held task waits for, as package rules names it: the column gate. Stored: never renumbered.
 const (
-	gateNone    = 0 // nothing: it is a root, and released when its plan is ready
-	gateDelay   = 1 // an instant
-	gateItems   = 2 // a foreach task: its items
-	gateParents = 3 // its parents
-	gateOpen    = 4 // an item: the other items to be in
-	gateRetry   = 5 // the retry that takes it, see retry.go
+	forPlan    = 0 // nothing: it is a root, and released when its plan is ready
+	forInstant = 1 // an instant
+	forItems   = 2 // a foreach task: its items
+	forParents = 3 // its parents
+	forOthers  = 4 // an item: the other items to be in
+	forRetry   = 5 // the retry that takes it, see retry.go
 )
 
 // Flags of a task. Stored: never renumbered.
@@ -46,7 +46,7 @@ type taskRow struct {
 	id        plan.TaskID
 	status    plan.Status
 	reason    plan.Reason
-	gate      int64
+	hold      int64 // what it waits for, if it is held
 	plan      int64
 	queue     int64
 	flags     int64
@@ -75,7 +75,7 @@ func (r *rows) task() taskRow {
 	packed := r.int(2)
 	return taskRow{
 		n: r.int(0), id: plan.TaskID{ID: r.id(1)}, status: plan.Status(packed>>20 - 8), flags: packed >> 4 & 0xffff, cancel: packed>>3&1 != 0,
-		gate: packed & 7, reason: plan.Reason(r.text(3)), plan: r.int(4), queue: r.int(5), attempt: r.int(6), token: r.int(7),
+		hold: packed & 7, reason: plan.Reason(r.text(3)), plan: r.int(4), queue: r.int(5), attempt: r.int(6), token: r.int(7),
 		rule: plan.When(r.text(8)), of: r.int(9), notBefore: r.int(10), rank: r.int(11),
 	}
 }
@@ -115,7 +115,7 @@ func (c *conn) named(r *taskRow) *plan.Task {
 
 // endsWithItems reports whether a task is a foreach task that waits for nothing but the end of its items.
 func (r *taskRow) endsWithItems() bool {
-	return r.status == plan.Held && r.gate == gateItems && r.is(flagExpanded)
+	return r.status == plan.Held && r.hold == forItems && r.is(flagExpanded)
 }
 
 // dropsItems reports whether a foreach task was cancelled, so that its items are.

@@ -196,5 +196,5 @@ func (t *tx) flushDone() {
 func (t *tx) delay(r *taskRow, s rules.Step) {
 	t.move(r, s.Status, s.Reason)
 	t.exec(`UPDATE tasks SET status = -4, gate = ?, reason = ?, detail = ?, exit = ?, instance = 0, not_before = ?, modified = ? WHERE n = ?`,
-		gateDelay, orNull(s.Reason), orNull(s.Detail), t.exit(s.Exit), t.unset(t.now+s.Delay.Microseconds()), t.now, r.n)
+		forInstant, orNull(s.Reason), orNull(s.Detail), t.exit(s.Exit), t.unset(t.now+s.Delay.Microseconds()), t.now, r.n)
 }

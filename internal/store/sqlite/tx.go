@@ -10,7 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// tx is one write transaction. Rows of plans and queues are read once; what changes in their counters, and in the gates of children, is
+// tx is one write transaction. Rows of plans and queues are read once; what changes in their counters, and in the joins of children, is
 // gathered and written once, at its end.
 type tx struct {
 	*conn
@@ -140,7 +140,7 @@ func (t *tx) plan(n int64) *planRow {
 // planByID returns plan.ErrNotFound for a plan that is not there, or whose deletion has begun.
 func (t *tx) planByID(id plan.PlanID) (*planRow, error) {
 	for _, p := range t.plans {
-		if p.ID == id && !p.leaving {
+		if p.ID == id && !p.deleting {
 			return p, nil
 		}
 	}
@@ -180,7 +180,7 @@ func (t *tx) flushClosings() {
 	for _, p := range t.plans {
 		if p.dirty {
 			t.exec("UPDATE plans SET state = ?, closing = ?, own = ?, edits = ?, shared = ?, leaving = ?, retry = ?, modified = ?, ended = ? WHERE n = ?",
-				int64(p.State), string(p.Closing), p.Own, p.Edits, p.shared, p.leaving, p.retry, micro(p.Modified), micro(p.Ended), p.n)
+				int64(p.State), string(p.Closing), p.Own, p.Edits, p.shared, p.deleting, p.retry, micro(p.Modified), micro(p.Ended), p.n)
 			p.dirty = false
 		}
 	}
