@@ -20,15 +20,27 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Indexes are those that Disbatch 4 has on tasks, under their names.
-func Indexes() []store.Index {
+// A Scan implements the methods of store.Documents that select among documents, for a store that
+// embeds it: it makes the documents of all records that may match.
+type Scan struct{ Of Records }
+
+// Records are what the documents of a Scan are made from.
+type Records interface {
+	store.Reader
+	store.Results
+	store.Documents
+}
+
+// TaskIndexes implements store.Documents. The indexes are those that Disbatch 4 has on tasks, under
+// their names.
+func (Scan) TaskIndexes(ctx context.Context) ([]store.Index, error) {
 	return []store.Index{
 		{Name: "_id_", Fields: []string{"_id"}},
 		{Name: "node_1_status_1_queue_1", Fields: []string{"node", "status", "queue"}},
 		{Name: "node_1_status_1_queue_1__id_1", Fields: []string{"node", "status", "queue", "_id"}},
 		{Name: "node_1_status_1_queue_1__id_-1", Fields: []string{"node", "status", "queue", "_id"}},
 		{Name: "queue_1_status_1", Fields: []string{"queue", "status"}},
-	}
+	}, ctx.Err()
 }
 
 // NodeID is the id of a node's document, drawn from its name.
@@ -37,8 +49,20 @@ func NodeID(n plan.NodeName) plan.ID {
 	return plan.ID(sum[:12])
 }
 
-// Nodes makes the documents of nodes, by name: those that instances are of, which were heard of at some instant, and those that are limited.
-func Nodes(now time.Time, instances []plan.Instance, limits map[plan.NodeName]int) []store.Document {
+// NodeDocuments implements store.Documents.
+func (s Scan) NodeDocuments(ctx context.Context) ([]store.Document, error) {
+	now, err := s.Of.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	instances, err := s.Of.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := s.Of.MaxThreads(ctx)
+	if err != nil {
+		return nil, err
+	}
 	heard := map[plan.NodeName]time.Time{}
 	for n := range limits {
 		heard[n] = time.Unix(0, 0).UTC()
@@ -56,7 +80,7 @@ func Nodes(now time.Time, instances []plan.Instance, limits map[plan.NodeName]in
 		}
 		docs = append(docs, doc)
 	}
-	return docs
+	return docs, nil
 }
 
 // SecretField is a field that a task's document has, as true, where the task or its plan keeps some of its params secret. It is for who hides
@@ -89,39 +113,33 @@ func Task(t *plan.Task, stdout, stderr any) (store.Document, error) {
 	return doc, nil
 }
 
-// A Store is what documents of tasks are made from.
-type Store interface {
-	store.Reader
-	store.Results
-}
-
 // How many tasks are read at once: few at first, which may be enough, and more each time.
 const (
 	firstAtOnce = 500
 	mostAtOnce  = 10_000
 )
 
-// Count is store.Documents' CountTaskDocuments.
-func Count(ctx context.Context, s Store, where []store.Condition) (n int, err error) {
-	err = each(ctx, s, where, needed(where, nil), func(store.Document) error {
+// CountTaskDocuments implements store.Documents.
+func (s Scan) CountTaskDocuments(ctx context.Context, where []store.Condition) (n int, err error) {
+	err = each(ctx, s.Of, where, needed(where, nil), func(store.Document) error {
 		n++
 		return nil
 	})
 	return n, err
 }
 
-// Tasks is store.Documents' TaskDocuments.
-func Tasks(ctx context.Context, s Store, q store.DocumentQuery, do func(store.Document) error) error {
+// TaskDocuments implements store.Documents.
+func (s Scan) TaskDocuments(ctx context.Context, q store.DocumentQuery, do func(store.Document) error) error {
 	if len(q.Sort) > 0 {
-		return sorted(ctx, s, q, do)
+		return sorted(ctx, s.Of, q, do)
 	}
 	return Paged(q, do, func(do func(store.Document) error) error {
-		return each(ctx, s, q.Where, needed(q.Where, q.Fields), do)
+		return each(ctx, s.Of, q.Where, needed(q.Where, q.Fields), do)
 	})
 }
 
-// Collection is store.Documents' CollectionDocuments of a store that has no others than nodes, queues and tasks.
-func Collection(ctx context.Context, s store.Documents, name string, q store.DocumentQuery, do func(store.Document) error) error {
+// CollectionDocuments implements store.Documents: there are no others than nodes, queues and tasks.
+func (s Scan) CollectionDocuments(ctx context.Context, name string, q store.DocumentQuery, do func(store.Document) error) error {
 	if err := CheckCollection(name); err != nil {
 		return err
 	}
@@ -133,7 +151,7 @@ func Collection(ctx context.Context, s store.Documents, name string, q store.Doc
 	case "nodes":
 		docs, err = s.NodeDocuments(ctx)
 	case "queues":
-		docs, err = queues(ctx, s)
+		docs, err = s.queues(ctx)
 	}
 	if err != nil {
 		return err
@@ -151,8 +169,8 @@ func Collection(ctx context.Context, s store.Documents, name string, q store.Doc
 	})
 }
 
-func queues(ctx context.Context, s store.Documents) (docs []store.Document, err error) {
-	views, err := s.QueueViews(ctx)
+func (s Scan) queues(ctx context.Context) (docs []store.Document, err error) {
+	views, err := s.Of.QueueViews(ctx)
 	for _, q := range views {
 		doc := store.Document{"_id": q.ID.ID, "name": q.Name, "plugin": q.Plugin}
 		if q.Threads != nil {
@@ -229,7 +247,7 @@ func Only(fields map[string]bool) bool {
 	return false
 }
 
-func each(ctx context.Context, s Store, where []store.Condition, p parts, do func(store.Document) error) error {
+func each(ctx context.Context, s Records, where []store.Condition, p parts, do func(store.Document) error) error {
 	q, none := narrow(where)
 	if none {
 		return nil
@@ -314,7 +332,7 @@ func narrow(where []store.Condition) (q store.TaskQuery, none bool) {
 
 // printed returns the output of a task in its document's form. If a stream is larger than a
 // document of Disbatch may hold, the task's id takes the place of a file's id.
-func printed(ctx context.Context, s Store, t *plan.Task, p parts) (stdout, stderr any, err error) {
+func printed(ctx context.Context, s Records, t *plan.Task, p parts) (stdout, stderr any, err error) {
 	if !t.Status.Active() && !t.Status.Finished() {
 		return nil, nil, nil
 	}

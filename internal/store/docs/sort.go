@@ -9,8 +9,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// sorted is Tasks in the order of the query's keys. It first keeps the keys of all tasks that match, and then reads those of the page.
-func sorted(ctx context.Context, s Store, q store.DocumentQuery, do func(store.Document) error) error {
+// sorted is TaskDocuments in the order of the query's keys. It first keeps the keys of all tasks that match, and then reads those of the page.
+func sorted(ctx context.Context, s Records, q store.DocumentQuery, do func(store.Document) error) error {
 	type row struct {
 		id   plan.ID
 		keys []any

@@ -8,24 +8,10 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/docs"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 var _ store.Documents = (*Store)(nil)
-
-// NodeDocuments implements store.Documents.
-func (s *Store) NodeDocuments(ctx context.Context) (found []store.Document, err error) {
-	instances, err := s.Instances(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = s.read(ctx, func() error {
-		found = docs.Nodes(s.now().UTC(), instances, s.maxThreads)
-		return nil
-	})
-	return found, err
-}
 
 // LimitNode implements store.Documents.
 func (s *Store) LimitNode(ctx context.Context, n plan.NodeName, threads *int) (there, changed bool, err error) {
@@ -147,24 +133,4 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 		delete(tx.queues, id) // its tasks keep what they need of it
 		return nil
 	})
-}
-
-// TaskIndexes implements store.Documents.
-func (s *Store) TaskIndexes(ctx context.Context) ([]store.Index, error) {
-	return docs.Indexes(), ctx.Err()
-}
-
-// CountTaskDocuments implements store.Documents.
-func (s *Store) CountTaskDocuments(ctx context.Context, where []store.Condition) (int, error) {
-	return docs.Count(ctx, s, where)
-}
-
-// TaskDocuments implements store.Documents.
-func (s *Store) TaskDocuments(ctx context.Context, q store.DocumentQuery, do func(store.Document) error) error {
-	return docs.Tasks(ctx, s, q, do)
-}
-
-// CollectionDocuments implements store.Documents.
-func (s *Store) CollectionDocuments(ctx context.Context, name string, q store.DocumentQuery, do func(store.Document) error) error {
-	return docs.Collection(ctx, s, name, q, do)
 }

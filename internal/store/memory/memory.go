@@ -13,6 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/docs"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -25,6 +26,7 @@ type Options struct {
 // A Store is one handle on a database in memory. Byte slices that it is handed, and that it returns, are not to be changed after.
 type Store struct {
 	*db
+	docs.Scan
 	hook store.Hook
 }
 
@@ -40,11 +42,17 @@ func New(o Options) *Store {
 	if d.now == nil {
 		d.now = time.Now
 	}
-	return &Store{d, o.Hook}
+	return d.open(o.Hook)
 }
 
 // Reopen returns another handle on the same database, as another process would have it; o.Now is not used.
-func (s *Store) Reopen(o Options) *Store { return &Store{s.db, o.Hook} }
+func (s *Store) Reopen(o Options) *Store { return s.open(o.Hook) }
+
+func (d *db) open(hook store.Hook) *Store {
+	s := &Store{db: d, hook: hook}
+	s.Of = s
+	return s
+}
 
 // Close does nothing.
 func (s *Store) Close() error { return nil }

@@ -31,8 +31,6 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 	if turn.Slots <= 0 || len(turn.Plugins) == 0 {
 		return nil, nil
 	}
-	t.flushClosings()
-	t.flushUnstarted()
 	left := min(turn.Slots, t.room(t.by.node))
 	if left <= 0 {
 		return nil, t.err
@@ -69,8 +67,7 @@ func (t *tx) room(n plan.NodeName) int {
 		return math.MaxInt
 	}
 	room := int(limit.int(0))
-	t.flushTasks() // what is claimed is counted
-	if active := t.query(activeOn, string(n)); active.one() {
+	if active := t.fresh(activeOn, string(n)); active.one() {
 		room -= int(active.int(0))
 	}
 	return room
@@ -147,6 +144,7 @@ func (t *tx) first(o *offer, limit int) []candidate {
 // written is first for what earlier transactions queued; where several come together, each lane's tasks are in order, and say how they
 // compare.
 func (t *tx) written(o *offer, limit int, several bool) (found []candidate) {
+	t.flushUnstarted()
 	closing, columns := t.closing(), pick(several, someLanes, oneLane)
 	for _, lane := range o.lanes {
 		var r *rows
@@ -174,6 +172,7 @@ func (t *tx) written(o *offer, limit int, several bool) (found []candidate) {
 
 // closing reports whether any plan is closed and has not ended, or is being retried, or tasks of no plan are.
 func (t *tx) closing() bool {
+	t.flushClosings()
 	for _, p := range t.plans {
 		if p.stopped() && !p.State.Ended() {
 			return true
@@ -220,8 +219,7 @@ const activeIn = activeOn + " AND queue = ?"
 func (t *tx) roomIn(o *offer, n plan.NodeName) bool {
 	if o.room = math.MaxInt; o.NodeThreads > 0 {
 		o.room = o.NodeThreads
-		t.flushTasks() // what is claimed is counted
-		if active := t.query(activeIn, string(n), o.n); active.one() {
+		if active := t.fresh(activeIn, string(n), o.n); active.one() {
 			o.room -= int(active.int(0))
 		}
 	}

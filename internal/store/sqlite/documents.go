@@ -6,30 +6,10 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/docs"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 var _ store.Documents = (*Store)(nil)
-
-// NodeDocuments implements store.Documents.
-func (s *Store) NodeDocuments(ctx context.Context) ([]store.Document, error) {
-	instances, err := s.Instances(ctx)
-	if err != nil {
-		return nil, err
-	}
-	limits := map[plan.NodeName]int{}
-	err = s.read(ctx, func(c *conn) error {
-		for r := c.query("SELECT name, max_threads FROM nodes"); r.next(); {
-			limits[plan.NodeName(r.text(0))] = int(r.int(1))
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return docs.Nodes(s.now().UTC(), instances, limits), nil
-}
 
 // LimitNode implements store.Documents.
 func (s *Store) LimitNode(ctx context.Context, n plan.NodeName, threads *int) (there, changed bool, err error) {
@@ -79,16 +59,9 @@ func (s *Store) QueueViews(ctx context.Context) (views []store.QueueView, err er
 }
 
 // AddQueue implements store.Documents.
-func (s *Store) AddQueue(ctx context.Context, name, plugin string) (id plan.QueueID, err error) {
-	err = s.write(ctx, func(t *tx) error {
-		if r := t.query("SELECT 1 FROM queues WHERE name = ?", name); r.one() {
-			return fmt.Errorf("queue %q: %w", name, plan.ErrExists)
-		}
-		id.ID = plan.NewID(t.at)
-		t.exec("INSERT INTO queues (id, name, plugin, threads, unlimited, sort) VALUES (?, ?, ?, ?, 0, '')", id.ID[:], name, plugin, threadsUnset)
-		return nil
-	})
-	return id, err
+func (s *Store) AddQueue(ctx context.Context, name, plugin string) (plan.QueueID, error) {
+	made, err := s.CreateQueue(ctx, plan.Queue{Name: name, Plugin: plugin, Threads: threadsUnset})
+	return made.ID, err
 }
 
 // EditQueue implements store.Documents.
@@ -147,24 +120,4 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 		t.exec("UPDATE queues SET name = ?, threads = ?, unlimited = 0, keep = '' WHERE n = ?", "\x01"+id.String(), threadsGone, n)
 		return nil
 	})
-}
-
-// TaskIndexes implements store.Documents.
-func (s *Store) TaskIndexes(ctx context.Context) ([]store.Index, error) {
-	return docs.Indexes(), ctx.Err()
-}
-
-// CountTaskDocuments implements store.Documents.
-func (s *Store) CountTaskDocuments(ctx context.Context, where []store.Condition) (int, error) {
-	return docs.Count(ctx, s, where)
-}
-
-// TaskDocuments implements store.Documents.
-func (s *Store) TaskDocuments(ctx context.Context, q store.DocumentQuery, do func(store.Document) error) error {
-	return docs.Tasks(ctx, s, q, do)
-}
-
-// CollectionDocuments implements store.Documents.
-func (s *Store) CollectionDocuments(ctx context.Context, name string, q store.DocumentQuery, do func(store.Document) error) error {
-	return docs.Collection(ctx, s, name, q, do)
 }

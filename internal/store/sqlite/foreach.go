@@ -208,10 +208,9 @@ func (t *tx) dropItems(n, from int64) (past any, done bool) {
 // settleItems settles those items from an index on that it selects, as far as the budget allows, and
 // returns where to continue.
 func (t *tx) settleItems(n, from int64, selects func(*taskRow) bool) (past any, done bool) {
-	t.flushTasks()
 	var items []taskRow
 	looked := 0
-	for r := t.query("SELECT "+taskColumns+`, t.idx FROM tasks AS t INDEXED BY tasks_of
+	for r := t.fresh("SELECT "+taskColumns+`, t.idx FROM tasks AS t INDEXED BY tasks_of
 		WHERE t.of = ? AND t.of <> 0 AND t.idx >= ? ORDER BY t.idx LIMIT ? + 0`, n, from, t.budget); r.next(); {
 		looked++
 		from = r.int(taskWidth) + 1

@@ -111,9 +111,7 @@ func (t *tx) Start(_ context.Context, tasks []*taskRow, s rules.Step) error {
 		t.move(r, s.Status, r.reason)
 		ns = append(ns, r.n)
 	}
-	if len(ns) > 0 {
-		t.exec("UPDATE tasks SET status = ?, started = ?, modified = ? WHERE n IN (SELECT value FROM json_each(?))", int64(s.Status), t.now, t.now, list(ns))
-	}
+	t.execEach("UPDATE tasks SET status = ?, started = ?, modified = ? WHERE n", ns, int64(s.Status), t.now, t.now)
 	return t.err
 }
 
@@ -233,7 +231,6 @@ func (t *tx) Strays(context.Context) (strays []*taskRow, err error) {
 
 // Resume implements engine.Sweeper.
 func (t *tx) Resume(context.Context) error {
-	t.flushTasks() // what is pending is asked next
 	t.abandon()
 	t.undoDeadRetries()
 	t.forgetChanges()
@@ -242,7 +239,7 @@ func (t *tx) Resume(context.Context) error {
 
 // Pending implements engine.Sweeper.
 func (t *tx) Pending(context.Context) (left time.Duration, waits bool, err error) {
-	r := t.query(nextDelay)
+	r := t.fresh(nextDelay)
 	if !r.one() || r.null(0) {
 		return 0, false, t.err
 	}
@@ -272,11 +269,8 @@ func (t *tx) Inherit(context.Context) error { return nil }
 
 // EndDelays implements engine.Instance.
 func (t *tx) EndDelays(_ context.Context, most int) (more bool, err error) {
-	if len(t.ready) > 0 {
-		t.flushTasks() // what has another attempt at once is not to be found again
-	}
 	var due []taskRow
-	for r := t.query(dueDelays, t.unset(t.now), most); r.next(); {
+	for r := t.fresh(dueDelays, t.unset(t.now), most); r.next(); {
 		row := r.task()
 		row.notBefore, row.rule, row.all = 0, plan.AllDone, true // its parents have decided
 		due = append(due, row)

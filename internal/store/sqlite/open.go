@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/docs"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 
 // A Store is a handle on one database file. Other handles on it may be open in this process and in others.
 type Store struct {
+	docs.Scan
+
 	path string      // without links, since what stands beside the file is found by it; SQLite looks for it there too
 	file os.FileInfo // what the path named when it was opened
 	now  func() time.Time
@@ -96,7 +99,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		clock: newClock(o.Now), now: o.Now, hook: o.Hook, patience: patience, retrySize: cmp.Or(o.retrySize, retryAtOnce),
 		writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders), auditSize: defaultAuditSize,
 	}
-	if s.now == nil {
+	if s.Of = s; s.now == nil {
 		s.now = time.Now
 	}
 	var seed [8]byte

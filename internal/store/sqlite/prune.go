@@ -127,8 +127,7 @@ type dying struct {
 const dyingColumns = taskColumns + ", 1 + b.parents + (SELECT coalesce(max(seq), 0) FROM logs WHERE task = t.n)"
 
 func (t *tx) dying(query string, args ...any) (found []dying) {
-	t.flushTasks() // they are counted by what is written
-	for r := t.query(query, args...); r.next(); {
+	for r := t.fresh(query, args...); r.next(); {
 		found = append(found, dying{r.task(), int(r.int(taskWidth))})
 	}
 	return found

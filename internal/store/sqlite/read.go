@@ -439,11 +439,10 @@ func (c *conn) fillNeeds(tasks []foundTask) {
 func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int) (entries []plan.LogEntry, next int64, err error) {
 	next = after
 	err = s.read(ctx, func(c *conn) error {
-		r := c.query("SELECT n FROM tasks WHERE id = ?", id.ID[:])
-		if !r.one() {
-			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+		n, _, err := c.taskNumber(id)
+		if err != nil {
+			return err
 		}
-		n := r.int(0)
 		for r := c.query("SELECT seq, at, attempt, stream, text FROM logs WHERE task = ? AND seq > ? ORDER BY seq LIMIT ? + 0", n, after, limit); r.next(); {
 			next = r.int(0)
 			entries = append(entries, plan.LogEntry{At: instant(r.int(1)), Attempt: int(r.int(2)), Stream: plan.Stream(r.int(3)), Text: r.text(4)})
@@ -456,11 +455,10 @@ func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int)
 // Inputs implements store.Node.
 func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		r := c.query("SELECT n, of FROM tasks WHERE id = ?", id.ID[:])
-		if !r.one() {
-			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+		n, of, err := c.taskNumber(id)
+		if err != nil {
+			return err
 		}
-		n, of := r.int(0), r.int(1)
 		if of == 0 {
 			h := c.heads(n)
 			if err := h.check(); err != nil {
@@ -470,7 +468,7 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 			return nil
 		}
 		var d plan.Definition
-		if r = c.query("SELECT def FROM bodies WHERE n = ?", of); !r.one() || json.Unmarshal(r.bytes(0), &d) != nil || d.Foreach == nil {
+		if r := c.query("SELECT def FROM bodies WHERE n = ?", of); !r.one() || json.Unmarshal(r.bytes(0), &d) != nil || d.Foreach == nil {
 			return fmt.Errorf("the foreach task of %s is damaged", id)
 		}
 		h := c.heads(of)
@@ -486,14 +484,13 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 // Parents implements store.Node.
 func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Parent, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		r := c.query("SELECT n FROM tasks WHERE id = ?", id.ID[:])
-		if !r.one() {
-			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+		n, _, err := c.taskNumber(id)
+		if err != nil {
+			return err
 		}
-		n := r.int(0)
 		ns := c.parentsOf([]int64{n})[n]
 		states := make(map[int64]plan.Parent, len(ns))
-		for r = c.query(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.status, t.reason
+		for r := c.query(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.status, t.reason
 			FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value`, list(ns)); r.next(); {
 			states[r.int(0)] = plan.Parent{Name: r.text(1), State: plan.State(plan.Status(r.int(2)), plan.Reason(r.text(3)))}
 		}

@@ -299,7 +299,6 @@ func (t *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (clo
 	t.drop(jobClose, p.n) // a person's reason takes the place of a failure's, from the start
 	t.add(jobClose, p.n)
 	if closing == plan.ClosedByPerson {
-		t.flushTasks()
 		t.cancelActive("plan", p.n)
 	}
 	return true, t.err
@@ -321,13 +320,11 @@ func (t *tx) EndPlan(_ context.Context, p *planRow, state plan.Lifecycle) error 
 // cancelActive marks claimed and running tasks for their nodes to stop: those of which a column has the value.
 func (t *tx) cancelActive(column string, value int64) {
 	var ns []int64
-	for r := t.query("SELECT n FROM tasks INDEXED BY tasks_mine WHERE status IN (-1, 0) AND cancel = 0 AND "+column+" = ?", value); r.next(); {
+	for r := t.fresh("SELECT n FROM tasks INDEXED BY tasks_mine WHERE status IN (-1, 0) AND cancel = 0 AND "+column+" = ?", value); r.next(); {
 		ns = append(ns, r.int(0))
 	}
-	if len(ns) > 0 {
-		t.exec("UPDATE tasks SET cancel = 1, modified = ? WHERE n IN (SELECT value FROM json_each(?))", t.now, list(ns))
-		t.changed = append(t.changed, ns...)
-	}
+	t.execEach("UPDATE tasks SET cancel = 1, modified = ? WHERE n", ns, t.now)
+	t.changed = append(t.changed, ns...)
 }
 
 // Remembered implements engine.Worker. Mostly there is nothing.

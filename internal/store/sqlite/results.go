@@ -91,11 +91,11 @@ func (t *tx) dropResults(tasks string) {
 func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stream) (io.ReadCloser, int64, error) {
 	found := result{s: s, ctx: ctx, id: id, size: -1}
 	err := s.read(ctx, func(c *conn) error {
-		r := c.query("SELECT n FROM tasks WHERE id = ?", id.ID[:])
-		if !r.one() {
-			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+		n, _, err := c.taskNumber(id)
+		if err != nil {
+			return err
 		}
-		if r = c.query("SELECT n, size FROM results WHERE task = ? AND stream = ?", r.int(0), int64(stream)); r.one() {
+		if r := c.query("SELECT n, size FROM results WHERE task = ? AND stream = ?", n, int64(stream)); r.one() {
 			found.n, found.size = r.int(0), r.int(1)
 		}
 		return nil

@@ -221,7 +221,6 @@ func (t *tx) beginRetry(p *planRow, params json.RawMessage) (n int64) {
 	}
 	if t.apart = nil; p != nil {
 		p.retry, p.dirty, t.retrying = n, true, nil
-		t.flushClosings() // holdsUp tells by the row
 	}
 	return n
 }
@@ -305,7 +304,6 @@ func (t *tx) forgetRetry(p *planRow, n int64) {
 	t.add(jobRoots, 0) // tasks of no plan that were held up
 	if t.apart = nil; p != nil {
 		p.retry, p.dirty, t.retrying = 0, true, nil
-		t.flushClosings() // holdsUp tells by the row
 		t.add(jobRoots, p.n)
 	}
 }

@@ -29,6 +29,7 @@ func (t *tx) holdsUp(r *taskRow) bool {
 		return false
 	}
 	if t.retrying == nil {
+		t.flushClosings()
 		some := t.query(anyRetry).one()
 		t.retrying = &some
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"reflect"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -111,6 +112,15 @@ func (c *conn) named(r *taskRow) *plan.Task {
 		out.Name = q.text(0)
 	}
 	return out
+}
+
+// taskNumber returns the number of a task, and that of the foreach task that it is an item of.
+func (c *conn) taskNumber(id plan.TaskID) (n, of int64, err error) {
+	r := c.query("SELECT n, of FROM tasks WHERE id = ?", id.ID[:])
+	if !r.one() {
+		return 0, 0, fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+	}
+	return r.int(0), r.int(1), nil
 }
 
 // endsWithItems reports whether a task is a foreach task that waits for nothing but the end of its items.

@@ -168,6 +168,12 @@ func (t *tx) enqueue(r *taskRow, delivered bool) {
 	t.ready[at] = append(t.ready[at], newcomer{candidate{n: r.n, prio: t.prio(r.rank, r.queue), id: r.id.ID[:]}, r.plan})
 }
 
+// fresh is query for rows of tasks that the transaction may have changed: it writes these first.
+func (t *tx) fresh(text string, args ...any) *rows {
+	t.flushTasks()
+	return t.query(text, args...)
+}
+
 // flushTasks writes the rows that are written together.
 func (t *tx) flushTasks() {
 	t.flushDone()

@@ -111,10 +111,9 @@ const rootsOf = "SELECT " + taskColumns + `, g.waits FROM tasks AS t INDEXED BY 
 
 // releaseRoots releases the tasks of a plan that wait for nothing.
 func (t *tx) releaseRoots(n int64) (done bool) {
-	t.flushTasks()
 	var roots []taskRow
 	var waits []int64
-	for r := t.query(rootsOf, n, t.budget); r.next(); {
+	for r := t.fresh(rootsOf, n, t.budget); r.next(); {
 		roots = append(roots, r.task())
 		waits = append(waits, r.int(taskWidth))
 	}
@@ -135,10 +134,9 @@ func (t *tx) eachOf(n int64, past []byte, a, b plan.Status, do func([]taskRow)) 
 	if past == nil {
 		past = []byte{}
 	}
-	t.flushTasks()
 	var found []taskRow
 	looked, most := 0, lookAhead*t.budget
-	r := t.query("SELECT "+taskColumns+" FROM tasks AS t INDEXED BY tasks_plan WHERE t.plan = ? AND t.id > ? ORDER BY t.id LIMIT ? + 0", n, past, most)
+	r := t.fresh("SELECT "+taskColumns+" FROM tasks AS t INDEXED BY tasks_plan WHERE t.plan = ? AND t.id > ? ORDER BY t.id LIMIT ? + 0", n, past, most)
 	for len(found) < t.budget && r.next() {
 		looked++
 		row := r.task()
@@ -165,8 +163,6 @@ func (t *tx) closeTasks(n int64, past []byte) (any, bool) {
 func (t *tx) adoptTasks(n int64, past []byte) (any, bool) {
 	var ns []int64
 	at, done := t.eachOf(n, past, plan.Queued, plan.Queued, func(found []taskRow) { ns = numbers(found) })
-	if len(ns) > 0 {
-		t.exec("UPDATE tasks SET lane = ? WHERE n IN (SELECT value FROM json_each(?))", n, list(ns))
-	}
+	t.execEach("UPDATE tasks SET lane = ? WHERE n", ns, n)
 	return at, done
 }
