@@ -68,7 +68,8 @@ func (s *Store) AddQueue(ctx context.Context, name, plugin string) (id plan.Queu
 			return fmt.Errorf("queue %q: %w", name, plan.ErrExists)
 		}
 		id.ID = plan.NewID(tx.at)
-		tx.queues[id] = &queue{Queue: plan.Queue{ID: id, Name: name, Plugin: plugin}, unset: true, lanes: map[plan.PlanID]*lane{}}
+		q := newQueue(plan.Queue{ID: id, Name: name, Plugin: plugin})
+		q.unset, tx.queues[id] = true, q
 		return nil
 	})
 	return id, err

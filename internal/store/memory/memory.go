@@ -37,7 +37,7 @@ func New(o Options) *Store {
 	d := &db{
 		now: o.Now, plans: map[plan.PlanID]*planRow{}, runs: map[string]int{}, submitting: map[plan.PlanID]*planRow{}, tasks: map[plan.TaskID]*task{},
 		queues: map[plan.QueueID]*queue{}, instances: map[plan.InstanceID]*instance{}, gone: map[plan.InstanceID]bool{}, maxThreads: map[plan.NodeName]int{},
-		wakers: map[chan struct{}]bool{},
+		wakers: map[chan struct{}]bool{}, delays: byDelay(),
 	}
 	if d.now == nil {
 		d.now = time.Now
@@ -74,7 +74,7 @@ type db struct {
 	balance    json.RawMessage // the balance document; nil: there is none
 	balancer   plan.InstanceID // who balances, if it is registered
 	due        fifo            // tasks that settle has to look at
-	delays     delays          // held tasks by the instant until which they are held
+	delays     ordered[*task]  // held tasks by the instant until which they are held
 	changes    changes         // what Changes reads
 	rotation   int             // which queue a turn serves first
 	wake       int64

@@ -239,15 +239,15 @@ func (q *queue) offer(only plan.PlanID) *task {
 		return nil
 	}
 	if !only.IsZero() {
-		if l, ok := q.lanes[only]; ok && !l.closed && len(l.tasks) > 0 {
-			return l.tasks[0]
+		if l, ok := q.lanes[only]; ok && !l.closed && l.Len() > 0 {
+			return l.all[0]
 		}
 		return nil
 	}
-	if len(q.heads) == 0 {
+	if q.heads.Len() == 0 {
 		return nil
 	}
-	return q.heads[0].tasks[0]
+	return q.heads.all[0].all[0]
 }
 
 func (tx *tx) take(t *task, i *instance, token protocol.Token, s rules.Step) error {
@@ -359,10 +359,10 @@ func (tx *tx) EndDelays(_ context.Context, most int) (more bool, err error) {
 
 // Pending implements engine.Sweeper.
 func (tx *tx) Pending(context.Context) (left time.Duration, waits bool, err error) {
-	if len(tx.delays) == 0 {
+	if tx.delays.Len() == 0 {
 		return 0, false, nil
 	}
-	return tx.delays[0].NotBefore.Sub(tx.at), true, nil
+	return tx.delays.all[0].NotBefore.Sub(tx.at), true, nil
 }
 
 // Resume implements engine.Sweeper.
@@ -377,7 +377,7 @@ func (tx *tx) Finish(_ context.Context, only plan.PlanID) (engine.Did, error) {
 }
 
 // overdue reports whether a delay is over.
-func (tx *tx) overdue() bool { return len(tx.delays) > 0 && !tx.delays[0].NotBefore.After(tx.at) }
+func (tx *tx) overdue() bool { return tx.delays.Len() > 0 && !tx.delays.all[0].NotBefore.After(tx.at) }
 
 // Leave implements store.Node.
 func (s *Store) Leave(ctx context.Context, i plan.InstanceID) error {

@@ -16,15 +16,26 @@ type queue struct {
 	plan.Queue
 	unset bool // nobody gave it threads yet
 	lanes map[plan.PlanID]*lane
-	heads heads
+	heads ordered[*lane]
+}
+
+func newQueue(of plan.Queue) *queue {
+	q := &queue{Queue: of, lanes: map[plan.PlanID]*lane{}}
+	q.heads.first = func(a, b *lane) bool { return q.first(a.all[0], b.all[0]) }
+	q.heads.place = func(l *lane) *int { return &l.pos }
+	return q
 }
 
 // lane holds the queued tasks of one plan, or those of none, in a queue.
 type lane struct {
+	ordered[*task]
 	queue  *queue
-	tasks  []*task
 	pos    int // in heads; -1: not there
 	closed bool
+}
+
+func (q *queue) newLane() *lane {
+	return &lane{queue: q, pos: -1, ordered: ordered[*task]{first: q.first, place: func(t *task) *int { return &t.pos }}}
 }
 
 // first reports whether a is claimed before b.
@@ -42,7 +53,7 @@ func (q *queue) first(a, b *task) bool {
 func (q *queue) lane(t *task) *lane {
 	l, ok := q.lanes[t.Plan]
 	if !ok {
-		l = &lane{queue: q, pos: -1}
+		l = q.newLane()
 		q.lanes[t.Plan] = l
 	}
 	return l
@@ -59,7 +70,7 @@ func (q *queue) remove(t *task) {
 	l := t.lane
 	heap.Remove(l, t.pos)
 	l.moved()
-	if len(l.tasks) == 0 && !l.closed {
+	if l.Len() == 0 && !l.closed {
 		delete(q.lanes, t.Plan)
 	}
 	t.lane = nil
@@ -72,7 +83,8 @@ func (q *queue) close(p plan.PlanID) {
 		l.closed = true
 		l.moved()
 	} else {
-		q.lanes[p] = &lane{queue: q, pos: -1, closed: true}
+		q.lanes[p] = q.newLane()
+		q.lanes[p].closed = true
 	}
 }
 
@@ -94,7 +106,7 @@ func (q *queue) setSort(s plan.QueueSort) {
 
 // moved puts the lane where it belongs among the heads after its first task changed.
 func (l *lane) moved() {
-	switch offers := len(l.tasks) > 0 && !l.closed; {
+	switch offers := l.Len() > 0 && !l.closed; {
 	case offers && l.pos < 0:
 		heap.Push(&l.queue.heads, l)
 	case offers:
@@ -104,58 +116,37 @@ func (l *lane) moved() {
 	}
 }
 
-func (l *lane) Len() int           { return len(l.tasks) }
-func (l *lane) Less(i, j int) bool { return l.queue.first(l.tasks[i], l.tasks[j]) }
-func (l *lane) Swap(i, j int) {
-	l.tasks[i], l.tasks[j] = l.tasks[j], l.tasks[i]
-	l.tasks[i].pos, l.tasks[j].pos = i, j
-}
-func (l *lane) Push(x any) {
-	x.(*task).pos = len(l.tasks)
-	l.tasks = append(l.tasks, x.(*task))
-}
-func (l *lane) Pop() any {
-	t := l.tasks[len(l.tasks)-1]
-	l.tasks = slices.Delete(l.tasks, len(l.tasks)-1, len(l.tasks))
-	return t
+// ordered is a heap whose elements know their places in it.
+type ordered[T any] struct {
+	all   []T
+	first func(a, b T) bool
+	place func(T) *int // -1: it is not there
 }
 
-type heads []*lane
+func (o *ordered[T]) Len() int           { return len(o.all) }
+func (o *ordered[T]) Less(i, j int) bool { return o.first(o.all[i], o.all[j]) }
+func (o *ordered[T]) Swap(i, j int) {
+	o.all[i], o.all[j] = o.all[j], o.all[i]
+	*o.place(o.all[i]), *o.place(o.all[j]) = i, j
+}
+func (o *ordered[T]) Push(x any) {
+	*o.place(x.(T)) = len(o.all)
+	o.all = append(o.all, x.(T))
+}
+func (o *ordered[T]) Pop() any {
+	last := len(o.all) - 1
+	x := o.all[last]
+	*o.place(x) = -1
+	o.all = slices.Delete(o.all, last, last+1)
+	return x
+}
 
-func (h heads) Len() int           { return len(h) }
-func (h heads) Less(i, j int) bool { return h[i].queue.first(h[i].tasks[0], h[j].tasks[0]) }
-func (h heads) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].pos, h[j].pos = i, j
-}
-func (h *heads) Push(x any) {
-	x.(*lane).pos = len(*h)
-	*h = append(*h, x.(*lane))
-}
-func (h *heads) Pop() any {
-	l := (*h)[len(*h)-1]
-	l.pos = -1
-	*h = slices.Delete(*h, len(*h)-1, len(*h))
-	return l
-}
-
-// delays is a heap of held tasks by NotBefore.
-type delays []*task
-
-func (d delays) Len() int           { return len(d) }
-func (d delays) Less(i, j int) bool { return d[i].NotBefore.Before(d[j].NotBefore) }
-func (d delays) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].due, d[j].due = i, j
-}
-func (d *delays) Push(x any) {
-	x.(*task).due = len(*d)
-	*d = append(*d, x.(*task))
-}
-func (d *delays) Pop() any {
-	t := (*d)[len(*d)-1]
-	*d = slices.Delete(*d, len(*d)-1, len(*d))
-	return t
+// byDelay orders held tasks by NotBefore.
+func byDelay() ordered[*task] {
+	return ordered[*task]{
+		first: func(a, b *task) bool { return a.NotBefore.Before(b.NotBefore) },
+		place: func(t *task) *int { return &t.due },
+	}
 }
 
 // delay keeps a held task in delays as long as it waits for nothing but its NotBefore.

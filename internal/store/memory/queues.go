@@ -41,7 +41,7 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 		if q.Unlimited {
 			q.Threads = 0
 		}
-		tx.queues[q.ID] = &queue{Queue: q, lanes: map[plan.PlanID]*lane{}}
+		tx.queues[q.ID] = newQueue(q)
 		made = q
 		return nil
 	})
