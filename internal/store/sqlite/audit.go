@@ -114,15 +114,10 @@ func (c *conn) noted(kind, ref int64) bool {
 
 // auditJobs finds releases of what has not finished, and tasks of abandoned plans that nobody deletes.
 func (c *conn) auditJobs(f *faults) {
-	for r := c.query(`SELECT j.seq FROM jobs AS j LEFT JOIN tasks AS t ON t.n = j.ref WHERE j.kind = ? AND coalesce(t.outcome, 0) = 0 LIMIT ? + 0`, jobRelease, f.most.wrong); r.next(); {
-		f.jobs = append(f.jobs, r.int(0))
-	}
-	var left []int64
-	for r := c.query(`SELECT n FROM plans INDEXED BY plans_abandoned WHERE state = -6 AND leaving = 0
-		AND EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_plan WHERE tasks.plan = plans.n) LIMIT ? + 0`, f.most.wrong); r.next(); {
-		left = append(left, r.int(0))
-	}
-	for _, n := range left {
+	f.jobs = c.query(`SELECT j.seq FROM jobs AS j LEFT JOIN tasks AS t ON t.n = j.ref WHERE j.kind = ? AND coalesce(t.outcome, 0) = 0
+		LIMIT ? + 0`, jobRelease, f.most.wrong).numbers()
+	for _, n := range c.query(`SELECT n FROM plans INDEXED BY plans_abandoned WHERE state = -6 AND leaving = 0
+		AND EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_plan WHERE tasks.plan = plans.n) LIMIT ? + 0`, f.most.wrong).numbers() {
 		c.note(f, jobForget, n)
 	}
 }
@@ -307,13 +302,7 @@ func (c *conn) knownOf(held []taskRow) *facts {
 	for r := c.query("SELECT n, waits, bytes, largest FROM gates WHERE n IN (SELECT value FROM json_each(?))", list(ns)); r.next(); {
 		k.joins[r.int(0)] = join{child: r.int(0), waits: r.int(1), bytes: r.int(2), largest: r.int(3)}
 	}
-	var of []int64
-	for i := range held {
-		if held[i].of != 0 {
-			of = append(of, held[i].of)
-		}
-	}
-	for _, r := range c.taskRows(distinct(of)) {
+	for _, r := range c.taskRows(distinct(each(held, func(r *taskRow) int64 { return r.of }))) { // 0 is none's
 		k.of[r.n] = &r
 	}
 	return k

@@ -301,10 +301,7 @@ func (t *tx) takeAll(i *instanceRow, start bool, status plan.Status, offers []*o
 		if len(o.taken) == 0 {
 			continue
 		}
-		ns := make([]int64, len(o.taken))
-		for j, c := range o.taken {
-			ns[j] = c.n
-		}
+		ns := each(o.taken, func(c *candidate) int64 { return c.n })
 		byOffer[k] = t.readClaims(o.queueRow, ns, plan.Queued, status, token)
 		taken, written := t.takeNew(o.n, ns)
 		for at, fresh := range taken {

@@ -223,6 +223,14 @@ func (r *rows) close() {
 	}
 }
 
+// numbers returns the first column of all rows.
+func (r *rows) numbers() (ns []int64) {
+	for r.next() {
+		ns = append(ns, r.int(0))
+	}
+	return ns
+}
+
 func (r *rows) int(i int) int64 {
 	if r.stmt == nil {
 		return r.kept[i].int
@@ -340,8 +348,17 @@ func distinct(ns []int64) []int64 {
 	return slices.Compact(ns)
 }
 
+// each returns a number of each element.
+func each[T any](list []T, number func(*T) int64) []int64 {
+	ns := make([]int64, len(list))
+	for i := range list {
+		ns[i] = number(&list[i])
+	}
+	return ns
+}
+
 // pick returns a if first is true, else b.
-func pick(first bool, a, b string) string {
+func pick[T any](first bool, a, b T) T {
 	if first {
 		return a
 	}

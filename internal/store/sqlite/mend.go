@@ -44,11 +44,9 @@ func (t *tx) mend(f *faults) (left []int64) {
 
 // mendPlaces puts queued tasks where they belong.
 func (t *tx) mendPlaces(ns []int64) {
-	if len(ns) > 0 {
-		t.exec(`UPDATE tasks SET lane = CASE WHEN (SELECT own FROM plans WHERE plans.n = tasks.plan) THEN plan ELSE 0 END,
-			prio = CASE (SELECT sort FROM queues WHERE queues.n = tasks.queue) WHEN '' THEN -rank ELSE 0 END
-			WHERE status = -2 AND n IN (SELECT value FROM json_each(?))`, list(ns))
-	}
+	t.execEach(`UPDATE tasks SET lane = CASE WHEN (SELECT own FROM plans WHERE plans.n = tasks.plan) THEN plan ELSE 0 END,
+		prio = CASE (SELECT sort FROM queues WHERE queues.n = tasks.queue) WHEN '' THEN -rank ELSE 0 END
+		WHERE status = -2 AND n`, ns)
 }
 
 // mendHeld has held tasks wait for what they are to wait for, or does with them what is to be done.

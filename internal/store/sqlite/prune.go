@@ -139,12 +139,7 @@ func (t *tx) DeleteTasks(_ context.Context, p *planRow) (done bool, err error) {
 	most := t.budget
 	found := t.dying("SELECT "+dyingColumns+" FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN bodies AS b ON b.n = t.n WHERE t.plan = ? ORDER BY t.id LIMIT ? + 0",
 		p.n, most)
-	var of []int64
-	for i := range found {
-		if found[i].of != 0 {
-			of = append(of, found[i].of)
-		}
-	}
+	of := each(found, func(d *dying) int64 { return d.of }) // 0 is none's
 	first := t.dying("SELECT "+dyingColumns+` FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN bodies AS b ON b.n = t.n`,
 		list(distinct(of)))
 	chunk := t.affordable(slices.Concat(first, found))

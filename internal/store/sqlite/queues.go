@@ -76,20 +76,13 @@ func (s *Store) setQueue(ctx context.Context, seen *plan.Queue, q plan.Queue) er
 			keepText(q.Keep), n)
 		if ranked, ranks := was.Sort == plan.SortDefault, q.Sort == plan.SortDefault; ranked != ranks {
 			t.exec("UPDATE tasks SET prio = rank * ? WHERE n IN (SELECT n FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND queue = ?)",
-				pickInt(ranks, -1, 0), n)
+				pick(ranks, -1, 0), n)
 		}
 		if was.Queued > 0 {
 			t.queued++ // others may claim now what they could not before
 		}
 		return nil
 	})
-}
-
-func pickInt(first bool, a, b int) int {
-	if first {
-		return a
-	}
-	return b
 }
 
 // Queues implements store.Reader.

@@ -92,10 +92,7 @@ func (t *tx) keepEnds() {
 	if len(t.ends) == 0 {
 		return
 	}
-	ns := make([]int64, len(t.ends))
-	for i := range t.ends {
-		ns[i] = t.ends[i].n
-	}
+	ns := each(t.ends, func(p *parent) int64 { return p.n })
 	parents := map[int64]bool{}
 	for r := t.query(withChildren, list(ns)); r.next(); {
 		parents[r.int(0)] = true
@@ -129,11 +126,7 @@ func (t *tx) tell(parents []parent) []parent {
 	if batch == 1 {
 		r = t.query(kidsOfOne, parents[0].n, parents[0].past, t.budget)
 	} else {
-		ns := make([]int64, batch)
-		for i := range ns {
-			ns[i] = parents[i].n
-		}
-		r = t.query(kidsOfMany, list(ns), t.budget)
+		r = t.query(kidsOfMany, list(each(parents[:batch], func(p *parent) int64 { return p.n })), t.budget)
 	}
 	var joins []join
 	index := map[int64]int{}
@@ -319,10 +312,7 @@ func (t *tx) EndPlan(_ context.Context, p *planRow, state plan.Lifecycle) error 
 
 // cancelActive marks claimed and running tasks for their nodes to stop: those of which a column has the value.
 func (t *tx) cancelActive(column string, value int64) {
-	var ns []int64
-	for r := t.fresh("SELECT n FROM tasks INDEXED BY tasks_mine WHERE status IN (-1, 0) AND cancel = 0 AND "+column+" = ?", value); r.next(); {
-		ns = append(ns, r.int(0))
-	}
+	ns := t.fresh("SELECT n FROM tasks INDEXED BY tasks_mine WHERE status IN (-1, 0) AND cancel = 0 AND "+column+" = ?", value).numbers()
 	t.execEach("UPDATE tasks SET cancel = 1, modified = ? WHERE n", ns, t.now)
 	t.changed = append(t.changed, ns...)
 }

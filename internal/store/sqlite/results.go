@@ -41,11 +41,7 @@ func (t *tx) flushPrinted() {
 	if len(t.printed) == 0 {
 		return
 	}
-	ns := make([]int64, len(t.printed))
-	for i, p := range t.printed {
-		ns[i] = p.task
-	}
-	t.dropResults(list(ns))
+	t.dropResults(list(each(t.printed, func(p *printed) int64 { return p.task })))
 	for _, p := range t.printed {
 		for _, stream := range []plan.Stream{plan.Stdout, plan.Stderr} {
 			if text := p.Of(stream); text != nil {

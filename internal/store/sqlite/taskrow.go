@@ -133,13 +133,7 @@ func (r *taskRow) dropsItems() bool {
 	return r.status == plan.Cancelled || r.status == plan.Held && r.cancel
 }
 
-func numbers(tasks []taskRow) []int64 {
-	ns := make([]int64, len(tasks))
-	for i := range tasks {
-		ns[i] = tasks[i].n
-	}
-	return ns
-}
+func numbers(tasks []taskRow) []int64 { return each(tasks, func(r *taskRow) int64 { return r.n }) }
 
 // A token, as the node has it, is the task's number and what the row holds: so that an ending finds its row without another index.
 func packToken(n, token int64) (t protocol.Token) {
