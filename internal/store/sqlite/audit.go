@@ -260,9 +260,8 @@ func (c *conn) right(k *facts, p *planRow, r *taskRow) bool {
 	noted := false
 	switch of := k.of[r.of]; {
 	case w.Making || w.Made:
-		is, _ := c.storedForeach(r.n)
 		are := c.countItems(r)
-		if is != are {
+		if c.storedForeach(r.n) != are {
 			return false
 		}
 		w.Items.Left, noted = int(are.undone), c.noted(jobItems, r.n)

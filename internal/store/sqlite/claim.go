@@ -31,11 +31,11 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 	if turn.Slots <= 0 || len(turn.Plugins) == 0 {
 		return nil, nil
 	}
-	left := min(turn.Slots, t.room(t.by.node))
+	left := min(turn.Slots, t.room())
 	if left <= 0 {
 		return nil, t.err
 	}
-	offers := t.offers(t.by, turn)
+	offers := t.offers(turn)
 	if len(offers) == 0 {
 		return nil, t.err
 	}
@@ -54,20 +54,20 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 			}
 		}
 	}
-	return t.takeAll(t.by, turn.Start, s.Status, offers), t.err
+	return t.takeAll(turn.Start, s.Status, offers), t.err
 }
 
 // activeOn counts what the instances of a node have claimed, among all that is claimed.
 const activeOn = "SELECT count(*) FROM tasks INDEXED BY tasks_mine CROSS JOIN instances ON instances.n = instance WHERE status IN (-1, 0) AND node = ?"
 
-// room returns how many tasks the instances of a node may still claim together.
-func (t *tx) room(n plan.NodeName) int {
-	limit := t.query("SELECT max_threads FROM nodes WHERE name = ?", string(n))
+// room returns how many tasks the instances of the caller's node may still claim together.
+func (t *tx) room() int {
+	limit := t.query("SELECT max_threads FROM nodes WHERE name = ?", string(t.by.node))
 	if !limit.one() {
 		return math.MaxInt
 	}
 	room := int(limit.int(0))
-	if active := t.fresh(activeOn, string(n)); active.one() {
+	if active := t.fresh(activeOn, string(t.by.node)); active.one() {
 		room -= int(active.int(0))
 	}
 	return room
@@ -182,9 +182,9 @@ func (t *tx) closing() bool {
 }
 
 // offers returns the queues that a turn may claim from, and in which lanes.
-func (t *tx) offers(i *instanceRow, turn *protocol.Turn) []*offer {
+func (t *tx) offers(turn *protocol.Turn) []*offer {
 	if !turn.Plan.IsZero() {
-		return t.offersOf(i, turn)
+		return t.offersOf(turn)
 	}
 	t.flushQueues() // the index of open queues is asked
 	plugins, err := json.Marshal(turn.Plugins)
@@ -199,11 +199,11 @@ func (t *tx) offers(i *instanceRow, turn *protocol.Turn) []*offer {
 		r := t.query(openQueues, from, string(plugins))
 		for len(offers) < turn.Slots && r.next() {
 			q := r.queue()
-			if seen[q.n] || !turn.Serves(&q.Queue, i.node) {
+			if seen[q.n] || !turn.Serves(&q.Queue, t.by.node) {
 				continue
 			}
 			seen[q.n] = true
-			if o := (&offer{queueRow: t.queue(q.n), lanes: append([]int64{0}, lanes[q.n]...)}); t.roomIn(o, i.node) {
+			if o := (&offer{queueRow: t.queue(q.n), lanes: append([]int64{0}, lanes[q.n]...)}); t.roomIn(o) {
 				offers = append(offers, o)
 			}
 		}
@@ -215,11 +215,12 @@ func (t *tx) offers(i *instanceRow, turn *protocol.Turn) []*offer {
 // activeIn counts what the instances of a node have claimed of a queue, among all that is claimed.
 const activeIn = activeOn + " AND queue = ?"
 
-// roomIn sees how many of an offer's tasks the instances of a node may still claim together, and reports whether it is any.
-func (t *tx) roomIn(o *offer, n plan.NodeName) bool {
+// roomIn sees how many of an offer's tasks the instances of the caller's node may still claim
+// together, and reports whether it is any.
+func (t *tx) roomIn(o *offer) bool {
 	if o.room = math.MaxInt; o.NodeThreads > 0 {
 		o.room = o.NodeThreads
-		if active := t.fresh(activeIn, string(n), o.n); active.one() {
+		if active := t.fresh(activeIn, string(t.by.node), o.n); active.one() {
 			o.room -= int(active.int(0))
 		}
 	}
@@ -261,7 +262,7 @@ func (t *tx) queuesIn(lane int64) (queues []int64) {
 }
 
 // offersOf returns the offers of one plan.
-func (t *tx) offersOf(i *instanceRow, turn *protocol.Turn) []*offer {
+func (t *tx) offersOf(turn *protocol.Turn) []*offer {
 	p, err := t.planByID(turn.Plan)
 	if err != nil || p.stopped() {
 		return nil
@@ -279,7 +280,7 @@ func (t *tx) offersOf(i *instanceRow, turn *protocol.Turn) []*offer {
 		q := t.queue(n)
 		o := &offer{queueRow: q, lanes: []int64{lane}, only: only}
 		switch {
-		case q.free(1) == 0 || !turn.Serves(&q.Queue, i.node) || !t.roomIn(o, i.node):
+		case q.free(1) == 0 || !turn.Serves(&q.Queue, t.by.node) || !t.roomIn(o):
 		case n <= t.s.rotor:
 			before = append(before, o)
 		default:
@@ -290,7 +291,7 @@ func (t *tx) offersOf(i *instanceRow, turn *protocol.Turn) []*offer {
 }
 
 // takeAll claims what was taken, and returns it as its node gets it.
-func (t *tx) takeAll(i *instanceRow, start bool, status plan.Status, offers []*offer) []protocol.ClaimedTask {
+func (t *tx) takeAll(start bool, status plan.Status, offers []*offer) []protocol.ClaimedTask {
 	byOffer := make([][]protocol.ClaimedTask, len(offers))
 	token := t.s.newToken()
 	started := int64(0)
@@ -306,10 +307,10 @@ func (t *tx) takeAll(i *instanceRow, start bool, status plan.Status, offers []*o
 		taken, written := t.takeNew(o.n, ns)
 		for at, fresh := range taken {
 			t.execEach(`UPDATE tasks SET gate = 0, flags = flags | ?, not_before = 0, status = ?, attempt = attempt + 1, token = ?, instance = ?,
-				started = ?, modified = ? WHERE n`, fresh, at.flag(), int64(status), token, i.n, started, t.now)
+				started = ?, modified = ? WHERE n`, fresh, at.flag(), int64(status), token, t.by.n, started, t.now)
 		}
 		t.execEach(`UPDATE tasks SET status = ?, attempt = attempt + 1, token = ?, instance = ?, started = ?, modified = ?
-			WHERE n`, written, int64(status), token, i.n, started, t.now)
+			WHERE n`, written, int64(status), token, t.by.n, started, t.now)
 		t.taken += len(ns)
 	}
 	return merge(byOffer)

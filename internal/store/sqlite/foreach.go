@@ -13,7 +13,7 @@ func (t *tx) foreach(n int64) *foreachRow {
 	if f, ok := t.foreachs[n]; ok {
 		return f
 	}
-	f, _ := t.storedForeach(n)
+	f := t.storedForeach(n)
 	t.foreachs[n] = &f
 	return &f
 }

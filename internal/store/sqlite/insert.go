@@ -25,7 +25,7 @@ func (t *tx) insert(task *plan.Task, x newTask) {
 	t.rowsOf(&in, task, x)
 	if t.exec(insertTask+" ON CONFLICT (id) DO NOTHING", in.tasks...) > 0 {
 		t.exec(insertBody, in.bodies...)
-		t.count(task, x)
+		t.count(x)
 	}
 }
 
@@ -77,7 +77,7 @@ func (t *tx) rowsOf(in *inserts, task *plan.Task, x newTask) taskRow {
 }
 
 // count takes notice of a task that was inserted.
-func (t *tx) count(task *plan.Task, x newTask) {
+func (t *tx) count(x newTask) {
 	if p := t.plan(x.plan); p != nil {
 		rules.Count(&p.Counts, rules.Counted{Status: plan.Held}, 1)
 	}

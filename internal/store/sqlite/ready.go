@@ -11,10 +11,7 @@ import (
 // of them. Most released tasks are claimed at once, which saves a write of the row and one of the
 // index of queued tasks.
 
-// prio is where in its queue a task of this rank is.
-func (t *tx) prio(rank, queue int64) int64 { return rank * t.ranked(queue) }
-
-// ranked is what prio is, of a rank of one.
+// ranked is where in its queue a task of rank one is.
 func (t *tx) ranked(queue int64) int64 {
 	if t.queue(queue).Sort == plan.SortDefault {
 		return -1

@@ -226,13 +226,14 @@ func (f *foreachRow) ended(outcome rules.Outcome, size int64) {
 }
 
 // storedForeach returns what is kept of a foreach task's items, if anything is.
-func (c *conn) storedForeach(n int64) (f foreachRow, there bool) {
-	f.n = n
+func (c *conn) storedForeach(n int64) foreachRow {
 	r := c.query("SELECT items, made, undone, failed, seen, bytes FROM foreachs WHERE n = ?", n)
-	if there = r.one(); there {
-		f.items, f.made, f.undone, f.failed, f.seen, f.bytes = r.int(0), r.int(1), r.int(2), r.int(3), rules.Outcome(r.int(4)), r.int(5)
+	if !r.one() {
+		return foreachRow{n: n}
 	}
-	return f, there
+	return foreachRow{
+		n: n, items: r.int(0), made: r.int(1), undone: r.int(2), failed: r.int(3), seen: rules.Outcome(r.int(4)), bytes: r.int(5),
+	}
 }
 
 type instanceRow struct {

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -256,23 +257,19 @@ type known struct {
 
 func (t *tx) known(p *planRow, tasks []plan.Task) (known, error) {
 	k := known{tasks: map[plan.TaskID]int64{}, names: map[string]bool{}}
-	mine := make(map[plan.TaskID]bool, len(tasks))
-	var ids []plan.TaskID
+	asked := make(map[plan.TaskID]bool, len(tasks))
+	ids := make([]plan.TaskID, len(tasks))
 	for i := range tasks {
-		mine[tasks[i].ID] = true
-		ids = append(ids, tasks[i].ID)
+		ids[i], asked[tasks[i].ID] = tasks[i].ID, true
 	}
+	seen := maps.Clone(asked)
 	for i := range tasks {
 		for _, need := range tasks[i].Needs {
-			if !mine[need] {
-				mine[need] = true
+			if !seen[need] {
+				seen[need] = true
 				ids = append(ids, need)
 			}
 		}
-	}
-	asked := make(map[plan.TaskID]bool, len(tasks))
-	for i := range tasks {
-		asked[tasks[i].ID] = true
 	}
 	var deleting, orphans map[int64]bool
 	if p == nil {
@@ -361,7 +358,7 @@ func (t *tx) addTasks(p *planRow, all []addition, from int) {
 			withParents = append(withParents, x.n)
 		}
 		rows[i] = t.rowsOf(&in, a.Task, x)
-		t.count(a.Task, x)
+		t.count(x)
 		x.n++
 	}
 	t.insertEdges(&in, edges, p == nil)

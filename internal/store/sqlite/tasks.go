@@ -165,7 +165,7 @@ func (t *tx) enqueue(r *taskRow, delivered bool) {
 		at.lane = p.n
 	}
 	t.move(r, plan.Queued, r.reason)
-	t.ready[at] = append(t.ready[at], newcomer{candidate{n: r.n, prio: t.prio(r.rank, r.queue), id: r.id.ID[:]}, r.plan})
+	t.ready[at] = append(t.ready[at], newcomer{candidate{n: r.n, prio: r.rank * t.ranked(r.queue), id: r.id.ID[:]}, r.plan})
 }
 
 // fresh is query for rows of tasks that the transaction may have changed: it writes these first.
