@@ -160,6 +160,12 @@ var ruleCases = []testCase{
 		w.want(p, "slow succeeded", "child skipped")
 		w.wantPlan(p, plan.PlanFailed)
 	}},
+	{"the turn whose ending stops a plan claims nothing more of it", func(w *world) {
+		w.submitSpec(&plan.Spec{Name: "nightly", OnFailure: plan.Stop, Tasks: []plan.TaskSpec{task("a"), task("b"), task("c"), task("d"), task("e")}})
+		n := w.node("n1")
+		did := n.turn(protocol.Turn{Ended: []protocol.Ending{fail(n.claim(1)[0])}, Slots: 9, Budget: 1}) // which does not reach the others
+		w.equal("claimed after the failure", names(did.Claimed), "[]")
+	}},
 	{"a failure with continue-on-error does not stop its plan", func(w *world) {
 		a := task("a")
 		a.ContinueOnError = true
