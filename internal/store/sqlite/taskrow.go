@@ -12,7 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a held task waits for, as package rules names it: the column gate. Stored: never renumbered.
+// The column gate of a held task says what the task waits for. Stored: never renumbered.
 const (
 	forPlan    = 0 // nothing: it is a root, and released when its plan is ready
 	forInstant = 1 // an instant
