@@ -110,7 +110,7 @@ func (s *Store) markBelowCancelled(ctx context.Context, a *addition) error {
 		return nil
 	}
 	cancelled := map[plan.TaskID]bool{}
-	if err := wire.Each(ctx, s.tasks, d("plan", a.plan.ID, "status", plan.Cancelled), wire.Query{Fields: d("_id", 1), Hint: indexPlan}, func(t *taskDoc) error {
+	if err := wire.Each(ctx, s.tasks, d("plan", a.plan.ID, "status", plan.Cancelled), wire.Query{Fields: ones("_id"), Hint: indexPlan}, func(t *taskDoc) error {
 		cancelled[taskID(t.ID)] = true
 		return nil
 	}); err != nil || len(cancelled) == 0 {
@@ -190,7 +190,7 @@ func (s *Store) insertChunk(ctx context.Context, a *addition, chunk []*plan.Task
 		return err == nil, err
 	}
 	// The conflict may be about the ids: the same call was made before or by another process.
-	there, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: d("_id", 1)})
+	there, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("_id")})
 	if err != nil || len(there) < len(ids) {
 		return false, err
 	}

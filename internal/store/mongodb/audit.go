@@ -23,8 +23,7 @@ const (
 )
 
 // auditFields are what an audit has to know of a held task.
-var auditFields = d("status", 1, "hold", 1, "def", 1, "rank", 1, "needs", 1, "joins", 1, "of", 1, "plan", 1, "gen", 1, "gate", 1, "notbefore", 1,
-	"making", 1, "expanded", 1, "items", 1, "adding", 1)
+var auditFields = ones("status hold def rank needs joins of plan gen gate notbefore making expanded items adding")
 
 // audit looks at some plans, if it is time to and no other node does.
 func (r *round) audit(ctx context.Context) error {
@@ -37,11 +36,11 @@ func (r *round) audit(ctx context.Context) error {
 		return nil
 	}
 	plans, err := wire.Find[planDoc](ctx, r.plans, d("state", plan.PlanRunning, "_id", d("$gt", a.After)),
-		wire.Query{Fields: d("closing", 1, "retry", 1), Sort: d("_id", 1), Hint: plansState, Limit: auditPlans})
+		wire.Query{Fields: ones("closing retry"), Sort: d("_id", 1), Hint: plansState, Limit: auditPlans})
 	if err != nil {
 		return err
 	}
-	update := d("$set", d("at", r.at), "$unset", d("after", 1))
+	update := d("$set", d("at", r.at), "$unset", ones("after"))
 	if len(plans) == auditPlans {
 		update = d("$set", d("at", r.at, "after", plans[len(plans)-1].ID))
 	}
@@ -94,7 +93,7 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 	}
 	if len(docs) == auditHeld {
 		busy, err := wire.FindOne[taskDoc](ctx, r.tasks, d("plan", p.ID, "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})),
-			wire.Query{Fields: d("_id", 1), Hint: indexPlan})
+			wire.Query{Fields: ones("_id"), Hint: indexPlan})
 		if err != nil {
 			return err
 		}
@@ -108,7 +107,7 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 // auditClosed has the items of a closed plan counted again that are said to have ended. A sweep ends the rest of the plan.
 func (r *round) auditClosed(ctx context.Context, p *planDoc) error {
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("plan", p.ID, "status", plan.Held, "hold", holdItems, "expanded", true),
-		wire.Query{Fields: d("items", 1), Hint: indexPlan, Limit: auditHeld})
+		wire.Query{Fields: ones("items"), Hint: indexPlan, Limit: auditHeld})
 	for i := range docs {
 		if err == nil {
 			_, err = r.itemsLeft(ctx, &docs[i])
@@ -206,7 +205,7 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 		switch {
 		case w.For(t.Making) != rules.ForNothing:
 		case w.Making:
-			changes = append(changes, t.held(d("$set", d("making", true), "$unset", d("released", 1))))
+			changes = append(changes, t.held(d("$set", d("making", true), "$unset", ones("released"))))
 		default:
 			again = append(again, t.ID)
 		}
@@ -221,7 +220,7 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 // counted again that say of some of these that they have.
 func (r *round) itemsLeft(ctx context.Context, t *taskDoc) (int, error) {
 	left, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, t.Items)), "status", d("$in", openStatuses)),
-		wire.Query{Fields: d("_id", 1), Limit: auditHeld})
+		wire.Query{Fields: ones("_id"), Limit: auditHeld})
 	if err != nil || len(left) == 0 {
 		return 0, err
 	}
@@ -262,7 +261,7 @@ func (r *round) lookAgain(ctx context.Context, ids bson.A) error {
 // for the end of its retry.
 func (r *round) auditGates(ctx context.Context) error {
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("gate", d("$exists", true)),
-		wire.Query{Fields: d("status", 1, "hold", 1, "gate", 1, "gen", 1), Hint: indexGate, Limit: auditHeld})
+		wire.Query{Fields: ones("status hold gate gen"), Hint: indexGate, Limit: auditHeld})
 	if err != nil {
 		return err
 	}
@@ -285,7 +284,7 @@ func (r *round) auditGates(ctx context.Context) error {
 		case t.Hold == holdRetry:
 			changes = append(changes, t.held(leaveGate()))
 		default:
-			changes = append(changes, wire.Change{ID: t.ID, Where: d("gate", t.Gate, "status", t.Status), Update: d("$unset", d("gate", 1))})
+			changes = append(changes, wire.Change{ID: t.ID, Where: d("gate", t.Gate, "status", t.Status), Update: d("$unset", ones("gate"))})
 		}
 	}
 	_, err = r.Bulk(ctx, r.tasks, changes)
@@ -302,7 +301,7 @@ func (r *round) retriesGone(ctx context.Context, ids bson.A) (map[bson.ObjectID]
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	there, err := wire.Find[retryDoc](ctx, r.retries, d("_id", d("$in", ids)), wire.Query{Fields: d("_id", 1)})
+	there, err := wire.Find[retryDoc](ctx, r.retries, d("_id", d("$in", ids)), wire.Query{Fields: ones("_id")})
 	gone := map[bson.ObjectID]bool{}
 	for _, id := range ids {
 		gone[id.(bson.ObjectID)] = true
@@ -315,7 +314,7 @@ func (r *round) retriesGone(ctx context.Context, ids bson.A) (map[bson.ObjectID]
 
 // auditLists deletes lists of items that nobody will make any more: of tasks that have finished, or are gone.
 func (r *round) auditLists(ctx context.Context) error {
-	lists, err := wire.Find[listDoc](ctx, r.items, d(), wire.Query{Fields: d("task", 1, "list", 1), Limit: auditHeld})
+	lists, err := wire.Find[listDoc](ctx, r.items, d(), wire.Query{Fields: ones("task list"), Limit: auditHeld})
 	if err != nil || len(lists) == 0 {
 		return err
 	}
@@ -323,7 +322,7 @@ func (r *round) auditLists(ctx context.Context) error {
 	for i := range lists {
 		ids[i] = lists[i].Task
 	}
-	tasks, err := r.tasksByID(ctx, ids, d("status", 1, "gate", 1))
+	tasks, err := r.tasksByID(ctx, ids, ones("status gate"))
 	if err != nil {
 		return err
 	}

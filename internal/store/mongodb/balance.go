@@ -79,7 +79,7 @@ func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error 
 // SetThreads implements store.Balance. The write asks for the very values that were read, whatever form another program gave them; what else
 // is in the document stays in its form.
 func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
-	fields := d("name", 1, "threads", 1, "unlimited", 1)
+	fields := ones("name threads unlimited")
 	there, err := wire.FindOne[bson.Raw](ctx, s.queues, d("_id", oid(was.ID.ID)), wire.Query{Fields: fields})
 	if err == nil && there == nil {
 		err = plan.ErrNotFound

@@ -25,7 +25,7 @@ func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*
 		if p.State.Ended() || p.Closing != plan.Open {
 			return nil, fmt.Errorf("plan %s is %v and takes no tasks: %w", p.title(), p.State, plan.ErrPlanEnded)
 		}
-		first, err := wire.FindOne[taskDoc](ctx, s.tasks, d("plan", p.ID), wire.Query{Fields: d("_id", 1), Hint: indexList})
+		first, err := wire.FindOne[taskDoc](ctx, s.tasks, d("plan", p.ID), wire.Query{Fields: ones("_id"), Hint: indexList})
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (ma
 		for i := range chunk {
 			ids[i] = oid(chunk[i].ID.ID)
 		}
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: d("adding", 1, "batch", 1, "hold", 1, "plans", 1)})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("adding batch hold plans")})
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +194,7 @@ func (s *Store) checkNames(ctx context.Context, a *addition) error {
 		for i, t := range chunk {
 			names[i], own[oid(t.ID.ID)] = t.Name, true
 		}
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("plan", a.plan.ID, "name", wire.AnyOf(names)), wire.Query{Fields: d("name", 1), Hint: indexName})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("plan", a.plan.ID, "name", wire.AnyOf(names)), wire.Query{Fields: ones("name"), Hint: indexName})
 		if err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (s *Store) checkQueues(ctx context.Context, tasks []plan.Task, queues map[p
 	if len(ids) == 0 {
 		return nil
 	}
-	docs, err := wire.Find[queueDoc](ctx, s.queues, d("_id", d("$in", ids)), wire.Query{Fields: d("_id", 1)})
+	docs, err := wire.Find[queueDoc](ctx, s.queues, d("_id", d("$in", ids)), wire.Query{Fields: ones("_id")})
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.
 		all = append(all, oid(id.ID))
 	}
 	for ids := range slices.Chunk(all, addAtOnce) {
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: d("plan", 1, "of", 1)})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of")})
 		if err != nil {
 			return err
 		}

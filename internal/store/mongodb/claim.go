@@ -18,8 +18,7 @@ import (
 )
 
 // claimedFields are what a node has to know of a task, and what says that it is the same still: see mark.
-var claimedFields = d("missing", 1, "plan", 1, "name", 1, "queue", 1, "rank", 1, "def", 1, "params", 1, "parameters", 1, "text", 1, "byref", 1, "reason", 1, "rescues", 1,
-	"index", 1, "attempt", 1, "gen", 1, "token", 1, "of", 1, "coe", 1, "items", 1, "lines", 1)
+var claimedFields = ones("missing plan name queue rank def params parameters text byref reason rescues index attempt gen token of coe items lines")
 
 // claim takes up to t.Slots tasks, of each queue that has work its share.
 func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) ([]protocol.ClaimedTask, error) {
@@ -206,7 +205,7 @@ func takes(set bson.D, start bool) bson.D {
 	if start {
 		return d("$set", append(set, bson.E{Key: "status", Value: plan.Running}), "$currentDate", d("mtime", true, "started", true))
 	}
-	return d("$set", append(set, bson.E{Key: "status", Value: plan.Claimed}), "$currentDate", d("mtime", true), "$unset", d("started", 1))
+	return d("$set", append(set, bson.E{Key: "status", Value: plan.Claimed}), "$currentDate", d("mtime", true), "$unset", ones("started"))
 }
 
 // sound leaves out, of what was just claimed of each queue, the tasks of plans that were closed before, and returns how many these were. They

@@ -57,7 +57,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 				return there.domain(), nil
 			}
 		}
-		last, err := wire.FindOne[planDoc](ctx, s.plans, d("name", p.Name), wire.Query{Sort: d("name", -1, "run", -1), Fields: d("run", 1)})
+		last, err := wire.FindOne[planDoc](ctx, s.plans, d("name", p.Name), wire.Query{Sort: d("name", -1, "run", -1), Fields: ones("run")})
 		if err != nil {
 			return plan.Plan{}, err
 		}

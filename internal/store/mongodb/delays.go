@@ -29,7 +29,7 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 	// Tasks that another program ended meanwhile are not among these, and must not take their room
 	// until they are adopted.
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$lte", r.at)),
-		wire.Query{Fields: d("plan", 1, "hold", 1, "gen", 1, "status", 1, "def", 1, "rank", 1, "attempt", 1, "needs", 1, "joins", 1), Hint: indexDue, Limit: most})
+		wire.Query{Fields: ones("plan hold gen status def rank attempt needs joins"), Hint: indexDue, Limit: most})
 	if err != nil {
 		return 0, err
 	}
@@ -44,14 +44,14 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 	for i := range docs {
 		t := &docs[i]
 		def, _ := t.definition() // one that cannot be read fails the task when it is claimed
-		update := d("$set", d("status", plan.Queued), "$unset", d("hold", 1, "notbefore", 1), "$currentDate", d("mtime", true))
+		update := d("$set", d("status", plan.Queued), "$unset", ones("hold notbefore"), "$currentDate", d("mtime", true))
 		if def.Foreach != nil && !def.Foreach.OnNode() || t.Attempt == 0 && t.hasParents() {
 			// It was held before its items were made, or its parents' outputs delivered: now its parents are looked at again.
 			batch := t.Plan
 			if batch.IsZero() {
 				batch = t.ID
 			}
-			update = d("$set", d("hold", holdNeeds, "adding", batch), "$unset", d("notbefore", 1))
+			update = d("$set", d("hold", holdNeeds, "adding", batch), "$unset", ones("notbefore"))
 			if err := r.job(ctx, workLook, batch); err != nil {
 				return 0, err
 			}
@@ -73,7 +73,7 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 	r.queued += max(0, n-looked)
 	r.budget -= len(changes)
 	next, err := wire.FindOne[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$gt", r.at)),
-		wire.Query{Fields: d("notbefore", 1), Sort: d("notbefore", 1), Hint: indexDue})
+		wire.Query{Fields: ones("notbefore"), Sort: d("notbefore", 1), Hint: indexDue})
 	if err != nil || next == nil {
 		return 0, err
 	}

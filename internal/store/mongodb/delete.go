@@ -11,7 +11,7 @@ import (
 
 // forgetBeside deletes the logs and files of tasks that are about to go, and has those of no plan looked at that wait for them.
 func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
-	heads, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "missing", d("$exists", true)), wire.Query{Fields: d("missing", 1)})
+	heads, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "missing", d("$exists", true)), wire.Query{Fields: ones("missing")})
 	if err != nil {
 		return err
 	}
@@ -23,11 +23,11 @@ func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
 	var joins []joinDoc
 	for _, some := range needs {
 		held, err := wire.Find[taskDoc](ctx, r.tasks, d("needs", some, "status", plan.Held, "plan", nil, "hold", d("$ne", holdAdding)),
-			wire.Query{Fields: d("_id", 1), Hint: indexNeeds})
+			wire.Query{Fields: ones("_id"), Hint: indexNeeds})
 		if err != nil {
 			return err
 		}
-		joined, err := wire.Find[joinDoc](ctx, r.joins, d("needs", wire.Present(some), "plan", nil), wire.Query{Fields: d("child", 1), Hint: "needs"})
+		joined, err := wire.Find[joinDoc](ctx, r.joins, d("needs", wire.Present(some), "plan", nil), wire.Query{Fields: ones("child"), Hint: "needs"})
 		if err != nil {
 			return err
 		}

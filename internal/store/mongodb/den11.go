@@ -72,7 +72,7 @@ func (s *Store) strangers(ctx context.Context) (found []stranger, err error) {
 		}
 		return i
 	}
-	queues, err := wire.Find[queue](ctx, s.queues, d(), wire.Query{Fields: d("class", 1, "plugin", 1), Sort: d("_id", 1)})
+	queues, err := wire.Find[queue](ctx, s.queues, d(), wire.Query{Fields: ones("class plugin"), Sort: d("_id", 1)})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (s *Store) nameless(ctx context.Context) error {
 		ID stream `bson:"_id"`
 	}
 	const most = 5
-	found, err := wire.Find[queue](ctx, s.queues, d("name", nil), wire.Query{Fields: d("_id", 1), Limit: most + 1})
+	found, err := wire.Find[queue](ctx, s.queues, d("name", nil), wire.Query{Fields: ones("_id"), Limit: most + 1})
 	if err != nil || len(found) < 2 {
 		return err
 	}

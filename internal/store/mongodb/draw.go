@@ -202,7 +202,7 @@ func (o *draw) scatter(anyRank bool) {
 }
 
 // choiceFields are what has to be known of tasks before some of them are chosen.
-var choiceFields = d("queue", 1, "rank", 1, "attempt", 1, "gen", 1)
+var choiceFields = ones("queue rank attempt gen")
 
 // heads reads what is next in queues, of each as many tasks as it is asked for, in one command: whole, or what is needed to choose some.
 func (c *claimer) heads(ctx context.Context, draws []*draw, whole bool) error {

@@ -26,7 +26,7 @@ func (s *Store) Expire(ctx context.Context, budget int) (gone protocol.Expired, 
 
 // CompleteDeletions implements engine.Expirer.
 func (r *round) CompleteDeletions(ctx context.Context) (n int, done bool, err error) {
-	begun, err := wire.Find[taskDoc](ctx, r.tasks, d("deleting", true), wire.Query{Fields: d("items", 1), Hint: indexDeleting, Limit: r.budget})
+	begun, err := wire.Find[taskDoc](ctx, r.tasks, d("deleting", true), wire.Query{Fields: ones("items"), Hint: indexDeleting, Limit: r.budget})
 	if err == nil {
 		n, err = r.deleteMarked(ctx, begun)
 	}
@@ -35,7 +35,7 @@ func (r *round) CompleteDeletions(ctx context.Context) (n int, done bool, err er
 
 // Keeps implements engine.Expirer.
 func (r *round) Keeps(ctx context.Context) (map[bson.ObjectID]plan.Keep, error) {
-	queues, err := wire.Find[queueDoc](ctx, r.queues, d("keep", d("$exists", true)), wire.Query{Fields: d("keep", 1)})
+	queues, err := wire.Find[queueDoc](ctx, r.queues, d("keep", d("$exists", true)), wire.Query{Fields: ones("keep")})
 	keeps := map[bson.ObjectID]plan.Keep{}
 	for i := range queues {
 		keeps[queues[i].ID] = plan.Keep(queues[i].Keep)
@@ -61,7 +61,7 @@ func (r *round) expireQueue(ctx context.Context, queue bson.ObjectID, status pla
 		is = d("$gte", status)
 	}
 	old := d("queue", queue, "status", is, "ended", d("$exists", true, "$lt", before), "plan", nil, "of", nil, "open", nil, "gate", nil)
-	q := wire.Query{Fields: d("status", 1, "ended", 1, "items", 1, "shared", 1), Sort: d("ended", 1)}
+	q := wire.Query{Fields: ones("status ended items shared"), Sort: d("ended", 1)}
 	for r.budget > 0 {
 		q.Limit = min(r.budget, deleteAtOnce)
 		docs, err := wire.Find[taskDoc](ctx, r.tasks, old, q)
@@ -109,7 +109,7 @@ func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []task
 		}
 		if len(of) > 0 {
 			unfinished := d("_id", d("$in", some), "of", d("$exists", true), "$or", bson.A{d("status", d("$in", openStatuses)), d("open", true)})
-			left, err := wire.Find[taskDoc](ctx, r.tasks, unfinished, wire.Query{Fields: d("_id", 1)})
+			left, err := wire.Find[taskDoc](ctx, r.tasks, unfinished, wire.Query{Fields: ones("_id")})
 			if err != nil {
 				return nil, err
 			}
@@ -128,7 +128,7 @@ func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []task
 	if err != nil || made == len(changes) {
 		return marked, err
 	}
-	return wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "gate", r.id), wire.Query{Fields: d("items", 1)})
+	return wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "gate", r.id), wire.Query{Fields: ones("items")})
 }
 
 // eachNeeded calls do with the tasks that tasks of no plan need, whatever the state of these. It
@@ -152,11 +152,11 @@ func (r *round) eachNeeded(ctx context.Context, ids bson.A, do func(bson.ObjectI
 			left = append(left, id)
 		}
 		children, err := wire.Find[taskDoc](ctx, r.tasks, d("needs", wire.AnyOf(left), "batch", d("$exists", true)),
-			wire.Query{Fields: d("needs", 1), Hint: indexLate, Limit: addAtOnce})
+			wire.Query{Fields: ones("needs"), Hint: indexLate, Limit: addAtOnce})
 		if err != nil {
 			return err
 		}
-		joins, err := wire.Find[joinDoc](ctx, r.joins, d("needs", wire.AnyOf(left)), wire.Query{Fields: d("needs", 1), Hint: "needs", Limit: addAtOnce})
+		joins, err := wire.Find[joinDoc](ctx, r.joins, d("needs", wire.AnyOf(left)), wire.Query{Fields: ones("needs"), Hint: "needs", Limit: addAtOnce})
 		if err != nil {
 			return err
 		}
@@ -219,7 +219,7 @@ func (s *Store) going(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]bo
 	if len(ids) == 0 {
 		return going, nil
 	}
-	found, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "deleting", true), wire.Query{Fields: d("_id", 1)})
+	found, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "deleting", true), wire.Query{Fields: ones("_id")})
 	for i := range found {
 		going[found[i].ID] = true
 	}
@@ -230,7 +230,7 @@ func (s *Store) going(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]bo
 // counts on its foreach task.
 func (s *Store) keepNeeded(ctx context.Context, parents bson.A) (kept bool, err error) {
 	for ids := range slices.Chunk(parents, addAtOnce) {
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: d("plan", 1, "of", 1)})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of")})
 		if err != nil || len(docs) < len(ids) {
 			return false, err
 		}
@@ -247,7 +247,7 @@ func (s *Store) keepNeeded(ctx context.Context, parents bson.A) (kept bool, err 
 		if _, err := s.UpdateMany(ctx, s.tasks, append(there[:2:2], d("ended", d("$exists", true))...), d("$inc", d("shared", 1))); err != nil {
 			return false, err
 		}
-		left, err := wire.Find[taskDoc](ctx, s.tasks, there, wire.Query{Fields: d("_id", 1)})
+		left, err := wire.Find[taskDoc](ctx, s.tasks, there, wire.Query{Fields: ones("_id")})
 		if err != nil || len(left) < len(alone) {
 			return false, err
 		}

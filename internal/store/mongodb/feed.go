@@ -118,7 +118,7 @@ func (f *feed) forget(id uint64, before time.Time) {
 	maps.DeleteFunc(f.of(id).seen, func(_ bson.ObjectID, at time.Time) bool { return at.Before(before) })
 }
 
-var changeFields = d("mtime", 1, "plan", 1, "name", 1, "of", 1, "status", 1, "reason", 1, "coe", 1, "attempt", 1, "node", 1, "detail", 1, "output", 1)
+var changeFields = ones("mtime plan name of status reason coe attempt node detail output")
 
 // entry is a task or plan that changed.
 type entry struct {
@@ -193,7 +193,7 @@ func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]entry,
 	if err != nil {
 		return nil, err
 	}
-	plans, err := wire.Find[planDoc](ctx, s.plans, filter, wire.Query{Fields: d("mtime", 1, "name", 1, "state", 1), Sort: order, Limit: limit})
+	plans, err := wire.Find[planDoc](ctx, s.plans, filter, wire.Query{Fields: ones("mtime name state"), Sort: order, Limit: limit})
 	if err != nil {
 		return nil, err
 	}

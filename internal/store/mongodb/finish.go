@@ -18,8 +18,7 @@ import (
 const endingsAtOnce = 1000
 
 // claimFields are what an ending has to know of its task.
-var claimFields = d("status", 1, "token", 1, "attempt", 1, "cancel", 1, "plan", 1, "of", 1, "coe", 1, "gen", 1, "lines", 1, "items", 1, "last", 1,
-	"ours", 1, "missing", 1)
+var claimFields = ones("status token attempt cancel plan of coe gen lines items last ours missing")
 
 // Attempts implements engine.Instance. The tasks of the first endings were read with the beginning
 // of the round.

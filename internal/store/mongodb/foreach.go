@@ -100,7 +100,7 @@ func (r *round) keepList(ctx context.Context, t *taskDoc, items []json.RawMessag
 func (r *round) expand(ctx context.Context, t *taskDoc, list string, items int) error {
 	matched, err := r.Bulk(ctx, r.tasks, []wire.Change{t.held(d(
 		"$set", d("hold", holdItems, "making", true, "items", items, "list", list),
-		"$unset", d("adding", 1, "gate", 1, "notbefore", 1, "expanded", 1, "inserted", 1, "released", 1),
+		"$unset", ones("adding gate notbefore expanded inserted released"),
 		"$currentDate", d("mtime", true)))})
 	if err != nil || matched == 0 {
 		return err
@@ -169,7 +169,7 @@ func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err
 // gatherEarly ends a foreach task whose items were all cancelled, one by one, before it was known that they are all in: whoever cancelled
 // the last of them could not.
 func (r *round) gatherEarly(ctx context.Context, t *taskDoc) error {
-	open, err := wire.FindOne[joinDoc](ctx, r.joins, d("child", t.ID, "count", d("$gt", 0), "done", nil), wire.Query{Fields: d("_id", 1)})
+	open, err := wire.FindOne[joinDoc](ctx, r.joins, d("child", t.ID, "count", d("$gt", 0), "done", nil), wire.Query{Fields: ones("_id")})
 	if err != nil || open != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (r *round) failItems(ctx context.Context, t *taskDoc, why error) error {
 // this number, since the one in the document may be damaged.
 func (r *round) itemsMade(ctx context.Context, t *taskDoc) (int, error) {
 	last, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, plan.MaxItems)), "of", t.ID),
-		wire.Query{Fields: d("_id", 1), Sort: d("_id", -1)})
+		wire.Query{Fields: ones("_id"), Sort: d("_id", -1)})
 	if err != nil || last == nil {
 		return t.Items, err
 	}
@@ -350,7 +350,7 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 		ids = append(ids, itemID(t.ID, i))
 	}
 	n, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", plan.Held, "hold", holdItem),
-		d("$set", d("status", plan.Queued), "$unset", d("hold", 1), "$currentDate", d("mtime", true)))
+		d("$set", d("status", plan.Queued), "$unset", ones("hold"), "$currentDate", d("mtime", true)))
 	if err != nil {
 		return err
 	}
@@ -363,7 +363,7 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	}
 	update := d("$max", d("released", to))
 	if to == t.Items {
-		update = append(update, bson.E{Key: "$unset", Value: d("making", 1, "list", 1)})
+		update = append(update, bson.E{Key: "$unset", Value: ones("making list")})
 	}
 	_, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "making", true, "gen", t.Gen), update)
 	return err
@@ -372,7 +372,7 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 // cancelItems cancels the items of a foreach task that ended before them, or is cancelled, or marks them for their nodes to stop, from the
 // one of the index on, and returns up to which it came. It releases what waits for them: the foreach task itself, if it has not ended.
 func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to int, done bool, err error) {
-	t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", of), wire.Query{Fields: append(d("reason", 1), childFields...)})
+	t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", of), wire.Query{Fields: append(ones("reason"), childFields...)})
 	ending := t != nil && t.Status == plan.Held && t.endsWithItems() && t.Cancel
 	if err != nil || t == nil || !ending && !t.dropsItems() {
 		return from, err == nil, err
@@ -419,10 +419,10 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 
 // waitedFor reports whether any task is held for one of the tasks, or may be by joins of parents.
 func (r *round) waitedFor(ctx context.Context, ids bson.A) (bool, error) {
-	child, err := wire.FindOne[taskDoc](ctx, r.tasks, d("needs", d("$in", ids), "status", plan.Held), wire.Query{Fields: d("_id", 1), Hint: indexNeeds})
+	child, err := wire.FindOne[taskDoc](ctx, r.tasks, d("needs", d("$in", ids), "status", plan.Held), wire.Query{Fields: ones("_id"), Hint: indexNeeds})
 	if err != nil || child != nil {
 		return child != nil, err
 	}
-	join, err := wire.FindOne[joinDoc](ctx, r.joins, d("needs", wire.AnyOf(ids)), wire.Query{Fields: d("_id", 1), Hint: "needs"})
+	join, err := wire.FindOne[joinDoc](ctx, r.joins, d("needs", wire.AnyOf(ids)), wire.Query{Fields: ones("_id"), Hint: "needs"})
 	return join != nil, err
 }

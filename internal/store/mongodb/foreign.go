@@ -17,14 +17,12 @@ import (
 // Programs that speak Disbatch end tasks without a word to anybody: first the status, then, in a second write, the output with
 // complete. Such a task is finished but still open, and lies in one of two indexes that are empty otherwise.
 
-var foreignFields = d("status", 1, "plan", 1, "queue", 1, "of", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1,
-	"mtime", 1, "items", 1, "stdout", 1, "bytes", 1, "gathered", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1, "ended", 1,
-	"ours", 1, "noticed", 1, "claimed", 1, "started", 1)
+var foreignFields = ones("status plan queue of reason coe open complete gate mtime items stdout bytes gathered def rank rescues cancel token attempt ended ours noticed claimed started")
 
 // adoptEnded releases what succeeded or failed without Sluice's own ending.
 func (r *round) adoptEnded(ctx context.Context) error {
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("open", true, "status", d("$gt", 0)),
-		wire.Query{Fields: foreignFields, Sort: d("mtime", 1), Hint: indexEnded, Limit: max(r.budget, 1)})
+		wire.Query{Fields: foreignFields, Sort: ones("mtime"), Hint: indexEnded, Limit: max(r.budget, 1)})
 	if err != nil {
 		return err
 	}
@@ -35,7 +33,7 @@ func (r *round) adoptEnded(ctx context.Context) error {
 // task that another program gave up is judged as in a rescue.
 func (r *round) adoptStopped(ctx context.Context) error {
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("open", true, "status", d("$in", stoppedStatuses)),
-		wire.Query{Fields: foreignFields, Sort: d("mtime", 1), Hint: indexStopped, Limit: max(r.budget, 1)})
+		wire.Query{Fields: foreignFields, Sort: ones("mtime"), Hint: indexStopped, Limit: max(r.budget, 1)})
 	if err != nil {
 		return err
 	}
@@ -142,7 +140,7 @@ func (s *Store) printed(ctx context.Context, stdout bson.RawValue) (json.RawMess
 func (s *Store) file(ctx context.Context, id bson.ObjectID) (string, error) {
 	var out strings.Builder
 	errEnough, n := errors.New("enough"), 0
-	in := wire.Query{Fields: d("n", 1, "data", 1), Sort: d("n", 1), Batch: chunksAtOnce}
+	in := wire.Query{Fields: ones("n data"), Sort: d("n", 1), Batch: chunksAtOnce}
 	err := wire.Each(ctx, s.chunks, d("files_id", id), in, func(c *chunkDoc) error {
 		if c.N != n || out.Len() > plan.MaxOutput {
 			return errEnough

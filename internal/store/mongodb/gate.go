@@ -126,7 +126,7 @@ func (r *retryDoc) hold() bson.D {
 
 // gatedAll returns an error unless the gate has all of the tasks.
 func (s *Store) gatedAll(ctx context.Context, r *retryDoc, ids bson.A, also ...bson.E) error {
-	got, err := wire.Find[taskDoc](ctx, s.tasks, append(d("_id", d("$in", ids), "gate", r.Retry), also...), wire.Query{Fields: d("_id", 1)})
+	got, err := wire.Find[taskDoc](ctx, s.tasks, append(d("_id", d("$in", ids), "gate", r.Retry), also...), wire.Query{Fields: ones("_id")})
 	if err == nil && len(got) < len(ids) {
 		err = refusal.New(plan.ErrConflict, "tasks changed while they were taken back")
 	}
@@ -161,7 +161,7 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 			return err
 		}
 	}
-	tasks, err := s.gated(ctx, r, d("of", 1))
+	tasks, err := s.gated(ctx, r, ones("of"))
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (s *Store) fence(ctx context.Context, parents bson.D, check belowCheck) err
 	if err != nil {
 		return err
 	}
-	q := wire.Query{Fields: d("status", 1, "hold", 1, "plan", 1, "name", 1), Hint: indexNeeds}
+	q := wire.Query{Fields: ones("status hold plan name"), Hint: indexNeeds}
 	held, err := wire.Find[taskDoc](ctx, s.tasks, d("needs", parents, "status", plan.Held, "gate", nil), q)
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func (s *Store) holdFinished(ctx context.Context, r *retryDoc) error {
 // because their parents may have finished meanwhile.
 func (s *Store) ungate(ctx context.Context, docs []retryDoc) error {
 	put := func(r *retryDoc, g group, set bson.D) error {
-		unset := d("gate", 1)
+		unset := ones("gate")
 		if set = append(set, bson.E{Key: "status", Value: g.status}); g.hold != "" {
 			set = append(set, bson.E{Key: "hold", Value: g.hold})
 		} else {
@@ -270,7 +270,7 @@ func (s *Store) ungate(ctx context.Context, docs []retryDoc) error {
 
 // joined returns the tasks that wait for some of the parents in joins.
 func (s *Store) joined(ctx context.Context, parents bson.D) (children bson.A, err error) {
-	joins, err := wire.Find[joinDoc](ctx, s.joins, d("needs", wire.Present(parents)), wire.Query{Fields: d("child", 1), Hint: "needs"})
+	joins, err := wire.Find[joinDoc](ctx, s.joins, d("needs", wire.Present(parents)), wire.Query{Fields: ones("child"), Hint: "needs"})
 	for i := range joins {
 		children = append(children, joins[i].Child)
 	}
@@ -285,7 +285,7 @@ type belowCheck = func(id bson.ObjectID, t *plan.Task, decided bool) error
 func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool, missing []bson.D, check belowCheck) error {
 	below := func(filter bson.D, hint string, is func(*taskDoc) bool) error {
 		filter = append(filter, bson.E{Key: "status", Value: d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})})
-		q := wire.Query{Fields: d("status", 1, "plan", 1, "name", 1, "needs", 1, "of", 1), Hint: hint}
+		q := wire.Query{Fields: ones("status plan name needs of"), Hint: hint}
 		return wire.Each(ctx, s.tasks, filter, q, func(t *taskDoc) error {
 			if !is(t) {
 				return nil
@@ -341,7 +341,7 @@ func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson
 
 // eachItems calls do with the ids of the items of those of the tasks that have some, part by part.
 func (s *Store) eachItems(ctx context.Context, tasks bson.A, do func(items bson.A) error) error {
-	docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", tasks), "items", d("$gt", 0)), wire.Query{Fields: d("items", 1)})
+	docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", tasks), "items", d("$gt", 0)), wire.Query{Fields: ones("items")})
 	if err != nil {
 		return err
 	}

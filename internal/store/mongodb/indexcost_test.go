@@ -8,7 +8,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -77,23 +76,22 @@ func BenchmarkIndexCost(b *testing.B) {
 		}
 		return more, took
 	}
-	with := func(name string, models []mongo.IndexModel) *mongo.Collection {
+	with := func(name string, want []indexDoc) *mongo.Collection {
 		c := db.Collection(name)
 		no(c.Drop(ctx))
-		if len(models) > 0 {
-			_, err := c.Indexes().CreateMany(ctx, models)
-			no(err)
-		}
+		no((&collectionIndexes{Collection: c}).create(ctx, want...))
 		_, err = c.InsertMany(ctx, raw)
 		no(err)
 		return c
 	}
-	models := taskIndexes()
+	indexes, err := s.indexes()
+	no(err)
+	models := indexes[0].want
 	claimCosts, endCosts := make([][]float64, len(models)+1), make([][]float64, len(models)+1)
 	var claimTook, endTook []float64
 	for b.Loop() {
 		for k := range claimCosts { // the last stands for all of them
-			var others []mongo.IndexModel
+			var others []indexDoc
 			if k < len(models) {
 				others = append(slices.Clone(models[:k]), models[k+1:]...)
 			}
@@ -109,29 +107,8 @@ func BenchmarkIndexCost(b *testing.B) {
 	for k := range claimCosts {
 		name := "all together"
 		if k < len(models) {
-			name = nameOf(b, models[k])
+			name = models[k].Name
 		}
 		fmt.Printf("%-36s %8.1f µs a claim %8.1f µs an ending\n", name, median(claimCosts[k]), median(endCosts[k]))
 	}
-}
-
-// nameOf returns the name of an index, which the server makes of its keys if there is none.
-func nameOf(b *testing.B, m mongo.IndexModel) string {
-	var o options.IndexOptions
-	for _, set := range m.Options.List() {
-		if err := set(&o); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if o.Name != nil {
-		return *o.Name
-	}
-	name := ""
-	for i, e := range m.Keys.(bson.D) {
-		if i > 0 {
-			name += "_"
-		}
-		name += fmt.Sprint(e.Key, "_", e.Value)
-	}
-	return name
 }

@@ -3,10 +3,13 @@ package mongodb
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -14,6 +17,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // An indexDoc is an index as the server lists it.
@@ -24,13 +28,69 @@ type indexDoc struct {
 	Partial bson.D `bson:"partialFilterExpression"`
 }
 
+// of is the index as the server lists it.
+func (i index) of() (indexDoc, error) {
+	is := indexDoc{Name: i.name, Unique: i.unique}
+	var words []string
+	for _, key := range strings.Fields(i.keys) {
+		name, down := strings.CutPrefix(key, "-")
+		direction := 1
+		if down {
+			direction = -1
+		}
+		is.Key = append(is.Key, bson.E{Key: name, Value: direction})
+		words = append(words, fmt.Sprintf("%s_%d", name, direction))
+	}
+	is.Name = cmp.Or(is.Name, strings.Join(words, "_"))
+	if i.partial == "" {
+		return is, nil
+	}
+	partial := i.partial
+	for s := plan.Orphaned; s <= plan.Failed; s++ {
+		partial = strings.ReplaceAll(partial, strings.ToUpper(s.String()), strconv.Itoa(int(s)))
+	}
+	return is, bson.UnmarshalExtJSON([]byte(partial), false, &is.Partial)
+}
+
+// collectionIndexes are the indexes of one collection.
+type collectionIndexes struct {
+	*mongo.Collection
+	want []indexDoc
+}
+
+// indexes are those of the schema, by collection.
+func (s *Store) indexes() (all []collectionIndexes, err error) {
+	for _, i := range schema {
+		if len(all) == 0 || all[len(all)-1].Name() != i.on {
+			all = append(all, collectionIndexes{Collection: s.DB.Collection(i.on)})
+		}
+		want, err := i.of()
+		if err != nil {
+			return nil, fmt.Errorf("index %s of %s: %w", i.keys, i.on, err)
+		}
+		c := &all[len(all)-1]
+		c.want = append(c.want, want)
+	}
+	return all, nil
+}
+
+// fingerprint tells sets of indexes apart.
+func fingerprint() string {
+	sum := sha256.Sum256(fmt.Append(nil, schema))
+	return hex.EncodeToString(sum[:8])
+}
+
 // Indexes makes the indexes that are missing, and says of each that is there in its place, and is another one, what to do. Such a one is
 // left as it is: it may be somebody's, and to build one anew may take a server hours. Without the right one what asks for it is slow, or is
 // refused, and one that is not unique holds nobody back.
 func (s *Store) Indexes(ctx context.Context) (wrong []string, err error) {
-	for _, c := range s.indexes() {
+	all, err := s.indexes()
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
 		found, err := c.make(ctx)
-		if err != nil && c.Collection == s.queues {
+		if err != nil && c.Name() == s.queues.Name() {
 			err = cmp.Or(s.nameless(ctx), err)
 		}
 		if err != nil {
@@ -47,31 +107,26 @@ func (c *collectionIndexes) make(ctx context.Context) (wrong []string, err error
 	if err != nil {
 		return nil, err
 	}
-	var missing []mongo.IndexModel
-	for _, m := range c.models {
-		want, err := described(m)
-		if err != nil {
-			return nil, err
-		}
+	var missing []indexDoc
+	for _, want := range c.want {
 		i := slices.IndexFunc(there, func(is indexDoc) bool { return is.Name == want.Name })
 		switch {
 		case i < 0:
-			missing = append(missing, m)
+			missing = append(missing, want)
 		case !there[i].is(want):
 			wrong = append(wrong, c.remedy(there[i], want))
 		}
 	}
-	err = c.create(ctx, missing)
+	err = c.create(ctx, missing...)
 	if !isOtherIndex(err) {
 		return wrong, err
 	}
-	for _, m := range missing { // one of them has its keys under another name
-		err := c.create(ctx, []mongo.IndexModel{m})
+	for _, want := range missing { // one of them has its keys under another name
+		err := c.create(ctx, want)
 		if err == nil {
 			continue
 		}
-		want, failed := described(m)
-		if failed != nil || !isOtherIndex(err) {
+		if !isOtherIndex(err) {
 			return nil, err
 		}
 		other := indexDoc{Name: "?"}
@@ -83,9 +138,20 @@ func (c *collectionIndexes) make(ctx context.Context) (wrong []string, err error
 	return wrong, nil
 }
 
-func (c *collectionIndexes) create(ctx context.Context, models []mongo.IndexModel) error {
-	if len(models) == 0 {
+func (c *collectionIndexes) create(ctx context.Context, missing ...indexDoc) error {
+	if len(missing) == 0 {
 		return nil
+	}
+	models := make([]mongo.IndexModel, len(missing))
+	for i, want := range missing {
+		o := options.Index().SetName(want.Name)
+		if want.Unique {
+			o.SetUnique(true)
+		}
+		if want.Partial != nil {
+			o.SetPartialFilterExpression(want.Partial)
+		}
+		models[i] = mongo.IndexModel{Keys: want.Key, Options: o}
 	}
 	return wire.WithoutClash(ctx, func() error {
 		_, err := c.Indexes().CreateMany(ctx, models)
@@ -111,33 +177,6 @@ func isOtherIndex(err error) bool {
 	const optionsConflict, keySpecsConflict = 85, 86
 	refused, ok := errors.AsType[mongo.CommandError](err)
 	return ok && (refused.Code == optionsConflict || refused.Code == keySpecsConflict)
-}
-
-// described is an index as the server will list it.
-func described(m mongo.IndexModel) (indexDoc, error) {
-	var o options.IndexOptions
-	for _, set := range m.Options.List() {
-		if err := set(&o); err != nil {
-			return indexDoc{}, err
-		}
-	}
-	is := indexDoc{Key: m.Keys.(bson.D)}
-	if o.Name != nil {
-		is.Name = *o.Name
-	} else {
-		var words []string
-		for _, e := range is.Key {
-			words = append(words, fmt.Sprintf("%s_%v", e.Key, e.Value))
-		}
-		is.Name = strings.Join(words, "_")
-	}
-	if o.Unique != nil {
-		is.Unique = *o.Unique
-	}
-	if o.PartialFilterExpression != nil {
-		is.Partial = o.PartialFilterExpression.(bson.D)
-	}
-	return is, nil
 }
 
 func (i indexDoc) is(want indexDoc) bool {

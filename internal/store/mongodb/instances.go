@@ -34,7 +34,7 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 		return fmt.Errorf("register instance %s: %w", i.ID, err)
 	}
 	if i.Sole && taken > 0 { // it registers again; one that is gone stays so
-		there, err := wire.FindOne[instanceDoc](ctx, s.instances, d("_id", doc.ID), wire.Query{Fields: d("gone", 1)})
+		there, err := wire.FindOne[instanceDoc](ctx, s.instances, d("_id", doc.ID), wire.Query{Fields: ones("gone")})
 		if err != nil || there != nil && there.Gone {
 			return err
 		}
@@ -154,7 +154,7 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 		Cancel       bson.ObjectID
 	}
 	pipeline := bson.A{
-		d("$match", d("node", i.Node)), d("$limit", 1), d("$project", d("maxthreads", 1)), d("$project", d("_id", 0, "limit", "$$ROOT")),
+		d("$match", d("node", i.Node)), d("$limit", 1), d("$project", ones("maxthreads")), d("$project", d("_id", 0, "limit", "$$ROOT")),
 		wire.Union(s.nodes, bson.A{d("$match", d("sluice", nil)), d("$limit", 1), d("$project", d("_id", 0, "other", d("$literal", true)))}),
 		wire.Union(s.meta, bson.A{d("$match", d("_id", "wake")), d("$project", d("_id", 0, "wake", "$n"))}),
 		wire.Union(s.tasks, bson.A{d("$match", append(claimsOf(i), d("cancel", true)...)), d("$project", d("_id", 0, "cancel", "$_id"))}),
@@ -162,7 +162,7 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 	if !i.Runner && i.Plan.IsZero() && len(i.Plugins) > 0 {
 		pipeline = append(pipeline, wire.Union(s.queues, bson.A{
 			d("$match", d("plugin", d("$in", i.Plugins))), d("$limit", mostQueueBeats),
-			d("$project", d("plugin", 1, "threads", 1, "unlimited", 1)), d("$project", d("_id", 0, "queue", "$$ROOT")),
+			d("$project", ones("plugin threads unlimited")), d("$project", d("_id", 0, "queue", "$$ROOT")),
 		}))
 	}
 	parts, err := wire.Aggregate[part](ctx, s.nodes, pipeline)
@@ -249,7 +249,7 @@ func (s *Store) MaxThreads(ctx context.Context) (map[plan.NodeName]int, error) {
 		Name       plan.NodeName `bson:"node"`
 		MaxThreads count         `bson:"maxthreads"`
 	}
-	docs, err := wire.Find[node](ctx, s.nodes, d("maxthreads", d("$ne", nil)), wire.Query{Fields: d("node", 1, "maxthreads", 1)})
+	docs, err := wire.Find[node](ctx, s.nodes, d("maxthreads", d("$ne", nil)), wire.Query{Fields: ones("node maxthreads")})
 	limits := map[plan.NodeName]int{}
 	for _, n := range docs {
 		if n.MaxThreads.set && n.MaxThreads.n >= 0 { // as readLimit has it
@@ -311,7 +311,7 @@ func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 	if beats >= 0 {
 		filter = append(filter, bson.E{Key: "beats", Value: beats})
 	}
-	gone, err := s.UpdateOne(ctx, s.instances, filter, d("$set", d("gone", true), "$unset", d("progress", 1), "$currentDate", d("beat", true)))
+	gone, err := s.UpdateOne(ctx, s.instances, filter, d("$set", d("gone", true), "$unset", ones("progress"), "$currentDate", d("beat", true)))
 	if err != nil {
 		return 0, err
 	}

@@ -24,7 +24,7 @@ func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
 			continue
 		}
 		drop := d("_id", d("$in", ids), "gate", docs[i].Retry)
-		tasks, err := wire.Find[taskDoc](ctx, s.tasks, append(drop, bson.E{Key: "items", Value: d("$gt", 0)}), wire.Query{Fields: d("plan", 1, "items", 1, "gen", 1, "list", 1)})
+		tasks, err := wire.Find[taskDoc](ctx, s.tasks, append(drop, bson.E{Key: "items", Value: d("$gt", 0)}), wire.Query{Fields: ones("plan items gen list")})
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
 		if err := s.noteMissing(ctx, docs[i].Retry, tasks); err != nil {
 			return err
 		}
-		if _, err := s.UpdateMany(ctx, s.tasks, drop, d("$unset", d("expanded", 1, "making", 1))); err != nil {
+		if _, err := s.UpdateMany(ctx, s.tasks, drop, d("$unset", ones("expanded making"))); err != nil {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func (r *round) deleteItems(ctx context.Context, of *taskDoc) error {
 		for i := from; i < min(of.Items, from+deleteAtOnce); i++ {
 			ids = append(ids, itemID(of.ID, i))
 		}
-		docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "made", of.madeBefore()), wire.Query{Fields: d("_id", 1)})
+		docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "made", of.madeBefore()), wire.Query{Fields: ones("_id")})
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (r *round) insertMade(ctx context.Context, c *mongo.Collection, t *taskDoc,
 
 // takeBackItems deletes items that were inserted too late, after a retry took their foreach task back to make others.
 func (r *round) takeBackItems(ctx context.Context, t *taskDoc, ids, joins bson.A) error {
-	now, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", t.ID), wire.Query{Fields: d("gen", 1)})
+	now, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", t.ID), wire.Query{Fields: ones("gen")})
 	if err != nil || now != nil && now.Gen == t.Gen {
 		return err
 	}

@@ -83,5 +83,5 @@ func firstItem(item bson.ObjectID) bson.ObjectID {
 
 // uncounted is the change that has a join counted again.
 func uncounted() bson.D {
-	return d("$unset", d("done", 1, "seen", 1, "absent", 1, "failed", 1, "bytes", 1, "largest", 1), "$inc", d("gen", 1))
+	return d("$unset", ones("done seen absent failed bytes largest"), "$inc", d("gen", 1))
 }

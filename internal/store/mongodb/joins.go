@@ -71,7 +71,7 @@ func (r *round) releaseJoins(ctx context.Context, joins []joinDoc) error {
 func (r *round) settleHeld(ctx context.Context, ids bson.A) error {
 	for last, more := bson.NilObjectID, len(ids) > 0; more; { // each of them whole, and so not all at a time
 		held, some, err := wire.FindSome[taskDoc](ctx, r.tasks, d("_id", d("$in", ids, "$gt", last), "status", plan.Held),
-			wire.Query{Fields: childFields, Sort: d("_id", 1)})
+			wire.Query{Fields: childFields, Sort: ones("_id")})
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 }
 
 // memberFields are what a join has to know of its members.
-var memberFields = d("status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "ended", 1, "noticed", 1, "bytes", 1)
+var memberFields = ones("status reason coe open complete gate mtime ended noticed bytes")
 
 // members reads the tasks that joins which are not done stand for, each once, in several commands: of many children of the same parents there
 // can be more than fit into one.
@@ -183,7 +183,7 @@ func (r *round) coming(ctx context.Context, joins []joinDoc, members map[bson.Ob
 	if len(missing) == 0 {
 		return nil, nil
 	}
-	byID, err := r.tasksByID(ctx, children, d("status", 1, "hold", 1, "expanded", 1))
+	byID, err := r.tasksByID(ctx, children, ones("status hold expanded"))
 	if err != nil {
 		return nil, err
 	}

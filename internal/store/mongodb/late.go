@@ -140,7 +140,7 @@ func (s *Store) share(ctx context.Context, plans map[bson.ObjectID]bool) (kept b
 func (s *Store) deleting(ctx context.Context, plans map[bson.ObjectID]bool) (map[bson.ObjectID]bool, error) {
 	gone := map[bson.ObjectID]bool{}
 	for chunk := range slices.Chunk(slices.Collect(maps.Keys(plans)), addAtOnce) {
-		docs, err := wire.Find[planDoc](ctx, s.plans, d("_id", d("$in", chunk), "deleting", true), wire.Query{Fields: d("_id", 1)})
+		docs, err := wire.Find[planDoc](ctx, s.plans, d("_id", d("$in", chunk), "deleting", true), wire.Query{Fields: ones("_id")})
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +168,7 @@ func (s *Store) dropBatches(ctx context.Context, batches []bson.ObjectID) error 
 // dropBatch deletes up to most of the tasks of a late addition that nobody took, and returns how many it found.
 func (s *Store) dropBatch(ctx context.Context, batch bson.ObjectID, most int) (n int, err error) {
 	unadmitted := d("adding", batch, "hold", holdAdding)
-	docs, err := wire.Find[taskDoc](ctx, s.tasks, unadmitted, wire.Query{Fields: d("_id", 1), Hint: indexAdding, Limit: most})
+	docs, err := wire.Find[taskDoc](ctx, s.tasks, unadmitted, wire.Query{Fields: ones("_id"), Hint: indexAdding, Limit: most})
 	if err != nil || len(docs) == 0 {
 		return 0, err
 	}
@@ -184,7 +184,7 @@ func (s *Store) dropBatch(ctx context.Context, batch bson.ObjectID, most int) (n
 // that.
 func (s *Store) forgetAdds(ctx context.Context, p *planDoc) error {
 	done := slices.Clone(p.Adds)
-	left, err := wire.Find[taskDoc](ctx, s.tasks, d("adding", wire.AnyOf(p.Adds)), wire.Query{Fields: d("adding", 1), Hint: indexAdding, Limit: addAtOnce})
+	left, err := wire.Find[taskDoc](ctx, s.tasks, d("adding", wire.AnyOf(p.Adds)), wire.Query{Fields: ones("adding"), Hint: indexAdding, Limit: addAtOnce})
 	if err != nil {
 		return err
 	}

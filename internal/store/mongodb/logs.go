@@ -74,7 +74,7 @@ func (s *Store) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.
 		err := s.tasks.FindOneAndUpdate(ctx,
 			d("_id", oid(c.Task.ID), "token", bson.ObjectID(c.Token), "attempt", c.Attempt, "status", d("$in", activeStatuses)),
 			d("$inc", d("lines", len(entries))),
-			options.FindOneAndUpdate().SetProjection(d("lines", 1)).SetReturnDocument(options.Before)).Decode(&before)
+			options.FindOneAndUpdate().SetProjection(ones("lines")).SetReturnDocument(options.Before)).Decode(&before)
 		if err == mongo.ErrNoDocuments {
 			found, err = false, nil
 		}
@@ -94,7 +94,7 @@ func (s *Store) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.
 
 // Log implements store.Reader.
 func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error) {
-	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: d("sealed", 1)})
+	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: ones("sealed")})
 	if err == nil && t == nil {
 		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}

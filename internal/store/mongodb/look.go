@@ -42,7 +42,7 @@ func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err 
 			return false, err
 		}
 	}
-	_, err = r.UpdateOne(ctx, r.plans, d("_id", target, "fresh", true), d("$unset", d("fresh", 1)))
+	_, err = r.UpdateOne(ctx, r.plans, d("_id", target, "fresh", true), d("$unset", ones("fresh")))
 	return true, err
 }
 
@@ -53,7 +53,7 @@ func (r *round) lookAt(ctx context.Context, target bson.ObjectID, held []taskDoc
 	if err != nil || waiting == 0 {
 		return err
 	}
-	n, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "adding", target, "status", plan.Held), d("$unset", d("adding", 1)))
+	n, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "adding", target, "status", plan.Held), d("$unset", ones("adding")))
 	r.budget -= n
 	return err
 }

@@ -27,7 +27,7 @@ func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) 
 	if err != nil {
 		return 0, err
 	}
-	if _, err := r.UpdateMany(ctx, r.work, d("owner", i.ID), d("$unset", d("owner", 1))); err != nil {
+	if _, err := r.UpdateMany(ctx, r.work, d("owner", i.ID), d("$unset", ones("owner"))); err != nil {
 		return 0, err
 	}
 	return len(docs), r.forgetNode(ctx, i.Node)
@@ -81,7 +81,7 @@ func (r *round) onLost(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]p
 	if len(said) == 0 {
 		return said, nil
 	}
-	queues, err := wire.Find[queueDoc](ctx, r.queues, d("_id", d("$in", slices.Collect(maps.Keys(said)))), wire.Query{Fields: d("onlost", 1)})
+	queues, err := wire.Find[queueDoc](ctx, r.queues, d("_id", d("$in", slices.Collect(maps.Keys(said)))), wire.Query{Fields: ones("onlost")})
 	for i := range queues {
 		said[queues[i].ID] = queues[i].domain().OnLost
 	}
@@ -91,7 +91,7 @@ func (r *round) onLost(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]p
 // forgetNode deletes the document of a node that has no instance any more. A node that a command embedded is not to stay behind; one that a
 // person gave a limit does.
 func (r *round) forgetNode(ctx context.Context, n plan.NodeName) error {
-	left, err := wire.FindOne[instanceDoc](ctx, r.instances, d("node", n, "gone", nil), wire.Query{Fields: d("_id", 1)})
+	left, err := wire.FindOne[instanceDoc](ctx, r.instances, d("node", n, "gone", nil), wire.Query{Fields: ones("_id")})
 	if err == nil && left == nil {
 		_, err = r.Remove(ctx, r.nodes, d("node", n, "sluice", true, "maxthreads", nil))
 	}
@@ -99,8 +99,7 @@ func (r *round) forgetNode(ctx context.Context, n plan.NodeName) error {
 }
 
 // lostFields are what has to be known of a task to judge its loss.
-var lostFields = d("status", 1, "plan", 1, "queue", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1,
-	"ours", 1)
+var lostFields = ones("status plan queue def rank rescues cancel token attempt ours")
 
 // lost is what a loss changes. A task that ends by it stays open until its children are released.
 func (t *taskDoc) lost(loss rules.Step, was plan.Status) bson.D {

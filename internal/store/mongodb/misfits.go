@@ -39,7 +39,7 @@ func (r *round) fail(ctx context.Context, id bson.ObjectID, where bson.D, why st
 	u.clear("token", "slot", "nodeslot", "qnslot")
 	for _, update := range []bson.D{
 		u.bson(),
-		d("$set", d("status", plan.Failed), "$unset", d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "hold", 1)), // there may be no room for more
+		d("$set", d("status", plan.Failed), "$unset", ones("token slot nodeslot qnslot hold")), // there may be no room for more
 	} {
 		n, misfits, err := r.BulkEach(ctx, r.tasks, []wire.Change{{ID: id, Where: where, Update: update}})
 		if err != nil {

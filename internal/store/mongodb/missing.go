@@ -21,7 +21,7 @@ func (r *round) tellMissing(ctx context.Context, first bson.ObjectID, from int) 
 		return nil
 	}
 	needs := itemsFrom(first, from)
-	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("needs", needs, "status", plan.Held), wire.Query{Fields: d("_id", 1), Hint: indexNeeds})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("needs", needs, "status", plan.Held), wire.Query{Fields: ones("_id"), Hint: indexNeeds})
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (s *Store) remade(ctx context.Context, tasks []retriedDoc) (missing []bson.
 		}
 	}
 	for ids := range slices.Chunk(all, addAtOnce) {
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "missing", d("$exists", true)), wire.Query{Fields: d("missing", 1)})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "missing", d("$exists", true)), wire.Query{Fields: ones("missing")})
 		if err != nil {
 			return nil, err
 		}

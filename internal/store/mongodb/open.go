@@ -60,11 +60,7 @@ func (s *Store) prepare(ctx context.Context, existing bool) error {
 			return plan.ErrNoStore
 		}
 	}
-	all := s.indexes()
-	want, err := fingerprint(all)
-	if err != nil {
-		return fmt.Errorf("indexes: %w", err)
-	}
+	want := fingerprint()
 	if there != nil && there.Version == schemaVersion && there.Indexes == want {
 		return nil
 	}

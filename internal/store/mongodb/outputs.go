@@ -24,7 +24,7 @@ func (s *Store) parentIDs(ctx context.Context, t *taskDoc) ([]bson.ObjectID, err
 	if t.Joins == 0 {
 		return t.Needs, nil
 	}
-	joins, err := wire.Find[joinDoc](ctx, s.joins, d("child", t.ID, "count", nil), wire.Query{Sort: d("n", 1), Fields: d("needs", 1)})
+	joins, err := wire.Find[joinDoc](ctx, s.joins, d("child", t.ID, "count", nil), wire.Query{Sort: d("n", 1), Fields: ones("needs")})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (s *Store) inputsOf(ctx context.Context, ids []bson.ObjectID, known map[bso
 			missing = append(missing, id)
 		}
 	}
-	err = s.readAll(ctx, missing, d("name", 1, "output", 1, "large", 1, "gathered", 1, "items", 1), func(t *taskDoc) { outputs[t.ID] = t })
+	err = s.readAll(ctx, missing, ones("name output large gathered items"), func(t *taskDoc) { outputs[t.ID] = t })
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s *Store) gathered(ctx context.Context, of bson.ObjectID, items int) (json
 	for i := range ids {
 		ids[i] = itemID(of, i)
 	}
-	err := s.readAll(ctx, ids, d("output", 1, "large", 1), func(t *taskDoc) { inputs[itemIndex(t.ID)].Output = t.output() })
+	err := s.readAll(ctx, ids, ones("output large"), func(t *taskDoc) { inputs[itemIndex(t.ID)].Output = t.output() })
 	if err != nil {
 		return nil, fmt.Errorf("outputs of the items of task %s: %w", of.Hex(), err)
 	}
@@ -93,7 +93,7 @@ func (s *Store) gathered(ctx context.Context, of bson.ObjectID, items int) (json
 }
 
 // headFields are what is known of an output before it is read, and the output itself where it is small.
-var headFields = d("name", 1, "output", 1, "bytes", 1, "gathered", 1, "items", 1)
+var headFields = ones("name output bytes gathered items")
 
 // heads is what is known of the outputs of a task's parents before they are read.
 type heads struct {
@@ -155,7 +155,7 @@ func (s *Store) itemInputs(ctx context.Context, h *heads, f *plan.Foreach) ([]pl
 
 // Parents implements store.Node.
 func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error) {
-	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: d("needs", 1, "joins", 1)})
+	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: ones("needs joins")})
 	if err == nil && t == nil {
 		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}
@@ -166,7 +166,7 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, err
 	if err != nil {
 		return nil, err
 	}
-	known, err := s.tasksByID(ctx, ids, d("name", 1, "status", 1, "reason", 1))
+	known, err := s.tasksByID(ctx, ids, ones("name status reason"))
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, err
 
 // Inputs implements store.Node.
 func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
-	fields := wire.Query{Fields: d("needs", 1, "joins", 1, "of", 1, "def", 1)}
+	fields := wire.Query{Fields: ones("needs joins of def")}
 	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), fields)
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func (s *Store) missed(ctx context.Context, ids []bson.ObjectID, found map[bson.
 		return nil, nil
 	}
 	docs, err := wire.Find[taskDoc](ctx, s.tasks, d("missing", wire.AnyOf(firsts)),
-		wire.Query{Fields: d("name", 1, "status", 1, "gate", 1, "expanded", 1, "items", 1, "missing", 1), Hint: indexMissing})
+		wire.Query{Fields: ones("name status gate expanded items missing"), Hint: indexMissing})
 	for i := range docs {
 		byFirst[docs[i].Missing] = &docs[i]
 	}

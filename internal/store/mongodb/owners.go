@@ -41,7 +41,7 @@ func (s *Store) own(ctx context.Context, key string, me bson.ObjectID) (bool, er
 
 // registered reports whether an instance is, and is not gone.
 func (s *Store) registered(ctx context.Context, instance bson.ObjectID) (bool, error) {
-	found, err := wire.FindOne[struct{}](ctx, s.instances, d("_id", instance, "gone", nil), wire.Query{Fields: d("_id", 1)})
+	found, err := wire.FindOne[struct{}](ctx, s.instances, d("_id", instance, "gone", nil), wire.Query{Fields: ones("_id")})
 	return found != nil, err
 }
 

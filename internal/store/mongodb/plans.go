@@ -86,7 +86,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 	notItems := bson.A{d("hold", d("$ne", holdItems)), d("expanded", nil)}
 	for _, waiting := range []bson.D{d("status", plan.Queued), d("status", plan.Held, "$or", notItems)} {
 		for r.budget > 0 {
-			docs, err := wire.Find[taskDoc](ctx, r.tasks, append(d("plan", id), waiting...), wire.Query{Fields: d("_id", 1), Hint: indexPlan, Limit: r.budget})
+			docs, err := wire.Find[taskDoc](ctx, r.tasks, append(d("plan", id), waiting...), wire.Query{Fields: ones("_id"), Hint: indexPlan, Limit: r.budget})
 			if err != nil {
 				return false, err
 			}
@@ -147,7 +147,7 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 func (r *round) Finished(ctx context.Context, p *planDoc) (all, broken, cancelled bool, err error) {
 	id := p.ID
 	some := func(filter bson.D, hint string) (bool, error) {
-		t, err := wire.FindOne[taskDoc](ctx, r.tasks, append(d("plan", id), filter...), wire.Query{Fields: d("_id", 1), Hint: hint})
+		t, err := wire.FindOne[taskDoc](ctx, r.tasks, append(d("plan", id), filter...), wire.Query{Fields: ones("_id"), Hint: hint})
 		return t != nil, err
 	}
 	// This is one query, of an index in which a task keeps its place from its insertion until its
@@ -180,7 +180,7 @@ func (r *round) Finished(ctx context.Context, p *planDoc) (all, broken, cancelle
 // EndPlan implements engine.Closer.
 func (r *round) EndPlan(ctx context.Context, p *planDoc, state plan.Lifecycle) error {
 	ended, err := r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "closing", wire.OrNone(p.Closing), "retry", nil),
-		d("$set", append(d("state", state), r.until(p.Keep)...), "$unset", d("fresh", 1), "$currentDate", d("mtime", true, "ended", true)))
+		d("$set", append(d("state", state), r.until(p.Keep)...), "$unset", ones("fresh"), "$currentDate", d("mtime", true, "ended", true)))
 	if err == nil && ended {
 		r.over = append(r.over, protocol.EndedPlan{ID: planID(p.ID), State: state})
 	}

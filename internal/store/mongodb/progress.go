@@ -40,7 +40,7 @@ func (s *Store) progress(ctx context.Context, filter bson.D) (map[saidBy]*plan.P
 	type saying struct {
 		Progress []saidDoc `bson:"progress"`
 	}
-	docs, err := wire.Find[saying](ctx, s.instances, append(filter, bson.E{Key: "gone", Value: nil}), wire.Query{Fields: d("progress", 1)})
+	docs, err := wire.Find[saying](ctx, s.instances, append(filter, bson.E{Key: "gone", Value: nil}), wire.Query{Fields: ones("progress")})
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (r *round) NeededBy(ctx context.Context, p *planDoc) (*plan.Task, error) {
 		return nil, nil
 	}
 	by, err := wire.FindOne[taskDoc](ctx, r.tasks, d("plans", p.ID, "open", true, "status", d("$in", openStatuses)),
-		wire.Query{Fields: d("status", 1), Hint: indexNeeded})
+		wire.Query{Fields: ones("status"), Hint: indexNeeded})
 	if err != nil || by == nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (r *round) ExpiredPlans(ctx context.Context, byDefault time.Duration) iter.
 // budget may delete, and passes by the plans that cost nothing, because they stayed.
 func (r *round) eachPlan(ctx context.Context, index string, match bson.D, yield func(*planDoc, error) bool) (all bool) {
 	q := wire.Query{
-		Fields: d("name", 1, "run", 1, "state", 1, "edits", 1, "ended", 1, "shared", 1, "deleting", 1, "retry", 1),
+		Fields: ones("name run state edits ended shared deleting retry"),
 		Hint:   index, Sort: d(index, 1),
 	}
 	for {
@@ -110,7 +110,7 @@ func (r *round) eachPlan(ctx context.Context, index string, match bson.D, yield 
 // DeleteTasks implements engine.Deleter.
 func (r *round) DeleteTasks(ctx context.Context, p *planDoc) (done bool, err error) {
 	for r.budget > 0 {
-		docs, err := wire.Find[taskDoc](ctx, r.tasks, d("plan", p.ID), wire.Query{Fields: d("_id", 1), Hint: indexList, Limit: min(deleteAtOnce, r.budget)})
+		docs, err := wire.Find[taskDoc](ctx, r.tasks, d("plan", p.ID), wire.Query{Fields: ones("_id"), Hint: indexList, Limit: min(deleteAtOnce, r.budget)})
 		if err != nil || len(docs) == 0 {
 			return err == nil, err
 		}

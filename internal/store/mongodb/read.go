@@ -31,7 +31,7 @@ func (s *Store) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 
 // PlanFile implements store.Reader.
 func (s *Store) PlanFile(ctx context.Context, id plan.PlanID) (plan.File, error) {
-	p, err := wire.FindOne[planDoc](ctx, s.plans, d("_id", oid(id.ID)), wire.Query{Fields: d("file", 1)})
+	p, err := wire.FindOne[planDoc](ctx, s.plans, d("_id", oid(id.ID)), wire.Query{Fields: ones("file")})
 	switch {
 	case err != nil:
 		return plan.File{}, err
@@ -183,7 +183,7 @@ func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) 
 
 // exists returns what a task is called and how it stands; plan.ErrNotFound if there is none.
 func (s *Store) exists(ctx context.Context, id plan.TaskID) (*taskDoc, error) {
-	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: d("name", 1, "status", 1, "reason", 1, "gen", 1, "hold", 1, "expanded", 1, "cancel", 1)})
+	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: ones("name status reason gen hold expanded cancel")})
 	if err == nil && t == nil {
 		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}
@@ -262,9 +262,9 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 	}
 	brief := q.Brief && !q.Params && !q.Output && !q.Reached
 	if brief {
-		fields = d("plan", 1, "of", 1, "index", 1, "name", 1, "status", 1, "reason", 1, "started", 1, "ended", 1, "mtime", 1)
+		fields = ones("plan of index name status reason started ended mtime")
 		if q.Needs {
-			fields = append(fields, d("needs", 1, "joins", 1, "def", 1)...)
+			fields = append(fields, ones("needs joins def")...)
 		}
 	}
 	order := 1
@@ -308,7 +308,7 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 // needing matches the tasks that need one. Only those that are held have an index by that: the server looks at all of their plan, and tells
 // of these alone.
 func (s *Store) needing(ctx context.Context, parent plan.TaskID) (bson.D, error) {
-	joins, err := wire.Find[joinDoc](ctx, s.joins, d("needs", wire.AnyOf(bson.A{oid(parent.ID)})), wire.Query{Fields: d("child", 1), Hint: "needs"})
+	joins, err := wire.Find[joinDoc](ctx, s.joins, d("needs", wire.AnyOf(bson.A{oid(parent.ID)})), wire.Query{Fields: ones("child"), Hint: "needs"})
 	if err != nil {
 		return nil, err
 	}

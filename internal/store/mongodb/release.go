@@ -15,8 +15,7 @@ import (
 const releaseAtOnce = 256
 
 // endedFields are what release has to know of a finished task.
-var endedFields = d("status", 1, "plan", 1, "of", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1,
-	"mtime", 1, "ended", 1, "noticed", 1, "items", 1, "instance", 1, "missing", 1)
+var endedFields = ones("status plan of reason coe open complete gate mtime ended noticed items instance missing")
 
 // release looks at the children of the tasks at the front of the queue, of as many as the budget allows.
 func (r *round) release(ctx context.Context) error {
@@ -151,7 +150,7 @@ func (r *round) children(ctx context.Context, chunk []ended) (children []taskDoc
 	q := wire.Query{Fields: childFields, Limit: r.budget + 1, Hint: indexNeeds}
 	filter := d("needs", d("$in", keys(chunk)), "status", plan.Held)
 	if e := chunk[0]; e.paged {
-		q.Sort = d("_id", 1)
+		q.Sort = ones("_id")
 		filter = d("needs", e.id, "_id", d("$gt", e.after), "status", plan.Held)
 	}
 	if chunk[0].outside {
@@ -171,6 +170,6 @@ func (r *round) released(ctx context.Context, done []ended) error {
 	if len(open) == 0 {
 		return nil
 	}
-	_, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", open), "open", true, "status", d("$nin", openStatuses)), d("$unset", d("open", 1)))
+	_, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", open), "open", true, "status", d("$nin", openStatuses)), d("$unset", ones("open")))
 	return err
 }

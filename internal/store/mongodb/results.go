@@ -90,7 +90,7 @@ func (p *put) run(ctx context.Context, mode protocol.GFS) error {
 		return err
 	}
 	if outFile, errFile := mode.Files(p.stdout.bytes, p.stderr.bytes); outFile || errFile { // a lost claim is to cost no upload
-		task, err := wire.FindOne[struct{}](ctx, p.tasks, append(d("_id", p.task), p.claimed...), wire.Query{Fields: d("_id", 1)})
+		task, err := wire.FindOne[struct{}](ctx, p.tasks, append(d("_id", p.task), p.claimed...), wire.Query{Fields: ones("_id")})
 		if err == nil && task == nil {
 			err = plan.ErrClaimLost
 		}
@@ -336,7 +336,7 @@ func begun(text []byte) int {
 
 // filesOf returns the ids of all files of tasks.
 func (s *Store) filesOf(ctx context.Context, tasks bson.A) (ids bson.A, err error) {
-	files, err := wire.Find[fileDoc](ctx, s.files, d("metadata.task_id", d("$in", tasks)), wire.Query{Fields: d("_id", 1)})
+	files, err := wire.Find[fileDoc](ctx, s.files, d("metadata.task_id", d("$in", tasks)), wire.Query{Fields: ones("_id")})
 	for i := range files {
 		ids = append(ids, files[i].ID)
 	}
@@ -404,7 +404,7 @@ func (s *Store) openFile(ctx context.Context, id bson.ObjectID) (io.ReadCloser, 
 	if math.IsNaN(length) || length < 0 {
 		length = 0
 	}
-	cursor, err := s.chunks.Find(ctx, d("files_id", id), options.Find().SetSort(d("n", 1)).SetProjection(d("n", 1, "data", 1)).SetBatchSize(chunksAtOnce))
+	cursor, err := s.chunks.Find(ctx, d("files_id", id), options.Find().SetSort(d("n", 1)).SetProjection(ones("n data")).SetBatchSize(chunksAtOnce))
 	if err != nil {
 		return nil, 0, wire.Translate(err)
 	}

@@ -30,68 +30,69 @@ func (p *Privilege) all() []string {
 // Sluice are those that its code can ask for, and TestRolesAreWhatTheCodeAsksFor reads that code.
 // The actions of Disbatch's own programs are from the table of disbatch-create-users. Its find in
 // all collections is reduced to the collections that the design of Disbatch 4 names.
-func Roles() []Role {
-	w := strings.Fields
-	return []Role{
-		// A node: den, `sluice den --queues`, reports, and what opening a store makes.
-		{"disbatchd", []Privilege{
-			{"balance", w("find insert update"), nil, "settings and state of the balancer, which is a role of a node"},
-			{"instances", w("find insert remove update"), nil, "its own document, beaten each second, and those of nodes that it rescues"},
-			{"items", w("createIndex find insert listIndexes remove"), nil, "lists of foreach tasks whose items are not all in"},
-			{"joins", w("createIndex find insert listIndexes remove update"), nil, "what tasks of very many parents wait for"},
-			{"logs", w("createIndex insert listIndexes remove"), nil, "what tasks print; removed with their plan"},
-			{"meta", w("find insert remove update"), nil, "the schema's version, whose a node's name is, and the counter that wakes nodes"},
-			{"nodes", w("createIndex find insert listIndexes remove update"), nil, "the node's heartbeat and its maxthreads"},
-			{"plans", w("createIndex find listIndexes remove update"), nil, "how a plan goes on and ends; plans that are kept no longer go"},
-			{"queues", w("createIndex find listIndexes update"), nil, "limits are read; the node that balances sets them, and Disbatch's node writes its counts there"},
-			{"reports", w("insert"), nil, "what plugins inside the node report"},
-			{"retries", w("find remove update"), nil, "retries that were left half-way are ended"},
-			{"runs", w("insert update"), nil, "the highest run of plans that were deleted"},
-			{"tasks", w("createIndex find insert listIndexes remove update"), nil, "claims and endings; items of foreach tasks are inserted, tasks go with their plan"},
-			{"tasks.chunks", w("createIndex find insert listIndexes remove"), nil, "what tasks print is kept in GridFS, read, and goes with its task"},
-			{"tasks.files", w("createIndex find insert listIndexes remove"), nil, "the same"},
-			{"work", w("find insert remove update"), nil, "what was begun and is to be ended whoever dies"},
-		}},
-		// Processes that submit, show, cancel, retry and delete.
-		{"disbatch_web", []Privilege{
-			{"balance", w("find insert update"), w("listIndexes"), "settings of the balancer, by `sluice balance` and by Disbatch's pages"},
-			{"instances", w("find"), nil, "which nodes there are"},
-			{"items", w("find insert remove"), nil, "lists of foreach tasks, made anew by a retry"},
-			{"joins", w("find insert remove update"), nil, "what tasks of very many parents wait for"},
-			{"logs", w("find insert remove"), nil, "logs are shown; a retry notes itself there"},
-			{"meta", w("find insert update"), nil, "the schema's version, and the counter that wakes nodes"},
-			{"nodes", w("find insert update"), w("listIndexes"), "nodes are shown; maxthreads, whose document is made where there is none; whether other programs have nodes"},
-			{"plans", w("find insert remove update"), nil, "plans are submitted, shown, cancelled, retried and deleted"},
-			{"queues", w("find insert remove update"), w("listIndexes"), "queues are made, set and deleted"},
-			{"retries", w("find insert remove update"), nil, "a retry is noted before it begins"},
-			{"runs", w("find insert remove update"), nil, "which run of its name a plan is"},
-			{"tasks", w("find insert listIndexes remove update"), nil, "tasks are submitted, shown, cancelled, retried and deleted; they are asked for by what is indexed"},
-			{"tasks.chunks", w("find remove"), w("listIndexes"), "output in GridFS is shown, and goes with its plan"},
-			{"tasks.files", w("find remove"), w("listIndexes"), "the same"},
-			{"work", w("insert remove update"), nil, "what was begun and is to be ended whoever dies"},
-		}},
-		// A process that runs one task. In its last turn it does for the task's children what a
-		// node does.
-		{"task_runner", []Privilege{
-			{"instances", w("find insert remove update"), nil, "its own document, beaten each second"},
-			{"items", w("find insert remove"), nil, "lists of foreach tasks that its task is a parent of"},
-			{"joins", w("find insert remove update"), nil, "what tasks of very many parents wait for"},
-			{"logs", w("insert"), nil, "what the task prints"},
-			{"meta", w("find insert remove update"), nil, "the schema's version, and the counter that wakes nodes"},
-			{"nodes", w("find insert remove update"), nil, "limits of its node; what a node does when it leaves, a runner's code can do"},
-			{"plans", w("find update"), nil, "the task's plan, which may end with it"},
-			{"queues", w("find"), w("update"), "its queue's plugin; Disbatch's runner writes its counts there"},
-			{"reports", w("insert"), nil, "what a plugin reports"},
-			{"tasks", w("find insert remove update"), nil, "the task, its parents' outputs, its end, and what that releases: children, and items of foreach tasks"},
-			{"tasks.chunks", w("insert remove"), w("find listIndexes"), "what the task prints is kept in GridFS; drivers ask for the indexes before the first file"},
-			{"tasks.files", w("find insert remove"), w("listIndexes"), "the same"},
-			{"work", w("find insert remove update"), nil, "what was begun and is to be ended whoever dies"},
-		}},
-		// Disbatch's process; with Sluice a node balances, as disbatchd.
-		{"queuebalance", []Privilege{
-			{"balance", nil, w("find insert update"), "its settings and its state"},
-			{"queues", nil, w("find update"), "it moves threads between queues"},
-			{"tasks", nil, w("find"), "it counts what is queued"},
-		}},
+func Roles() (roles []Role) {
+	for _, p := range privileges {
+		if len(roles) == 0 || roles[len(roles)-1].Name != p.role {
+			roles = append(roles, Role{Name: p.role})
+		}
+		r := &roles[len(roles)-1]
+		r.Privileges = append(r.Privileges, Privilege{p.collection, strings.Fields(p.actions), strings.Fields(p.disbatch), p.why})
 	}
+	return roles
+}
+
+// privileges are those of Roles, by role.
+var privileges = []struct{ role, collection, actions, disbatch, why string }{
+	// A node: den, `sluice den --queues`, reports, and what opening a store makes.
+	{"disbatchd", "balance", "find insert update", "", "settings and state of the balancer, which is a role of a node"},
+	{"disbatchd", "instances", "find insert remove update", "", "its own document, beaten each second, and those of nodes that it rescues"},
+	{"disbatchd", "items", "createIndex find insert listIndexes remove", "", "lists of foreach tasks whose items are not all in"},
+	{"disbatchd", "joins", "createIndex find insert listIndexes remove update", "", "what tasks of very many parents wait for"},
+	{"disbatchd", "logs", "createIndex insert listIndexes remove", "", "what tasks print; removed with their plan"},
+	{"disbatchd", "meta", "find insert remove update", "", "the schema's version, whose a node's name is, and the counter that wakes nodes"},
+	{"disbatchd", "nodes", "createIndex find insert listIndexes remove update", "", "the node's heartbeat and its maxthreads"},
+	{"disbatchd", "plans", "createIndex find listIndexes remove update", "", "how a plan goes on and ends; plans that are kept no longer go"},
+	{"disbatchd", "queues", "createIndex find listIndexes update", "", "limits are read; the node that balances sets them, and Disbatch's node writes its counts there"},
+	{"disbatchd", "reports", "insert", "", "what plugins inside the node report"},
+	{"disbatchd", "retries", "find remove update", "", "retries that were left half-way are ended"},
+	{"disbatchd", "runs", "insert update", "", "the highest run of plans that were deleted"},
+	{"disbatchd", "tasks", "createIndex find insert listIndexes remove update", "", "claims and endings; items of foreach tasks are inserted, tasks go with their plan"},
+	{"disbatchd", "tasks.chunks", "createIndex find insert listIndexes remove", "", "what tasks print is kept in GridFS, read, and goes with its task"},
+	{"disbatchd", "tasks.files", "createIndex find insert listIndexes remove", "", "the same"},
+	{"disbatchd", "work", "find insert remove update", "", "what was begun and is to be ended whoever dies"},
+	// Processes that submit, show, cancel, retry and delete.
+	{"disbatch_web", "balance", "find insert update", "listIndexes", "settings of the balancer, by `sluice balance` and by Disbatch's pages"},
+	{"disbatch_web", "instances", "find", "", "which nodes there are"},
+	{"disbatch_web", "items", "find insert remove", "", "lists of foreach tasks, made anew by a retry"},
+	{"disbatch_web", "joins", "find insert remove update", "", "what tasks of very many parents wait for"},
+	{"disbatch_web", "logs", "find insert remove", "", "logs are shown; a retry notes itself there"},
+	{"disbatch_web", "meta", "find insert update", "", "the schema's version, and the counter that wakes nodes"},
+	{"disbatch_web", "nodes", "find insert update", "listIndexes", "nodes are shown; maxthreads, whose document is made where there is none; whether other programs have nodes"},
+	{"disbatch_web", "plans", "find insert remove update", "", "plans are submitted, shown, cancelled, retried and deleted"},
+	{"disbatch_web", "queues", "find insert remove update", "listIndexes", "queues are made, set and deleted"},
+	{"disbatch_web", "retries", "find insert remove update", "", "a retry is noted before it begins"},
+	{"disbatch_web", "runs", "find insert remove update", "", "which run of its name a plan is"},
+	{"disbatch_web", "tasks", "find insert listIndexes remove update", "", "tasks are submitted, shown, cancelled, retried and deleted; they are asked for by what is indexed"},
+	{"disbatch_web", "tasks.chunks", "find remove", "listIndexes", "output in GridFS is shown, and goes with its plan"},
+	{"disbatch_web", "tasks.files", "find remove", "listIndexes", "the same"},
+	{"disbatch_web", "work", "insert remove update", "", "what was begun and is to be ended whoever dies"},
+	// A process that runs one task. In its last turn it does for the task's children what a
+	// node does.
+	{"task_runner", "instances", "find insert remove update", "", "its own document, beaten each second"},
+	{"task_runner", "items", "find insert remove", "", "lists of foreach tasks that its task is a parent of"},
+	{"task_runner", "joins", "find insert remove update", "", "what tasks of very many parents wait for"},
+	{"task_runner", "logs", "insert", "", "what the task prints"},
+	{"task_runner", "meta", "find insert remove update", "", "the schema's version, and the counter that wakes nodes"},
+	{"task_runner", "nodes", "find insert remove update", "", "limits of its node; what a node does when it leaves, a runner's code can do"},
+	{"task_runner", "plans", "find update", "", "the task's plan, which may end with it"},
+	{"task_runner", "queues", "find", "update", "its queue's plugin; Disbatch's runner writes its counts there"},
+	{"task_runner", "reports", "insert", "", "what a plugin reports"},
+	{"task_runner", "tasks", "find insert remove update", "", "the task, its parents' outputs, its end, and what that releases: children, and items of foreach tasks"},
+	{"task_runner", "tasks.chunks", "insert remove", "find listIndexes", "what the task prints is kept in GridFS; drivers ask for the indexes before the first file"},
+	{"task_runner", "tasks.files", "find insert remove", "listIndexes", "the same"},
+	{"task_runner", "work", "find insert remove update", "", "what was begun and is to be ended whoever dies"},
+	// Disbatch's process; with Sluice a node balances, as disbatchd.
+	{"queuebalance", "balance", "", "find insert update", "its settings and its state"},
+	{"queuebalance", "queues", "", "find update", "it moves threads between queues"},
+	{"queuebalance", "tasks", "", "find", "it counts what is queued"},
 }

@@ -309,7 +309,9 @@ func (s *source) indexed() (names []string) {
 	client, err := mongo.Connect()
 	noError(s.t)(err)
 	defer func() { _ = client.Disconnect(context.Background()) }()
-	for _, c := range newStore(client, "any", Options{}).indexes() {
+	all, err := newStore(client, "any", Options{}).indexes()
+	noError(s.t)(err)
+	for _, c := range all {
 		names = append(names, c.Name())
 	}
 	return names

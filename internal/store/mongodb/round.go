@@ -267,8 +267,7 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 	if len(list) == 0 {
 		return nil
 	}
-	docs, err := wire.Find[planDoc](ctx, r.plans, d("_id", d("$in", list)), wire.Query{Fields: d(
-		"name", 1, "run", 1, "state", 1, "closing", 1, "on_failure", 1, "edits", 1, "retry", 1, "keep", 1)})
+	docs, err := wire.Find[planDoc](ctx, r.plans, d("_id", d("$in", list)), wire.Query{Fields: ones("name run state closing on_failure edits retry keep")})
 	for i := range docs {
 		r.known[docs[i].ID] = &docs[i]
 	}
@@ -276,9 +275,7 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 }
 
 // childFields are what release has to know of a held task.
-var childFields = d("status", 1, "queue", 1, "plan", 1, "name", 1, "rank", 1, "def", 1, "coe", 1, "params", 1, "text", 1, "needs", 1, "joins", 1,
-	"of", 1, "index", 1, "hold", 1, "gen", 1, "notbefore", 1, "items", 1, "expanded", 1, "attempt", 1, "cancel", 1,
-	"byref", 1, "missing", 1)
+var childFields = ones("status queue plan name rank def coe params text needs joins of index hold gen notbefore items expanded attempt cancel byref missing")
 
 // settling is what settle gathers until it writes.
 type settling struct {

@@ -19,8 +19,7 @@ import (
 )
 
 // parentFields are what a held task has to know of its parents: small outputs come along, so that most tasks need no second read.
-var parentFields = d("name", 1, "status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "ended", 1, "noticed", 1, "output", 1,
-	"bytes", 1, "gathered", 1)
+var parentFields = ones("name status reason coe open complete gate mtime ended noticed output bytes gathered")
 
 // settle settles held tasks, and returns how many stay as they are. It leaves out tasks that
 // something else brings on: the job that closes their plan, Ready, their delay, or their items.
@@ -90,7 +89,7 @@ func (r *round) Wait(_ context.Context, w *waiter, next rules.Next) error {
 		r.settling.waiting++
 		r.settling.early[w.Plan] = append(r.settling.early[w.Plan], w.ID)
 	case rules.Delay:
-		r.settling.changes = append(r.settling.changes, w.held(d("$set", d("hold", holdDelay), "$unset", d("adding", 1, "gate", 1))))
+		r.settling.changes = append(r.settling.changes, w.held(d("$set", d("hold", holdDelay), "$unset", ones("adding gate"))))
 		r.stays(w.Plan)
 	}
 	return nil
@@ -127,7 +126,7 @@ func (r *round) Step(ctx context.Context, w *waiter, s rules.Step) error {
 	if w.Ours {
 		set = append(set, bson.E{Key: "ours", Value: true})
 	}
-	p.changes = append(p.changes, w.held(d("$unset", d("hold", 1, "adding", 1, "gate", 1, "notbefore", 1), "$currentDate", d("mtime", true), "$set", set)))
+	p.changes = append(p.changes, w.held(d("$unset", ones("hold adding gate notbefore"), "$currentDate", d("mtime", true), "$set", set)))
 	p.queued = append(p.queued, w)
 	r.stays(w.Plan)
 	if p.size += len(w.Params.document) + len(w.Text); w.copies() {
@@ -193,7 +192,7 @@ func (r *round) leaveToReady(ctx context.Context, early map[bson.ObjectID]bson.A
 		if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", tasks), "status", plan.Held, "hold", holdNeeds), d("$set", d("adding", id))); err != nil {
 			return err
 		}
-		p, err := wire.FindOne[planDoc](ctx, r.plans, d("_id", id), wire.Query{Fields: d("state", 1)})
+		p, err := wire.FindOne[planDoc](ctx, r.plans, d("_id", id), wire.Query{Fields: ones("state")})
 		if err != nil {
 			return err
 		}

@@ -151,7 +151,7 @@ func (s *Store) shared() bool {
 
 // readOthers looks whether nodes of other programs are registered.
 func (s *Store) readOthers(ctx context.Context) error {
-	other, err := wire.FindOne[struct{}](ctx, s.nodes, d("sluice", nil), wire.Query{Fields: d("_id", 1)})
+	other, err := wire.FindOne[struct{}](ctx, s.nodes, d("sluice", nil), wire.Query{Fields: ones("_id")})
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (r *round) othersServe(ctx context.Context, queue bson.ObjectID) (bool, err
 	if serve, known := r.othersIn[queue]; known {
 		return serve, nil
 	}
-	q, err := wire.FindOne[queueDoc](ctx, r.queues, d("_id", queue), wire.Query{Fields: d("threads", 1)})
+	q, err := wire.FindOne[queueDoc](ctx, r.queues, d("_id", queue), wire.Query{Fields: ones("threads")})
 	if err == nil {
 		err = r.readOthers(ctx) // a handle that no instance lives by has not looked yet
 	}
@@ -195,7 +195,7 @@ func (s *Store) limitOf(ctx context.Context, n plan.NodeName) (count, error) {
 
 // readLimit reads the limit of a node.
 func (s *Store) readLimit(ctx context.Context, n plan.NodeName) (limit count, err error) {
-	doc, err := wire.FindOne[nodeDoc](ctx, s.nodes, d("node", n), wire.Query{Fields: d("maxthreads", 1)})
+	doc, err := wire.FindOne[nodeDoc](ctx, s.nodes, d("node", n), wire.Query{Fields: ones("maxthreads")})
 	if err != nil {
 		return count{}, err
 	}
@@ -318,7 +318,7 @@ func (s *search) withWork(ctx context.Context, n int) (ids bson.A, err error) {
 		}
 		span := s.ranges[len(s.ranges)-1]
 		s.ranges = s.ranges[:len(s.ranges)-1]
-		some, err := wire.FindOne[taskDoc](ctx, s.tasks, append(queuedOf(s.turn.Plan), bson.E{Key: "queue", Value: span}), wire.Query{Fields: d("queue", 1), Hint: s.hint})
+		some, err := wire.FindOne[taskDoc](ctx, s.tasks, append(queuedOf(s.turn.Plan), bson.E{Key: "queue", Value: span}), wire.Query{Fields: ones("queue"), Hint: s.hint})
 		if err != nil {
 			return nil, err
 		}

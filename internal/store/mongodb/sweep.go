@@ -90,7 +90,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 		{workClose, d("closing", d("$exists", true), "state", d("$in", bson.A{plan.PlanSubmitting, plan.PlanRunning})), plansClosing},
 		{workLook, d("fresh", true), plansFresh},
 	} {
-		docs, err := wire.Find[planDoc](ctx, r.plans, kind.filter, wire.Query{Fields: d("_id", 1), Hint: kind.hint, Limit: addAtOnce})
+		docs, err := wire.Find[planDoc](ctx, r.plans, kind.filter, wire.Query{Fields: ones("_id"), Hint: kind.hint, Limit: addAtOnce})
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 		}
 	}
 	dead, err := wire.Find[planDoc](ctx, r.plans, d("state", plan.PlanSubmitting, "mtime", d("$lte", r.at.Add(-rules.AbandonAfter))),
-		wire.Query{Fields: d("mtime", 1, "closing", 1, "keep", 1), Hint: plansState, Limit: addAtOnce})
+		wire.Query{Fields: ones("mtime closing keep"), Hint: plansState, Limit: addAtOnce})
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 
 // clearAbandoned deletes the tasks of submissions that died.
 func (r *round) clearAbandoned(ctx context.Context) error {
-	docs, err := wire.Find[planDoc](ctx, r.plans, d("abandoned", true), wire.Query{Fields: d("_id", 1), Hint: plansAbandoned, Limit: addAtOnce})
+	docs, err := wire.Find[planDoc](ctx, r.plans, d("abandoned", true), wire.Query{Fields: ones("_id"), Hint: plansAbandoned, Limit: addAtOnce})
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (r *round) clearAbandoned(ctx context.Context) error {
 		if !done {
 			continue
 		}
-		if _, err := r.UpdateOne(ctx, r.plans, d("_id", docs[i].ID), d("$unset", d("abandoned", 1))); err != nil {
+		if _, err := r.UpdateOne(ctx, r.plans, d("_id", docs[i].ID), d("$unset", ones("abandoned"))); err != nil {
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func (r *round) sweepAdded(ctx context.Context) error {
 	last := bson.NilObjectID
 	for range 100 { // of those that there are nearly never
 		t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("adding", d("$gt", last)), wire.Query{
-			Fields: d("adding", 1, "batch", 1, "plan", 1, "hold", 1, "mtime", 1), Sort: d("adding", 1), Hint: indexAdding})
+			Fields: ones("adding batch plan hold mtime"), Sort: d("adding", 1), Hint: indexAdding})
 		if err != nil || t == nil {
 			return err
 		}
@@ -247,7 +247,7 @@ func (r *round) sweepShared(ctx context.Context, t *taskDoc) error {
 // judge says, of the late addition that the task is of, whether it is whole, dead, or may be under way, and returns its tasks. It is whole if
 // all were inserted before their adder died, if that did; dead if they were not, for long. The adder finds what was decided.
 func (r *round) judge(ctx context.Context, t *taskDoc) (state int, in []taskDoc, err error) {
-	in, err = wire.Find[taskDoc](ctx, r.tasks, d("adding", t.Adding), wire.Query{Fields: d("plans", 1, "lead", 1, "needs", 1, "joins", 1), Hint: indexAdding})
+	in, err = wire.Find[taskDoc](ctx, r.tasks, d("adding", t.Adding), wire.Query{Fields: ones("plans lead needs joins"), Hint: indexAdding})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -297,7 +297,7 @@ func (r *round) underWay(ctx context.Context) (map[bson.ObjectID]bool, error) {
 
 // sweepMaking goes on with foreach tasks whose items are not all made and queued, if nobody is at it.
 func (r *round) sweepMaking(ctx context.Context) error {
-	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("making", true), wire.Query{Fields: d("status", 1, "hold", 1), Hint: indexMaking, Limit: addAtOnce})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("making", true), wire.Query{Fields: ones("status hold"), Hint: indexMaking, Limit: addAtOnce})
 	if err != nil || len(docs) == 0 {
 		return err
 	}

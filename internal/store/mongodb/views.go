@@ -156,7 +156,7 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 		return fmt.Errorf("queue %s: %w", id, err)
 	}
 	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("queue", oid(id.ID), "status", d("$in", openStatuses), "plan", d("$exists", true)),
-		wire.Query{Fields: d("name", 1, "plan", 1, "status", 1, "reason", 1)})
+		wire.Query{Fields: ones("name plan status reason")})
 	if err != nil {
 		return err
 	}

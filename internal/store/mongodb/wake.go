@@ -33,7 +33,7 @@ func (s *Store) isOver(ctx context.Context, only plan.PlanID) (bool, error) {
 	if only.IsZero() {
 		return false, nil
 	}
-	p, err := wire.FindOne[planDoc](ctx, s.plans, d("_id", oid(only.ID)), wire.Query{Fields: d("state", 1)})
+	p, err := wire.FindOne[planDoc](ctx, s.plans, d("_id", oid(only.ID)), wire.Query{Fields: ones("state")})
 	return err == nil && (p == nil || p.State.Ended()), err
 }
 

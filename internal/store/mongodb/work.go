@@ -35,7 +35,7 @@ func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *protocol.
 		Audit       bson.Raw
 	}
 	pipeline := bson.A{
-		d("$match", d("_id", oid(instance.ID), "gone", nil)), d("$project", d("node", 1)),
+		d("$match", d("_id", oid(instance.ID), "gone", nil)), d("$project", ones("node")),
 		wire.Union(s.work, bson.A{
 			d("$match", d("owner", d("$in", bson.A{nil, oid(instance.ID)}), "_id", wire.Addressable)),
 			d("$sort", d("_id", 1)), d("$limit", mostResumed), d("$project", d("work", "$$ROOT")),
@@ -194,7 +194,7 @@ func (r *round) Keep(ctx context.Context) (more bool, err error) {
 		}
 	}
 	for _, w := range r.jobs {
-		let := d("$unset", d("owner", 1))
+		let := d("$unset", ones("owner"))
 		if w.From > 0 {
 			let = append(let, bson.E{Key: "$set", Value: d("from", w.From)})
 		}
