@@ -31,7 +31,7 @@ type addition struct {
 	halves  []bson.ObjectID               // those of the batches that have several tasks and were not taken yet
 	of      map[plan.TaskID]bson.ObjectID // of tasks of no plan: the plan of each parent that is of one,
 	plans   map[bson.ObjectID]bool        // and all of these, those of the batches included;
-	parents bson.A                        // what they need that does not come with them,
+	parents idList                        // what they need that does not come with them,
 	waiting map[plan.TaskID]bool          // and which of them are in and were not taken yet
 }
 
@@ -116,7 +116,7 @@ func (s *Store) markBelowCancelled(ctx context.Context, a *addition) error {
 	}); err != nil || len(cancelled) == 0 {
 		return err
 	}
-	var below bson.A
+	var below idList
 	for _, t := range a.tasks {
 		if slices.ContainsFunc(t.Needs, func(id plan.TaskID) bool { return cancelled[id] }) {
 			below = append(below, oid(t.ID.ID))
@@ -170,7 +170,7 @@ func (s *Store) insertTasks(ctx context.Context, a *addition, abreast int, hold 
 // moment.
 func (s *Store) insertChunk(ctx context.Context, a *addition, chunk []*plan.Task, now time.Time, hold string, mark func(*taskDoc)) (in bool, err error) {
 	docs, joins := make([]any, 0, len(chunk)), []any(nil)
-	ids := make(bson.A, 0, len(chunk))
+	ids := idsFrom(chunk, idOf)
 	for _, t := range chunk {
 		doc, own, err := newTask(t, hold, now)
 		if err != nil {
@@ -178,7 +178,7 @@ func (s *Store) insertChunk(ctx context.Context, a *addition, chunk []*plan.Task
 		}
 		doc.Plans = a.plansOf(t)
 		mark(&doc)
-		docs, joins, ids = append(docs, doc), append(joins, own...), append(ids, doc.ID)
+		docs, joins = append(docs, doc), append(joins, own...)
 	}
 	for some := range slices.Chunk(joins, addAtOnce) {
 		if _, err := s.Insert(ctx, s.joins, some...); err != nil {
@@ -211,10 +211,7 @@ func (s *Store) takeBack(ctx context.Context, a *addition, ended *planDoc) error
 		}
 	}
 	for chunk := range slices.Chunk(a.tasks, addAtOnce) {
-		ids := make(bson.A, len(chunk))
-		for i, t := range chunk {
-			ids[i] = oid(t.ID.ID)
-		}
+		ids := idsFrom(chunk, idOf)
 		if _, err := s.Remove(ctx, s.tasks, d("_id", d("$in", ids), "status", plan.Held)); err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -71,7 +70,7 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 		return nil
 	}
 	if !p.Retry.IsZero() {
-		gone, err := r.retriesGone(ctx, bson.A{p.Retry})
+		gone, err := r.retriesGone(ctx, idList{p.Retry})
 		if err != nil || len(gone) == 0 {
 			return err
 		}
@@ -143,29 +142,23 @@ func (r *round) auditApart(ctx context.Context) error {
 
 // auditTasks looks at held tasks, and does with those that are neglected as a release does.
 func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
-	var ids []bson.ObjectID
-	asked := map[bson.ObjectID]bool{}
+	var ids idSet
 	itemsHeld := map[bson.ObjectID]bool{}
 	for i := range docs {
-		for _, id := range docs[i].Needs {
-			if !asked[id] {
-				asked[id] = true
-				ids = append(ids, id)
-			}
-		}
+		ids.add(docs[i].Needs...)
 		if docs[i].Hold == holdItem {
 			itemsHeld[docs[i].Of] = true
 		}
 	}
-	parents, err := r.tasksByID(ctx, ids, memberFields)
+	parents, err := r.tasksByID(ctx, ids.list, memberFields)
 	if err != nil {
 		return err
 	}
-	missed, err := r.missed(ctx, ids, parents)
+	missed, err := r.missed(ctx, ids.list, parents)
 	if err != nil {
 		return err
 	}
-	var again bson.A
+	var again idList
 	var changes []wire.Change
 	for i := range docs {
 		t := &docs[i]
@@ -224,18 +217,16 @@ func (r *round) itemsLeft(ctx context.Context, t *taskDoc) (int, error) {
 	if err != nil || len(left) == 0 {
 		return 0, err
 	}
-	var joins bson.A
+	var joins idSet
 	for i := range left {
-		if id := itemJoin(t.ID, itemIndex(left[i].ID)/joinSize); !slices.Contains(joins, any(id)) {
-			joins = append(joins, id)
-		}
+		joins.add(itemJoin(t.ID, itemIndex(left[i].ID)/joinSize))
 	}
-	_, err = r.UpdateMany(ctx, r.joins, d("_id", d("$in", joins), "done", true), uncounted())
+	_, err = r.UpdateMany(ctx, r.joins, d("_id", d("$in", joins.list), "done", true), uncounted())
 	return len(left), err
 }
 
 // lookAgain looks at held tasks and counts again what they wait for, as many as the budget allows.
-func (r *round) lookAgain(ctx context.Context, ids bson.A) error {
+func (r *round) lookAgain(ctx context.Context, ids idList) error {
 	for len(ids) > 0 && r.budget > 0 {
 		n := min(len(ids), r.budget)
 		held, more, err := wire.FindSome[taskDoc](ctx, r.tasks, d("_id", d("$in", ids[:n]), "status", plan.Held, "hold", d("$in", bson.A{holdNeeds, holdItems})),
@@ -265,15 +256,11 @@ func (r *round) auditGates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var gates bson.A
-	asked := map[bson.ObjectID]bool{bson.NilObjectID: true}
+	var gates idSet
 	for i := range docs {
-		if !asked[docs[i].Gate] {
-			asked[docs[i].Gate] = true
-			gates = append(gates, docs[i].Gate)
-		}
+		gates.add(docs[i].Gate)
 	}
-	gone, err := r.retriesGone(ctx, gates)
+	gone, err := r.retriesGone(ctx, gates.list)
 	if err != nil || len(gone) == 0 {
 		return err
 	}
@@ -297,14 +284,14 @@ func leaveGate() bson.D {
 }
 
 // retriesGone returns those of the retries that are not there.
-func (r *round) retriesGone(ctx context.Context, ids bson.A) (map[bson.ObjectID]bool, error) {
+func (r *round) retriesGone(ctx context.Context, ids idList) (map[bson.ObjectID]bool, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	there, err := wire.Find[retryDoc](ctx, r.retries, d("_id", d("$in", ids)), wire.Query{Fields: ones("_id")})
 	gone := map[bson.ObjectID]bool{}
 	for _, id := range ids {
-		gone[id.(bson.ObjectID)] = true
+		gone[id] = true
 	}
 	for i := range there {
 		delete(gone, there[i].ID)
@@ -318,11 +305,7 @@ func (r *round) auditLists(ctx context.Context) error {
 	if err != nil || len(lists) == 0 {
 		return err
 	}
-	ids := make([]bson.ObjectID, len(lists))
-	for i := range lists {
-		ids[i] = lists[i].Task
-	}
-	tasks, err := r.tasksByID(ctx, ids, ones("status gate"))
+	tasks, err := r.tasksByID(ctx, idsFrom(lists, func(l listDoc) bson.ObjectID { return l.Task }), ones("status gate"))
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -87,9 +88,7 @@ func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*
 		}
 		a.tasks = append(a.tasks, &own)
 	}
-	for id := range needed {
-		a.parents = append(a.parents, id)
-	}
+	a.parents = slices.Collect(maps.Keys(needed))
 	if !empty && a.plan != nil {
 		if err := s.checkNames(ctx, a); err != nil {
 			return nil, err
@@ -105,10 +104,7 @@ func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*
 func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (map[plan.TaskID]bool, error) {
 	there := map[plan.TaskID]bool{}
 	for chunk := range slices.Chunk(tasks, addAtOnce) {
-		ids := make(bson.A, len(chunk))
-		for i := range chunk {
-			ids[i] = oid(chunk[i].ID.ID)
-		}
+		ids := idsFrom(chunk, func(t plan.Task) bson.ObjectID { return idOf(&t) })
 		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("adding batch hold plans")})
 		if err != nil {
 			return nil, err
@@ -208,13 +204,10 @@ func (s *Store) checkNames(ctx context.Context, a *addition) error {
 }
 
 func (s *Store) checkQueues(ctx context.Context, tasks []plan.Task, queues map[plan.QueueID]bool) error {
-	var ids bson.A
-	for q := range queues {
-		ids = append(ids, oid(q.ID))
-	}
-	if len(ids) == 0 {
+	if len(queues) == 0 {
 		return nil
 	}
+	ids := idsOf(slices.Collect(maps.Keys(queues)))
 	docs, err := wire.Find[queueDoc](ctx, s.queues, d("_id", d("$in", ids)), wire.Query{Fields: ones("_id")})
 	if err != nil {
 		return err
@@ -233,10 +226,7 @@ func (s *Store) checkQueues(ctx context.Context, tasks []plan.Task, queues map[p
 // checkParents finds the parents that are not among the tasks. Tasks of a plan that is being
 // deleted cannot be parents.
 func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.TaskID]*plan.Task) error {
-	var all bson.A
-	for id := range outside {
-		all = append(all, oid(id.ID))
-	}
+	all := idsFrom(slices.Collect(maps.Keys(outside)), func(id plan.TaskID) bson.ObjectID { return oid(id.ID) })
 	for ids := range slices.Chunk(all, addAtOnce) {
 		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of")})
 		if err != nil {

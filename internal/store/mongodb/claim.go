@@ -220,7 +220,7 @@ func (c *claimer) sound(ctx context.Context, byQueue [][]taskDoc) (ended int, er
 	if err := c.readPlans(ctx, plans); err != nil {
 		return 0, err
 	}
-	closed := map[bson.ObjectID]bson.A{}
+	closed := map[bson.ObjectID]idList{}
 	for k, taken := range byQueue {
 		sound := taken[:0]
 		for _, t := range taken {
@@ -242,7 +242,7 @@ func (c *claimer) sound(ctx context.Context, byQueue [][]taskDoc) (ended int, er
 }
 
 // notStarted ends claimed tasks of closed plans, by plan, as if nobody had claimed them.
-func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]bson.A, token bson.ObjectID) error {
+func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]idList, token bson.ObjectID) error {
 	for id, tasks := range closed {
 		step := rules.GivenBack(rules.Claim{Status: plan.Claimed, Closing: r.known[id].Closing})
 		end := (&ending{step: step}).update(plan.Claimed, stillOpen, "").bson()

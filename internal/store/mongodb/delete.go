@@ -10,7 +10,7 @@ import (
 )
 
 // forgetBeside deletes the logs and files of tasks that are about to go, and has those of no plan looked at that wait for them.
-func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
+func (r *round) forgetBeside(ctx context.Context, ids idList) error {
 	heads, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "missing", d("$exists", true)), wire.Query{Fields: ones("missing")})
 	if err != nil {
 		return err
@@ -36,9 +36,7 @@ func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
 	if len(orphans)+len(joins) > 0 {
 		batch := bson.NewObjectID()
 		held := idsOfTasks(orphans)
-		for i := range joins {
-			held = append(held, joins[i].Child)
-		}
+		held = append(held, childrenOf(joins)...)
 		if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", held), "status", plan.Held, "hold", d("$ne", holdAdding)),
 			d("$set", d("adding", batch))); err != nil {
 			return err
@@ -58,7 +56,7 @@ func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
 }
 
 // forgetTasks deletes tasks, and all that is kept beside them.
-func (r *round) forgetTasks(ctx context.Context, ids bson.A) error {
+func (r *round) forgetTasks(ctx context.Context, ids idList) error {
 	if err := r.forgetBeside(ctx, ids); err != nil {
 		return err
 	}

@@ -420,10 +420,6 @@ func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any
 	return doc, joins, nil
 }
 
-func idsOfTasks(docs []taskDoc) bson.A {
-	ids := make(bson.A, len(docs))
-	for i := range docs {
-		ids[i] = docs[i].ID
-	}
-	return ids
+func idsOfTasks(docs []taskDoc) idList {
+	return idsFrom(docs, func(t taskDoc) bson.ObjectID { return t.ID })
 }

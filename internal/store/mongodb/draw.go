@@ -290,10 +290,7 @@ func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got 
 	if n == 0 {
 		return 0, nil
 	}
-	ids := make(bson.A, len(changes))
-	for i := range changes {
-		ids[i] = changes[i].ID
-	}
+	ids := idsFrom(changes, func(c wire.Change) bson.ObjectID { return c.ID })
 	taken, err := wire.Find[taskDoc](ctx, c.tasks, d("_id", d("$in", ids), "token", c.token), wire.Query{Fields: claimedFields})
 	got = len(taken)
 	for _, one := range draws {

@@ -87,15 +87,16 @@ func (r *round) expireQueue(ctx context.Context, queue bson.ObjectID, status pla
 // changed.
 func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []taskDoc, err error) {
 	free := make(map[bson.ObjectID]*taskDoc, len(docs))
-	ids := make(bson.A, 0, len(docs))
+	ids := make(idList, 0, len(docs))
 	of := map[bson.ObjectID]bson.ObjectID{} // items and their tasks
 	for i := range docs {
 		t := &docs[i]
 		free[t.ID], ids = t, append(ids, t.ID)
-		for k := range t.Items {
-			of[itemID(t.ID, k)] = t.ID
-			ids = append(ids, itemID(t.ID, k))
+		items := itemIDs(t.ID, 0, t.Items)
+		for _, id := range items {
+			of[id] = t.ID
 		}
+		ids = append(ids, items...)
 	}
 	needed := func(id bson.ObjectID) {
 		if head, is := of[id]; is {
@@ -133,10 +134,10 @@ func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []task
 
 // eachNeeded calls do with the tasks that tasks of no plan need, whatever the state of these. It
 // may pass a task more than once.
-func (r *round) eachNeeded(ctx context.Context, ids bson.A, do func(bson.ObjectID)) error {
+func (r *round) eachNeeded(ctx context.Context, ids idList, do func(bson.ObjectID)) error {
 	asked := make(map[bson.ObjectID]bool, len(ids))
 	for _, id := range ids {
-		asked[id.(bson.ObjectID)] = true
+		asked[id] = true
 	}
 	tell := func(needs []bson.ObjectID) {
 		for _, id := range needs {
@@ -147,10 +148,7 @@ func (r *round) eachNeeded(ctx context.Context, ids bson.A, do func(bson.ObjectI
 		}
 	}
 	for len(asked) > 0 { // each answer tells of one at least, however many need it
-		left := make(bson.A, 0, len(asked))
-		for id := range asked {
-			left = append(left, id)
-		}
+		left := slices.Collect(maps.Keys(asked))
 		children, err := wire.Find[taskDoc](ctx, r.tasks, d("needs", wire.AnyOf(left), "batch", d("$exists", true)),
 			wire.Query{Fields: ones("needs"), Hint: indexLate, Limit: addAtOnce})
 		if err != nil {
@@ -176,15 +174,12 @@ func (r *round) eachNeeded(ctx context.Context, ids bson.A, do func(bson.ObjectI
 // deleteMarked deletes tasks whose deletion has begun, with all that is kept beside them and their items, as far as the budget reaches, and
 // returns how many went. The last items go first: the task says how many are left.
 func (r *round) deleteMarked(ctx context.Context, docs []taskDoc) (n int, err error) {
-	ids := bson.A{}
+	ids := idList{}
 	for i := range docs {
 		t := &docs[i]
 		for t.Items > 0 && r.budget > 0 {
 			from := max(0, t.Items-min(r.budget, deleteAtOnce))
-			items := make(bson.A, 0, t.Items-from)
-			for k := from; k < t.Items; k++ {
-				items = append(items, itemID(t.ID, k))
-			}
+			items := itemIDs(t.ID, from, t.Items)
 			if err := r.forgetTasks(ctx, items); err != nil {
 				return 0, err
 			}
@@ -209,7 +204,7 @@ func (r *round) deleteMarked(ctx context.Context, docs []taskDoc) (n int, err er
 
 // going returns which tasks of no plan, or foreach tasks of these, are being deleted.
 func (s *Store) going(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]bool, error) {
-	ids := make(bson.A, 0, len(docs))
+	ids := make(idList, 0, len(docs))
 	for i := range docs {
 		if docs[i].Plan.IsZero() {
 			ids = append(ids, docs[i].alone())
@@ -228,7 +223,7 @@ func (s *Store) going(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]bo
 
 // keepNeeded counts on finished tasks of no plan that tasks, held by now, need them, and reports whether all parents are there. An item
 // counts on its foreach task.
-func (s *Store) keepNeeded(ctx context.Context, parents bson.A) (kept bool, err error) {
+func (s *Store) keepNeeded(ctx context.Context, parents idList) (kept bool, err error) {
 	for ids := range slices.Chunk(parents, addAtOnce) {
 		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of")})
 		if err != nil || len(docs) < len(ids) {

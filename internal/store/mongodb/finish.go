@@ -140,7 +140,7 @@ func (r *round) writeEndings(ctx context.Context) error {
 // tasksOf returns the tasks of endings: as this handle claimed them, where the ending needs to know no more, else as they are.
 func (s *Store) tasksOf(ctx context.Context, endings []protocol.Ending) ([]taskDoc, error) {
 	docs := make([]taskDoc, 0, len(endings))
-	var ids bson.A
+	var ids idList
 	s.mu.Lock()
 	for i := range endings {
 		e := &endings[i]
@@ -190,10 +190,7 @@ func (s *Store) forgetGiven(endings []protocol.Ending) {
 
 // claimed sorts out the endings whose claim is not the present one of their task.
 func claimed(endings []protocol.Ending, docs []taskDoc) (held []engine.Attempt[*outcome], lost []plan.TaskID) {
-	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
-	for i := range docs {
-		byID[docs[i].ID] = &docs[i]
-	}
+	byID := byID(docs)
 	for i := range endings {
 		e := &endings[i]
 		id := oid(e.Task.ID)
@@ -273,18 +270,12 @@ func (o *outcome) log() []plan.LogEntry {
 // compare returns those of the endings that were applied, after some were not. Endings whose task was
 // only marked for cancelling meanwhile are tried again. The other claims were lost.
 func (r *round) compare(ctx context.Context, pending []*outcome) (applied []*outcome, err error) {
-	ids := make(bson.A, len(pending))
-	for i := range pending {
-		ids[i] = pending[i].task.ID
-	}
+	ids := idsFrom(pending, func(o *outcome) bson.ObjectID { return o.task.ID })
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), wire.Query{Fields: claimFields})
 	if err != nil {
 		return nil, err
 	}
-	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
-	for i := range docs {
-		byID[docs[i].ID] = &docs[i]
-	}
+	byID := byID(docs)
 	for _, o := range pending {
 		switch t := byID[o.task.ID]; {
 		case t != nil && t.Last == r.id:

@@ -220,10 +220,8 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 	}
 	items = items[:len(docs)]
 	var joins []any
-	var ids, joinIDs bson.A
-	for i := range items {
-		ids = append(ids, itemID(t.ID, t.Inserted+i))
-	}
+	var joinIDs idList
+	ids := itemIDs(t.ID, t.Inserted, t.Inserted+len(items))
 	for n := t.Inserted / joinSize; n*joinSize < t.Inserted+len(items); n++ {
 		j := joinDoc{
 			ID: itemJoin(t.ID, n), Child: t.ID, Plan: t.Plan, N: n, Count: min(joinSize, t.Items-n*joinSize), Made: t.made(),
@@ -345,10 +343,7 @@ func (r *round) itemParams(ctx context.Context, t *taskDoc, of *plan.Task) (para
 // queueItems queues items from t.Released on.
 func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	to := min(t.Items, t.Released+r.budget, t.Released+outputsAtOnce)
-	var ids bson.A
-	for i := t.Released; i < to; i++ {
-		ids = append(ids, itemID(t.ID, i))
-	}
+	ids := itemIDs(t.ID, t.Released, to)
 	n, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", plan.Held, "hold", holdItem),
 		d("$set", d("status", plan.Queued), "$unset", ones("hold"), "$currentDate", d("mtime", true)))
 	if err != nil {
@@ -385,10 +380,7 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 		if r.budget <= 0 {
 			return from, false, nil
 		}
-		var ids bson.A
-		for i := from; i < min(t.Items, from+outputsAtOnce); i++ {
-			ids = append(ids, itemID(of, i))
-		}
+		ids := itemIDs(of, from, min(t.Items, from+outputsAtOnce))
 		n, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, released).bson())
 		if err != nil {
 			return from, false, err
@@ -406,8 +398,8 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 			return from, false, err
 		}
 		if waited || ending {
-			for i := range ids {
-				r.queue = append(r.queue, ended{id: itemID(of, from+i)})
+			for _, id := range ids {
+				r.queue = append(r.queue, ended{id: id})
 			}
 		}
 	}
@@ -418,7 +410,7 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 }
 
 // waitedFor reports whether any task is held for one of the tasks, or may be by joins of parents.
-func (r *round) waitedFor(ctx context.Context, ids bson.A) (bool, error) {
+func (r *round) waitedFor(ctx context.Context, ids idList) (bool, error) {
 	child, err := wire.FindOne[taskDoc](ctx, r.tasks, d("needs", d("$in", ids), "status", plan.Held), wire.Query{Fields: ones("_id"), Hint: indexNeeds})
 	if err != nil || child != nil {
 		return child != nil, err

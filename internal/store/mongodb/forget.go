@@ -41,7 +41,7 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 	for i := range tasks {
 		gated[tasks[i].ID] = true
 	}
-	var old bson.A
+	var old idList
 	for i := range files {
 		if gated[files[i].Metadata.Task] {
 			old = append(old, files[i].ID)
@@ -72,7 +72,7 @@ type forgetting struct {
 	with          map[bson.ObjectID]*plan.Task
 	changes       []wire.Change
 	logs          []any
-	ruled         bson.A // by another rule, maybe, than their joins know of
+	ruled         idList // by another rule, maybe, than their joins know of
 }
 
 // TakenBack implements engine.Retaker. The gate holds the task.

@@ -3,6 +3,7 @@ package mongodb
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -67,7 +68,7 @@ func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 		}
 	}
 	err = all(func(ctx context.Context, r *retryDoc) error {
-		var marked bson.A
+		var marked idList
 		for _, g := range r.groups(true) {
 			marked = append(marked, g.ids...)
 		}
@@ -93,7 +94,7 @@ func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 type group struct {
 	status plan.Status
 	hold   string
-	ids    bson.A
+	ids    idList
 }
 
 // groups returns the tasks by the states that they were in. Foreach tasks come before items that wait to be queued: whoever queues these
@@ -125,7 +126,7 @@ func (r *retryDoc) hold() bson.D {
 }
 
 // gatedAll returns an error unless the gate has all of the tasks.
-func (s *Store) gatedAll(ctx context.Context, r *retryDoc, ids bson.A, also ...bson.E) error {
+func (s *Store) gatedAll(ctx context.Context, r *retryDoc, ids idList, also ...bson.E) error {
 	got, err := wire.Find[taskDoc](ctx, s.tasks, append(d("_id", d("$in", ids), "gate", r.Retry), also...), wire.Query{Fields: ones("_id")})
 	if err == nil && len(got) < len(ids) {
 		err = refusal.New(plan.ErrConflict, "tasks changed while they were taken back")
@@ -165,10 +166,10 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 	if err != nil {
 		return err
 	}
-	ids := make(bson.A, len(tasks))
-	var joins bson.A
-	for k, t := range tasks {
-		if ids[k] = t.ID; !t.Of.IsZero() {
+	ids := idsOfTasks(tasks)
+	var joins idList
+	for _, t := range tasks {
+		if !t.Of.IsZero() {
 			joins = append(joins, itemJoin(t.Of, itemIndex(t.ID)/joinSize))
 		}
 	}
@@ -202,15 +203,13 @@ func (s *Store) fence(ctx context.Context, parents bson.D, check belowCheck) err
 	if len(held) == 0 {
 		return nil
 	}
-	ids := make(bson.A, len(held))
 	for i := range held {
 		t := &held[i]
-		ids[i] = t.ID
 		if err := check(t.ID, t.named(), t.Hold != holdNeeds && t.Hold != holdAdding); err != nil {
 			return err
 		}
 	}
-	_, err = s.UpdateMany(ctx, s.tasks, d("_id", d("$in", ids), "status", plan.Held, "gate", nil), d("$inc", d("gen", 1)))
+	_, err = s.UpdateMany(ctx, s.tasks, d("_id", d("$in", idsOfTasks(held)), "status", plan.Held, "gate", nil), d("$inc", d("gen", 1)))
 	return err
 }
 
@@ -269,12 +268,9 @@ func (s *Store) ungate(ctx context.Context, docs []retryDoc) error {
 }
 
 // joined returns the tasks that wait for some of the parents in joins.
-func (s *Store) joined(ctx context.Context, parents bson.D) (children bson.A, err error) {
+func (s *Store) joined(ctx context.Context, parents bson.D) (children idList, err error) {
 	joins, err := wire.Find[joinDoc](ctx, s.joins, d("needs", wire.Present(parents)), wire.Query{Fields: ones("child"), Hint: "needs"})
-	for i := range joins {
-		children = append(children, joins[i].Child)
-	}
-	return children, err
+	return childrenOf(joins), err
 }
 
 // belowCheck asks whether a task is in the way of a retry that takes one above it.
@@ -317,18 +313,14 @@ func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson
 			return err
 		}
 	}
-	all := make(bson.A, 0, len(taken))
-	for id := range taken {
-		all = append(all, id)
-	}
-	for ids := range slices.Chunk(all, addAtOnce) {
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(taken)), addAtOnce) {
 		err := late(d("$in", ids))
 		if err != nil {
 			return err
 		}
 		switch {
 		case of.IsZero():
-			err = s.eachItems(ctx, ids, func(items bson.A) error { return below(d("_id", d("$in", items)), "", yes) })
+			err = s.eachItems(ctx, ids, func(items idList) error { return below(d("_id", d("$in", items)), "", yes) })
 		case len(taken) <= addAtOnce:
 			err = below(d("plan", of, "$or", bson.A{d("needs", d("$in", ids)), d("of", d("$in", ids))}), indexPlan, yes)
 		}
@@ -340,17 +332,13 @@ func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson
 }
 
 // eachItems calls do with the ids of the items of those of the tasks that have some, part by part.
-func (s *Store) eachItems(ctx context.Context, tasks bson.A, do func(items bson.A) error) error {
+func (s *Store) eachItems(ctx context.Context, tasks idList, do func(items idList) error) error {
 	docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", tasks), "items", d("$gt", 0)), wire.Query{Fields: ones("items")})
 	if err != nil {
 		return err
 	}
 	for _, t := range docs {
-		all := make(bson.A, t.Items)
-		for i := range all {
-			all[i] = itemID(t.ID, i)
-		}
-		for items := range slices.Chunk(all, addAtOnce) {
+		for items := range slices.Chunk(itemIDs(t.ID, 0, t.Items), addAtOnce) {
 			if err := do(items); err != nil {
 				return err
 			}

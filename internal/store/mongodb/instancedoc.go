@@ -36,11 +36,8 @@ type instanceDoc struct {
 // queueIDs are the ids of queues that a person named.
 type queueIDs []bson.ObjectID
 
-func idsOf(queues []plan.QueueID) (ids queueIDs) {
-	for _, q := range queues {
-		ids = append(ids, oid(q.ID))
-	}
-	return ids
+func idsOf(queues []plan.QueueID) queueIDs {
+	return idsFrom(queues, func(q plan.QueueID) bson.ObjectID { return oid(q.ID) })
 }
 
 func (ids queueIDs) domain() (queues []plan.QueueID) {

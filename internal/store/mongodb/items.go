@@ -14,7 +14,7 @@ import (
 func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
 	var old []taskDoc
 	for i := range docs {
-		var ids bson.A
+		var ids idList
 		for _, t := range docs[i].Tasks {
 			if t.Anew {
 				ids = append(ids, t.ID)
@@ -62,10 +62,7 @@ func (r *round) deleteItems(ctx context.Context, of *taskDoc) error {
 		return err
 	}
 	for from := 0; from < of.Items; from += deleteAtOnce {
-		var ids bson.A
-		for i := from; i < min(of.Items, from+deleteAtOnce); i++ {
-			ids = append(ids, itemID(of.ID, i))
-		}
+		ids := itemIDs(of.ID, from, min(of.Items, from+deleteAtOnce))
 		docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "made", of.madeBefore()), wire.Query{Fields: ones("_id")})
 		if err != nil {
 			return err
@@ -92,7 +89,7 @@ func (t *taskDoc) madeBefore() bson.D { return d("$not", d("$gte", t.made())) }
 
 // insertMade inserts the made items. A process that was making items when a retry dropped them may
 // have inserted some too late: insertMade replaces these.
-func (r *round) insertMade(ctx context.Context, c *mongo.Collection, t *taskDoc, ids bson.A, docs []any) error {
+func (r *round) insertMade(ctx context.Context, c *mongo.Collection, t *taskDoc, ids idList, docs []any) error {
 	taken, err := r.Insert(ctx, c, docs...)
 	if err != nil || taken == 0 {
 		return err
@@ -106,7 +103,7 @@ func (r *round) insertMade(ctx context.Context, c *mongo.Collection, t *taskDoc,
 }
 
 // takeBackItems deletes items that were inserted too late, after a retry took their foreach task back to make others.
-func (r *round) takeBackItems(ctx context.Context, t *taskDoc, ids, joins bson.A) error {
+func (r *round) takeBackItems(ctx context.Context, t *taskDoc, ids, joins idList) error {
 	now, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", t.ID), wire.Query{Fields: ones("gen")})
 	if err != nil || now != nil && now.Gen == t.Gen {
 		return err

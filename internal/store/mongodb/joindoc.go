@@ -45,6 +45,20 @@ func itemID(of bson.ObjectID, index int) bson.ObjectID {
 	return oid(rules.ItemID(taskID(of), index).ID)
 }
 
+// itemIDs are the ids of the items with these indexes: the first of them, and those up to another one.
+func itemIDs(of bson.ObjectID, from, to int) idList {
+	ids := make(idList, 0, max(0, to-from))
+	for i := from; i < to; i++ {
+		ids = append(ids, itemID(of, i))
+	}
+	return ids
+}
+
+// childrenOf returns whose joins these are.
+func childrenOf(joins []joinDoc) idList {
+	return idsFrom(joins, func(j joinDoc) bson.ObjectID { return j.Child })
+}
+
 // itemIndex is the number of an item: its id says it, whatever became of its document.
 func itemIndex(item bson.ObjectID) int { return rules.ItemIndex(taskID(item)) }
 
@@ -53,11 +67,7 @@ func (j *joinDoc) members() []bson.ObjectID {
 	if j.Count == 0 {
 		return j.Needs
 	}
-	ids := make([]bson.ObjectID, j.Count)
-	for i := range ids {
-		ids[i] = itemID(j.Child, j.N*joinSize+i)
-	}
-	return ids
+	return itemIDs(j.Child, j.N*joinSize, j.N*joinSize+j.Count)
 }
 
 // joinParents makes the joins of a task with many parents.

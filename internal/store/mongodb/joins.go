@@ -13,7 +13,7 @@ import (
 )
 
 // joinsOf returns the joins of tasks, those of parents and those of items.
-func (r *round) joinsOf(ctx context.Context, children bson.A) (map[bson.ObjectID][]joinDoc, error) {
+func (r *round) joinsOf(ctx context.Context, children idList) (map[bson.ObjectID][]joinDoc, error) {
 	if len(children) == 0 {
 		return nil, nil
 	}
@@ -35,7 +35,7 @@ func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error
 	if err != nil {
 		return nil, err
 	}
-	var ids bson.A
+	var ids idList
 	asked := map[bson.ObjectID]bson.ObjectID{}
 	for _, e := range chunk {
 		if id := itemJoin(e.of, itemIndex(e.id)/joinSize); !e.of.IsZero() && asked[id].IsZero() {
@@ -68,7 +68,7 @@ func (r *round) releaseJoins(ctx context.Context, joins []joinDoc) error {
 }
 
 // settleHeld is settle of those of the tasks that are held.
-func (r *round) settleHeld(ctx context.Context, ids bson.A) error {
+func (r *round) settleHeld(ctx context.Context, ids idList) error {
 	for last, more := bson.NilObjectID, len(ids) > 0; more; { // each of them whole, and so not all at a time
 		held, some, err := wire.FindSome[taskDoc](ctx, r.tasks, d("_id", d("$in", ids, "$gt", last), "status", plan.Held),
 			wire.Query{Fields: childFields, Sort: ones("_id")})
@@ -88,7 +88,7 @@ func (r *round) settleHeld(ctx context.Context, ids bson.A) error {
 // finishJoins writes down what the joins have come to, and returns the children for which that may decide something: whoever wrote it may
 // have died before it looked at them. A join was read before its members are: should a retry take one of these back in between, the join is
 // of another generation by then and stays as it is.
-func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson.A, err error) {
+func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children idList, err error) {
 	members, err := r.members(ctx, joins)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 		return nil, err
 	}
 	var changes []wire.Change
-	told := map[bson.ObjectID]bool{}
+	var told idSet
 	for i := range joins {
 		was := &joins[i]
 		now := *was
@@ -115,10 +115,7 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 		if !now.decides() {
 			continue
 		}
-		if !told[now.Child] {
-			told[now.Child] = true
-			children = append(children, now.Child)
-		}
+		told.add(now.Child)
 		if was.Done || !now.Done && now.Seen == was.Seen {
 			continue
 		}
@@ -133,7 +130,7 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 	}
 	_, err = r.Bulk(ctx, r.joins, changes)
 	r.budget -= len(changes)
-	return children, err
+	return told.list, err
 }
 
 // memberFields are what a join has to know of its members.

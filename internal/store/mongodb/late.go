@@ -209,7 +209,7 @@ func (r *round) admit(ctx context.Context, batch bson.ObjectID) error {
 // watch marks the parents of tasks of no plan, so that their end is noticed even if another program made them and ends them, or has ended
 // them: then what they printed is not their output yet.
 func (s *Store) watch(ctx context.Context, a *addition) error {
-	var ids bson.A
+	var ids idList
 	for _, t := range a.tasks {
 		for _, need := range t.Needs {
 			ids = append(ids, oid(need.ID))

@@ -60,7 +60,7 @@ func (r *round) lookAt(ctx context.Context, target bson.ObjectID, held []taskDoc
 
 // settleJoined is settle of tasks whose joins are to be looked at first.
 func (r *round) settleJoined(ctx context.Context, held []taskDoc) (waiting int, err error) {
-	var joined bson.A
+	var joined idList
 	for i := range held {
 		if held[i].Joins > 0 || held[i].Hold == holdItems {
 			joined = append(joined, held[i].ID)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -24,13 +25,10 @@ import (
 type damage struct{ error }
 
 // leftAlone returns the tasks that claims pass by.
-func (s *Store) leftAlone() (ids bson.A) {
+func (s *Store) leftAlone() idList {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id := range s.alone {
-		ids = append(ids, id)
-	}
-	return ids
+	return slices.Collect(maps.Keys(s.alone))
 }
 
 // fail ends a task that is as where says, and why it did not run.

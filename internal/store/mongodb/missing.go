@@ -48,7 +48,7 @@ func (s *Store) noteMissing(ctx context.Context, retry bson.ObjectID, tasks []ta
 
 // remade matches the items that are missing since an earlier retry, and that tasks of a retry make again.
 func (s *Store) remade(ctx context.Context, tasks []retriedDoc) (missing []bson.D, err error) {
-	var all bson.A
+	var all idList
 	for i := range tasks {
 		if tasks[i].Anew {
 			all = append(all, tasks[i].ID)

@@ -81,11 +81,8 @@ func (s *Store) outputOf(ctx context.Context, t *taskDoc) (json.RawMessage, erro
 
 // gathered returns the list of the outputs of a foreach task's items.
 func (s *Store) gathered(ctx context.Context, of bson.ObjectID, items int) (json.RawMessage, error) {
-	inputs, ids := make([]plan.Input, items), make([]bson.ObjectID, items)
-	for i := range ids {
-		ids[i] = itemID(of, i)
-	}
-	err := s.readAll(ctx, ids, ones("output large"), func(t *taskDoc) { inputs[itemIndex(t.ID)].Output = t.output() })
+	inputs := make([]plan.Input, items)
+	err := s.readAll(ctx, itemIDs(of, 0, items), ones("output large"), func(t *taskDoc) { inputs[itemIndex(t.ID)].Output = t.output() })
 	if err != nil {
 		return nil, fmt.Errorf("outputs of the items of task %s: %w", of.Hex(), err)
 	}
@@ -221,22 +218,17 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error
 
 // missed returns, by the ids of their first items, the foreach tasks that note one, of those of the ids that found has no task of.
 func (s *Store) missed(ctx context.Context, ids []bson.ObjectID, found map[bson.ObjectID]*taskDoc) (map[bson.ObjectID]*taskDoc, error) {
-	var firsts bson.A
-	byFirst := map[bson.ObjectID]*taskDoc{}
+	var firsts idSet
 	for _, id := range ids {
-		if found[id] != nil {
-			continue
-		}
-		first := firstItem(id)
-		if _, asked := byFirst[first]; !asked {
-			byFirst[first] = nil
-			firsts = append(firsts, first)
+		if found[id] == nil {
+			firsts.add(firstItem(id))
 		}
 	}
-	if len(firsts) == 0 {
+	if len(firsts.list) == 0 {
 		return nil, nil
 	}
-	docs, err := wire.Find[taskDoc](ctx, s.tasks, d("missing", wire.AnyOf(firsts)),
+	byFirst := map[bson.ObjectID]*taskDoc{}
+	docs, err := wire.Find[taskDoc](ctx, s.tasks, d("missing", wire.AnyOf(firsts.list)),
 		wire.Query{Fields: ones("name status gate expanded items missing"), Hint: indexMissing})
 	for i := range docs {
 		byFirst[docs[i].Missing] = &docs[i]

@@ -2,6 +2,8 @@ package mongodb
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -45,10 +47,7 @@ func (r *round) ClosePlan(ctx context.Context, p *planDoc, closing plan.Closing)
 
 // clearClosed sees to claimed tasks that came back to plans that were closed meanwhile.
 func (r *round) clearClosed(ctx context.Context) error {
-	var ids []bson.ObjectID
-	for id := range r.returned {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(r.returned))
 	clear(r.returned)
 	if err := r.readPlans(ctx, ids); err != nil {
 		return err

@@ -76,8 +76,8 @@ func (t *taskDoc) reached(progress map[saidBy]*plan.Progress) *plan.Progress {
 }
 
 // idsOfReached returns the ids of the tasks.
-func idsOfReached(progress map[saidBy]*plan.Progress) bson.A {
-	ids := make(bson.A, 0, len(progress))
+func idsOfReached(progress map[saidBy]*plan.Progress) idList {
+	ids := make(idList, 0, len(progress))
 	for by := range progress {
 		ids = append(ids, by.Task)
 	}

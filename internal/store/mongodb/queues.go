@@ -139,7 +139,7 @@ func (s *Store) Queues(ctx context.Context) ([]plan.Queue, error) {
 
 // CountQueues implements store.Reader. It costs what is queued and active in the queues.
 func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
-	ids := make(bson.A, len(queues))
+	ids := make(idList, len(queues))
 	byID := make(map[bson.ObjectID]*plan.Queue, len(queues))
 	for i := range queues {
 		q := &queues[i]

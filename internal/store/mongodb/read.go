@@ -151,7 +151,7 @@ func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) 
 	}
 	out := make([]plan.Plan, len(docs))
 	place := make(map[bson.ObjectID]*plan.Counts, len(docs))
-	ids := make(bson.A, len(docs))
+	ids := make(idList, len(docs))
 	for i := range docs {
 		out[i] = docs[i].domain()
 		ids[i], place[docs[i].ID] = docs[i].ID, &out[i].Counts
@@ -308,18 +308,14 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 // needing matches the tasks that need one. Only those that are held have an index by that: the server looks at all of their plan, and tells
 // of these alone.
 func (s *Store) needing(ctx context.Context, parent plan.TaskID) (bson.D, error) {
-	joins, err := wire.Find[joinDoc](ctx, s.joins, d("needs", wire.AnyOf(bson.A{oid(parent.ID)})), wire.Query{Fields: ones("child"), Hint: "needs"})
+	joins, err := wire.Find[joinDoc](ctx, s.joins, d("needs", wire.AnyOf(idList{oid(parent.ID)})), wire.Query{Fields: ones("child"), Hint: "needs"})
 	if err != nil {
 		return nil, err
 	}
 	if len(joins) == 0 {
 		return d("needs", oid(parent.ID)), nil
 	}
-	children := make(bson.A, len(joins))
-	for i := range joins {
-		children[i] = joins[i].Child
-	}
-	return d("$or", bson.A{d("needs", oid(parent.ID)), d("_id", d("$in", children))}), nil
+	return d("$or", bson.A{d("needs", oid(parent.ID)), d("_id", d("$in", childrenOf(joins)))}), nil
 }
 
 // taskFilter makes a query of ours one of the server's; none is true if nothing can match.
@@ -346,10 +342,7 @@ func taskFilter(q *store.TaskQuery) (filter bson.D, none bool) {
 		ids = append(ids, d("$gte", oid(rules.ItemID(q.Of, 0).ID), "$lte", oid(rules.ItemID(q.Of, 1<<24-1).ID))...)
 	}
 	if len(q.IDs) > 0 {
-		list := make(bson.A, len(q.IDs))
-		for i, id := range q.IDs {
-			list[i] = oid(id.ID)
-		}
+		list := idsFrom(q.IDs, func(id plan.TaskID) bson.ObjectID { return oid(id.ID) })
 		ids = append(ids, bson.E{Key: "$in", Value: list})
 	}
 	if len(ids) == 0 {

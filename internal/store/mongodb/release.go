@@ -97,7 +97,7 @@ func (r *round) below(ctx context.Context, chunk []ended) (children []taskDoc, j
 // learn reads what is not known of finished tasks, and closes plans that a failure stops. A task that has not finished is left out of
 // what follows: its end was only about to be written. It stays noted as long as that may be.
 func (r *round) learn(ctx context.Context, chunk []ended) error {
-	var unknown bson.A
+	var unknown idList
 	for _, e := range chunk {
 		if !e.known {
 			unknown = append(unknown, e.id)
@@ -108,10 +108,7 @@ func (r *round) learn(ctx context.Context, chunk []ended) error {
 		if err != nil {
 			return err
 		}
-		byID := make(map[bson.ObjectID]*taskDoc, len(docs))
-		for i := range docs {
-			byID[docs[i].ID] = &docs[i]
-		}
+		byID := byID(docs)
 		for i := range chunk {
 			e := &chunk[i]
 			switch t := byID[e.id]; {
@@ -161,7 +158,7 @@ func (r *round) children(ctx context.Context, chunk []ended) (children []taskDoc
 
 // released takes the mark off tasks that were finished but open: nobody has to look for them any more.
 func (r *round) released(ctx context.Context, done []ended) error {
-	var open bson.A
+	var open idList
 	for _, e := range done {
 		if e.known && e.open {
 			open = append(open, e.id)

@@ -74,7 +74,7 @@ type put struct {
 	task           bson.ObjectID
 	claimed        bson.D
 	stdout, stderr printed
-	files          bson.A // that it made
+	files          idList // that it made
 }
 
 // printed is what was printed on one stream.
@@ -98,7 +98,7 @@ func (p *put) run(ctx context.Context, mode protocol.GFS) error {
 			return err
 		}
 	}
-	old, err := p.filesOf(ctx, bson.A{p.task})
+	old, err := p.filesOf(ctx, idList{p.task})
 	if err != nil {
 		return err
 	}
@@ -335,16 +335,13 @@ func begun(text []byte) int {
 }
 
 // filesOf returns the ids of all files of tasks.
-func (s *Store) filesOf(ctx context.Context, tasks bson.A) (ids bson.A, err error) {
+func (s *Store) filesOf(ctx context.Context, tasks idList) (ids idList, err error) {
 	files, err := wire.Find[fileDoc](ctx, s.files, d("metadata.task_id", d("$in", tasks)), wire.Query{Fields: ones("_id")})
-	for i := range files {
-		ids = append(ids, files[i].ID)
-	}
-	return ids, err
+	return idsFrom(files, func(f fileDoc) bson.ObjectID { return f.ID }), err
 }
 
 // dropFiles deletes files with their chunks.
-func (s *Store) dropFiles(ctx context.Context, ids bson.A) error {
+func (s *Store) dropFiles(ctx context.Context, ids idList) error {
 	if len(ids) == 0 {
 		return nil
 	}

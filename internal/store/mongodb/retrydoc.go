@@ -50,12 +50,8 @@ func retryParts(chosen []retriedDoc) (parts [][]retriedDoc) {
 }
 
 // ids returns the ids of its tasks.
-func (r *retryDoc) ids() bson.A {
-	ids := make(bson.A, len(r.Tasks))
-	for i := range r.Tasks {
-		ids[i] = r.Tasks[i].ID
-	}
-	return ids
+func (r *retryDoc) ids() idList {
+	return idsFrom(r.Tasks, func(t retriedDoc) bson.ObjectID { return t.ID })
 }
 
 // target is what adding is in tasks that are to be looked at when the retry is over.

@@ -94,7 +94,7 @@ type round struct {
 	claims    int                    // tasks that the turn claimed
 	sweeping  bool                   // it is a sweep
 	waits     time.Duration          // until the next delay is over
-	gone      bson.A                 // owners of notes of work that are gone
+	gone      idList                 // owners of notes of work that are gone
 	bare      map[bson.ObjectID]bool // what other programs ended, and what they printed does not fit into their documents as an output
 }
 
@@ -204,12 +204,8 @@ func (e *ended) fill(t *taskDoc) {
 	e.items, e.missing = t.dropsItems(), t.Missing
 }
 
-func keys(chunk []ended) bson.A {
-	ids := make(bson.A, len(chunk))
-	for i, e := range chunk {
-		ids[i] = e.id
-	}
-	return ids
+func keys(chunk []ended) idList {
+	return idsFrom(chunk, func(e ended) bson.ObjectID { return e.id })
 }
 
 // lateAfter is how long after they were inserted tasks are taken for dead that were added to a plan that ran, and that it never took.
@@ -256,18 +252,11 @@ func (r *round) loadPlans(ctx context.Context, ids []bson.ObjectID) error {
 
 // readPlans reads plans, whether the round knows them or not.
 func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
-	asked := map[bson.ObjectID]bool{bson.NilObjectID: true}
-	var list bson.A
-	for _, id := range ids {
-		if !asked[id] {
-			asked[id] = true
-			list = append(list, id)
-		}
-	}
-	if len(list) == 0 {
+	var asked idSet
+	if asked.add(ids...); len(asked.list) == 0 {
 		return nil
 	}
-	docs, err := wire.Find[planDoc](ctx, r.plans, d("_id", d("$in", list)), wire.Query{Fields: ones("name run state closing on_failure edits retry keep")})
+	docs, err := wire.Find[planDoc](ctx, r.plans, d("_id", d("$in", asked.list)), wire.Query{Fields: ones("name run state closing on_failure edits retry keep")})
 	for i := range docs {
 		r.known[docs[i].ID] = &docs[i]
 	}
@@ -284,7 +273,7 @@ type settling struct {
 	queued  []*waiter // of these changes
 	size    int       // of these changes, in bytes
 	ends    []ending
-	early   map[bson.ObjectID]bson.A // tasks that may go on once their plan is ready
+	early   map[bson.ObjectID]idList // tasks that may go on once their plan is ready
 	waiting int                      // how many stay held
 }
 

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Names of the indexes on tasks that queries name, so that the server's planner cannot take a worse one.
@@ -41,6 +42,48 @@ const (
 
 // d makes a document of keys and values in turn.
 func d(pairs ...any) bson.D { return wire.D(pairs...) }
+
+// idList is ids as a filter takes them.
+type idList = []bson.ObjectID
+
+// idsFrom returns the ids that elements of a list have.
+func idsFrom[T any](list []T, id func(T) bson.ObjectID) idList {
+	ids := make(idList, len(list))
+	for i := range list {
+		ids[i] = id(list[i])
+	}
+	return ids
+}
+
+// idOf returns the id of a task.
+func idOf(t *plan.Task) bson.ObjectID { return oid(t.ID.ID) }
+
+// An idSet is ids, each once, in the order in which they were added. It has no id that is zero.
+type idSet struct {
+	list idList
+	has  map[bson.ObjectID]bool
+}
+
+func (s *idSet) add(ids ...bson.ObjectID) {
+	for _, id := range ids {
+		if id.IsZero() || s.has[id] {
+			continue
+		}
+		if s.has == nil {
+			s.has = map[bson.ObjectID]bool{}
+		}
+		s.has[id], s.list = true, append(s.list, id)
+	}
+}
+
+// byID returns the tasks by their ids.
+func byID(docs []taskDoc) map[bson.ObjectID]*taskDoc {
+	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
+	for i := range docs {
+		byID[docs[i].ID] = &docs[i]
+	}
+	return byID
+}
 
 // ones makes a document in which each of these keys is 1, as a projection, a sort and $unset have it.
 func ones(keys string) (doc bson.D) {

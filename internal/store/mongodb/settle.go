@@ -27,10 +27,7 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 	if len(held) == 0 {
 		return 0, nil
 	}
-	plans := make([]bson.ObjectID, len(held))
-	for i := range held {
-		plans[i] = held[i].Plan
-	}
+	plans := idsFrom(held, func(t taskDoc) bson.ObjectID { return t.Plan })
 	var waiters []waiter
 	var parents map[bson.ObjectID]*taskDoc
 	var g errgroup.Group
@@ -39,7 +36,7 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 	if err := g.Wait(); err != nil {
 		return 0, err
 	}
-	r.settling = settling{parents: parents, early: map[bson.ObjectID]bson.A{}}
+	r.settling = settling{parents: parents, early: map[bson.ObjectID]idList{}}
 	due := make([]*waiter, 0, len(waiters))
 	for i := range waiters {
 		w := &waiters[i]
@@ -187,7 +184,7 @@ func (r *round) writeSettled(ctx context.Context) error {
 
 // leaveToReady has those tasks of plans that are being submitted looked at again once their plans are ready, by plan: a person cancelled a
 // parent of theirs. Write first, look second: whoever makes the plan ready finds the marks, or is found here.
-func (r *round) leaveToReady(ctx context.Context, early map[bson.ObjectID]bson.A) error {
+func (r *round) leaveToReady(ctx context.Context, early map[bson.ObjectID]idList) error {
 	for id, tasks := range early {
 		if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", tasks), "status", plan.Held, "hold", holdNeeds), d("$set", d("adding", id))); err != nil {
 			return err
@@ -207,25 +204,19 @@ func (r *round) leaveToReady(ctx context.Context, early map[bson.ObjectID]bson.A
 
 // waiters reads what held tasks wait for.
 func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson.ObjectID]*taskDoc, error) {
-	var ids []bson.ObjectID
-	var joined bson.A
-	asked := map[bson.ObjectID]bool{}
+	var ids idSet
+	var joined idList
 	for i := range held {
-		for _, p := range held[i].Needs {
-			if !asked[p] {
-				asked[p] = true
-				ids = append(ids, p)
-			}
-		}
+		ids.add(held[i].Needs...)
 		if held[i].Joins > 0 || held[i].Hold == holdItems {
 			joined = append(joined, held[i].ID)
 		}
 	}
-	parents, err := r.tasksByID(ctx, ids, parentFields)
+	parents, err := r.tasksByID(ctx, ids.list, parentFields)
 	if err != nil {
 		return nil, nil, err
 	}
-	missed, err := r.missed(ctx, ids, parents)
+	missed, err := r.missed(ctx, ids.list, parents)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -308,7 +308,7 @@ func (s *search) next(ctx context.Context, n int) (queues []queueDoc, err error)
 }
 
 // withWork returns the ids of up to n further queues with queued tasks, served or not.
-func (s *search) withWork(ctx context.Context, n int) (ids bson.A, err error) {
+func (s *search) withWork(ctx context.Context, n int) (ids idList, err error) {
 	for ; len(ids) < n && s.left > 0; s.left-- {
 		if len(s.ranges) == 0 {
 			if s.whole {
@@ -361,7 +361,7 @@ type claimer struct {
 	plenty bool   // the claim before found more in each queue than it took
 	limit  count  // of the node,
 	full   bool   // which has no free slot
-	closed bson.A // plans whose tasks are not to be claimed
+	closed idList // plans whose tasks are not to be claimed
 }
 
 // tries is how often a claimer that others outran looks for other tasks.

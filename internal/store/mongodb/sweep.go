@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -228,11 +229,7 @@ func (r *round) sweepShared(ctx context.Context, t *taskDoc) error {
 		}
 		kept, err := r.share(ctx, plans)
 		if err == nil && kept {
-			var parents bson.A
-			for id := range needed {
-				parents = append(parents, id)
-			}
-			kept, err = r.keepNeeded(ctx, parents)
+			kept, err = r.keepNeeded(ctx, slices.Collect(maps.Keys(needed)))
 		}
 		if err != nil {
 			return err

@@ -90,7 +90,7 @@ func (r *round) goneClaims(ctx context.Context, there rules.Registered) ([]*outc
 
 // takeNotes takes up work of owners that are gone, as much as a round goes on with. The rest is anybody's from now on: no note has an owner that
 // is gone for longer than it takes a node to sweep.
-func (r *round) takeNotes(ctx context.Context, owners bson.A) error {
+func (r *round) takeNotes(ctx context.Context, owners idList) error {
 	if len(owners) == 0 {
 		return nil
 	}

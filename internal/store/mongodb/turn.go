@@ -127,7 +127,7 @@ func (r *round) join(ctx context.Context, ahead *round, claimed []protocol.Claim
 	r.taken += ahead.taken
 	r.passed = r.passed || ahead.passed
 	r.refused = append(r.refused, ahead.refused...)
-	closed := map[bson.ObjectID]bson.A{}
+	closed := map[bson.ObjectID]idList{}
 	var token protocol.Token // of all of them
 	claimed = slices.DeleteFunc(claimed, func(c protocol.ClaimedTask) bool {
 		id := oid(c.Plan.ID)
@@ -190,10 +190,7 @@ func (s *Store) Start(ctx context.Context, claims []protocol.Claim) (lost []plan
 
 // startClaims starts claims of one token.
 func (s *Store) startClaims(ctx context.Context, token protocol.Token, claims []protocol.Claim) (lost []plan.TaskID, err error) {
-	ids := make(bson.A, len(claims))
-	for i, c := range claims {
-		ids[i] = oid(c.Task.ID)
-	}
+	ids := idsFrom(claims, func(c protocol.Claim) bson.ObjectID { return oid(c.Task.ID) })
 	n, err := s.UpdateMany(ctx, s.tasks, d("_id", d("$in", ids), "token", bson.ObjectID(token), "status", plan.Claimed),
 		d("$set", d("status", plan.Running), "$currentDate", d("mtime", true, "started", true)))
 	if err != nil || n == len(claims) {
@@ -203,12 +200,9 @@ func (s *Store) startClaims(ctx context.Context, token protocol.Token, claims []
 	if err != nil {
 		return nil, err
 	}
-	byID := map[plan.TaskID]*taskDoc{}
-	for i := range docs {
-		byID[taskID(docs[i].ID)] = &docs[i]
-	}
+	byID := byID(docs)
 	for _, c := range claims {
-		if t := byID[c.Task]; t == nil || !t.claimedBy(c) {
+		if t := byID[oid(c.Task.ID)]; t == nil || !t.claimedBy(c) {
 			lost = append(lost, c.Task)
 		}
 	}

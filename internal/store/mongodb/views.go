@@ -66,10 +66,7 @@ func (s *Store) QueueViews(ctx context.Context) ([]store.QueueView, error) {
 		return nil, err
 	}
 	docs = slices.DeleteFunc(docs, func(q queueDoc) bool { return q.ID.IsZero() }) // its id is no ObjectID: nobody could name it
-	ids := make(bson.A, len(docs))
-	for i := range docs {
-		ids[i] = docs[i].ID
-	}
+	ids := idsFrom(docs, func(q queueDoc) bson.ObjectID { return q.ID })
 	groups, err := wire.Aggregate[queueCount](ctx, s.tasks, bson.A{
 		d("$match", d("queue", d("$in", ids))), // by an index, with no look at the tasks themselves
 		d("$group", d("_id", d("queue", "$queue", "status", "$status"), "n", d("$sum", 1))),

@@ -210,10 +210,7 @@ func (r *round) wrapUp(ctx context.Context) error {
 	if err := r.endPlans(ctx); err != nil || len(r.docs) == 0 {
 		return err
 	}
-	ids := make(bson.A, len(r.docs))
-	for i, w := range r.docs {
-		ids[i] = w.ID
-	}
+	ids := idsFrom(r.docs, func(w workDoc) bson.ObjectID { return w.ID })
 	_, err := r.Remove(ctx, r.work, d("_id", d("$in", ids)))
 	return err
 }

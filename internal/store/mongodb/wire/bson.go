@@ -20,7 +20,7 @@ func D(pairs ...any) bson.D {
 
 // AnyOf matches a field that is one of the values, by a partial index of documents that have it: PostgreSQL does not see of more than a
 // hundred values that they say so themselves, and reads the whole index.
-func AnyOf(values bson.A) bson.D { return Present(D("$in", values)) }
+func AnyOf(values any) bson.D { return Present(D("$in", values)) }
 
 // Present matches a field by a partial index of documents that have it. By another index it would match all of these.
 func Present(match bson.D) bson.D { return append(D("$exists", true), match...) }
