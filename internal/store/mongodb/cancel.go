@@ -33,7 +33,7 @@ func (r *round) PlanToCancel(ctx context.Context, id plan.PlanID) (p *planDoc, n
 
 // TaskToCancel implements engine.Canceller.
 func (r *round) TaskToCancel(ctx context.Context, id plan.TaskID) (t *taskDoc, named plan.Task, made bool, err error) {
-	if t, err = r.exists(ctx, id); err != nil {
+	if t, err = r.task(ctx, id, ones("name status reason gen hold expanded cancel")); err != nil {
 		return nil, named, false, err
 	}
 	return t, *t.named(), t.Status == plan.Held && t.endsWithItems(), nil

@@ -130,37 +130,68 @@ func (c *claimer) next(ctx context.Context, q *queueDoc, n int, fields bson.D) (
 // nameless reports whether nobody can say which task this is.
 func nameless(t taskDoc) bool { return t.ID.IsZero() }
 
-// mark claims those of the tasks that are still to be had, each with a slot, and returns them in the queue's order. A task of the same attempt
-// and generation is as it was read; so if all are had they are not read again.
+// mark claims those of the tasks that are still to be had, each with a slot, and returns them in the queue's order. Of two claims that are
+// after the same slots one is refused: what it has of them is read.
 func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free slots) ([]taskDoc, error) {
-	n, misfits, err := c.BulkInOrder(ctx, c.tasks, c.changes(q, docs, free))
-	if wire.IsClash(err) { // others are after the same slots, and get them: what this claim has of them is read below
-		n, err = -1, nil
-		c.rest()
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range misfits {
-		if err := c.unfit(ctx, q, m); err != nil {
-			return nil, err
+	one := &draw{queue: q, docs: docs}
+	err := c.marked(ctx, []*draw{one}, true, func() (n int, misfits []wire.Misfit, err error) {
+		if n, misfits, err = c.BulkInOrder(ctx, c.tasks, c.changes(q, docs, free)); wire.IsClash(err) {
+			c.rest()
 		}
-	}
-	if n == len(docs) {
-		for i := range docs {
-			docs[i].Token, docs[i].Attempt = c.token, docs[i].Attempt+1
-		}
-		q.order(docs)
-		return docs, nil
-	}
-	taken, err := wire.Find[taskDoc](ctx, c.tasks, d("_id", d("$in", idsOfTasks(docs)), "token", c.token), wire.Query{Fields: claimedFields})
-	q.order(taken)
-	return taken, err
+		return n, misfits, err
+	})
+	return one.got, err
 }
 
-// unfit fails a task that does not take a claim.
-func (c *claimer) unfit(ctx context.Context, q *queueDoc, m wire.Misfit) error {
-	return c.fail(ctx, m.ID, d("status", plan.Queued, "queue", q.ID), "it cannot be claimed: "+m.Err.Error())
+// marked has the tasks of these draws claimed, and gives each draw those that it got, in the queue's order. A task of the same attempt and
+// generation is as it was read: so if all were read whole, and are had, they are not read again.
+func (c *claimer) marked(ctx context.Context, draws []*draw, whole bool, write func() (n int, misfits []wire.Misfit, err error)) error {
+	of, byQueue := map[bson.ObjectID]*draw{}, map[bson.ObjectID]*draw{}
+	var ids idList
+	for _, one := range draws {
+		byQueue[one.queue.ID] = one
+		for i := range one.docs {
+			of[one.docs[i].ID] = one
+			ids = append(ids, one.docs[i].ID)
+		}
+	}
+	n, misfits, err := write()
+	if wire.IsClash(err) {
+		n, err = -1, nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, m := range misfits {
+		where := d("status", plan.Queued, "queue", of[m.ID].queue.ID)
+		if err := c.fail(ctx, m.ID, where, "it cannot be claimed: "+m.Err.Error()); err != nil {
+			return err
+		}
+	}
+	if whole && n == len(ids) {
+		for _, one := range draws {
+			for i := range one.docs {
+				one.docs[i].Token, one.docs[i].Attempt = c.token, one.docs[i].Attempt+1
+			}
+		}
+	} else {
+		var taken []taskDoc
+		if n != 0 {
+			taken, err = wire.Find[taskDoc](ctx, c.tasks, d("_id", d("$in", ids), "token", c.token), wire.Query{Fields: claimedFields})
+		}
+		for _, one := range draws {
+			one.docs = one.docs[:0]
+		}
+		for _, t := range taken {
+			one := cmp.Or(byQueue[t.Queue], of[t.ID]) // a retry may have moved it while the queues were read, so that it was read in two
+			one.docs = append(one.docs, t)
+		}
+	}
+	for _, one := range draws {
+		one.queue.order(one.docs)
+		one.got = append(one.got, one.docs...)
+	}
+	return err
 }
 
 // changes are the writes that claim tasks, which it puts in their order. Where there are slots this is the queue's, and they ascend with it: of

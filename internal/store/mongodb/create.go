@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -42,36 +41,18 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 		doc.File = &planFileDoc{p.File.Text, p.File.Dir}
 	}
 	for {
-		there, err := s.plan(ctx, p.ID)
-		if err == nil {
+		there, err := wire.FindOne[planDoc](ctx, s.plans, d("_id", doc.ID), noFile)
+		if err == nil && there == nil && p.Key != "" {
+			there, err = wire.FindOne[planDoc](ctx, s.plans, d("key", p.Key), noFile)
+		}
+		if err != nil {
+			return plan.Plan{}, err
+		}
+		if there != nil {
 			return there.domain(), nil
 		}
-		if !errors.Is(err, plan.ErrNotFound) {
+		if doc.Run, err = s.nextRun(ctx, p.Name); err != nil {
 			return plan.Plan{}, err
-		}
-		if p.Key != "" {
-			switch there, err = wire.FindOne[planDoc](ctx, s.plans, d("key", p.Key), noFile); {
-			case err != nil:
-				return plan.Plan{}, err
-			case there != nil:
-				return there.domain(), nil
-			}
-		}
-		last, err := wire.FindOne[planDoc](ctx, s.plans, d("name", p.Name), wire.Query{Sort: d("name", -1, "run", -1), Fields: ones("run")})
-		if err != nil {
-			return plan.Plan{}, err
-		}
-		// After the plans: a plan's run is noted before the plan goes.
-		gone, err := wire.FindOne[highestRun](ctx, s.runs, d("_id", p.Name), wire.Query{})
-		if err != nil {
-			return plan.Plan{}, err
-		}
-		doc.Run = 1
-		if last != nil {
-			doc.Run = last.Run + 1
-		}
-		if gone != nil {
-			doc.Run = max(doc.Run, gone.Run+1)
 		}
 		mine, err := s.reserve(ctx, &doc, now)
 		if err != nil {
@@ -91,6 +72,22 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 			return doc.domain(), nil
 		}
 	}
+}
+
+// nextRun returns the run after the last of a name. Plans are asked first: the run of a plan is noted before the plan goes.
+func (s *Store) nextRun(ctx context.Context, name string) (run int, err error) {
+	last, err := wire.FindOne[planDoc](ctx, s.plans, d("name", name), wire.Query{Sort: d("name", -1, "run", -1), Fields: ones("run")})
+	if err != nil {
+		return 0, err
+	}
+	gone, err := wire.FindOne[highestRun](ctx, s.runs, d("_id", name), wire.Query{})
+	if last != nil {
+		run = last.Run
+	}
+	if gone != nil {
+		run = max(run, gone.Run)
+	}
+	return run + 1, err
 }
 
 // reserve reports whether the plan may be inserted with its run; else it has waited a moment for the one that may.
@@ -144,12 +141,12 @@ func (s *Store) checkReady(ctx context.Context, id plan.PlanID) error {
 	if err != nil || p.State != plan.PlanSubmitting || p.Closing != plan.Open {
 		return err
 	}
-	n, err := s.in(ctx, p)
-	if err != nil {
-		return err
-	}
 	known := p.domain()
-	return rules.CheckReady(&known, n)
+	n, err := s.in(ctx, p)
+	if err == nil {
+		err = rules.CheckReady(&known, n)
+	}
+	return err
 }
 
 // in counts the tasks of a plan that says with how many it is submitted.

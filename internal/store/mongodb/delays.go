@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -47,28 +48,23 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 		update := d("$set", d("status", plan.Queued), "$unset", ones("hold notbefore"), "$currentDate", d("mtime", true))
 		if def.Foreach != nil && !def.Foreach.OnNode() || t.Attempt == 0 && t.hasParents() {
 			// It was held before its items were made, or its parents' outputs delivered: now its parents are looked at again.
-			batch := t.Plan
-			if batch.IsZero() {
-				batch = t.ID
-			}
+			batch := cmp.Or(t.Plan, t.ID)
 			update = d("$set", d("hold", holdNeeds, "adding", batch), "$unset", ones("notbefore"))
 			if err := r.job(ctx, workLook, batch); err != nil {
 				return 0, err
 			}
 			looked++
-		} else if !t.Plan.IsZero() {
-			r.busy[t.Plan], r.returned[t.Plan] = true, true
+		} else {
+			r.comesBack(t.Plan)
 		}
 		changes = append(changes, t.held(update))
 	}
 	n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
+	if err == nil {
+		err = r.failAll(ctx, misfits, d("status", plan.Held), "it cannot be queued")
+	}
 	if err != nil {
 		return 0, err
-	}
-	for _, m := range misfits {
-		if err := r.fail(ctx, m.ID, d("status", plan.Held), "it cannot be queued: "+m.Err.Error()); err != nil {
-			return 0, err
-		}
 	}
 	r.queued += max(0, n-looked)
 	r.budget -= len(changes)

@@ -120,7 +120,7 @@ type taskDoc struct {
 	Released int    `bson:"released,omitempty"` // and how many of those were queued
 	List     string `bson:"list,omitempty"`     // names the list of its items in the collection of items
 
-	Missing bson.ObjectID `bson:"missing,omitempty"` // the id of its first item, once a retry has deleted items: see missing.go
+	Missing bson.ObjectID `bson:"missing,omitempty"` // the id of its first item, once a retry has deleted items: see joins.go
 
 	// Disbatch's: a string, the id of a file, or null, as it is inserted.
 	Stdout stream `bson:"stdout"`
@@ -422,4 +422,115 @@ func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any
 
 func idsOfTasks(docs []taskDoc) idList {
 	return idsFrom(docs, func(t taskDoc) bson.ObjectID { return t.ID })
+}
+
+// planDoc is a plan as it is kept.
+type planDoc struct {
+	ID        bson.ObjectID  `bson:"_id"`
+	Name      string         `bson:"name"`
+	Run       int            `bson:"run"`
+	State     plan.Lifecycle `bson:"state"`
+	Closing   plan.Closing   `bson:"closing,omitempty"`
+	OnFailure plan.OnFailure `bson:"on_failure,omitempty"`
+	Params    text           `bson:"params,omitempty"`
+	Secrets   []string       `bson:"secrets,omitempty"`
+	By        string         `bson:"by,omitempty"`
+	Source    string         `bson:"source,omitempty"`
+	File      *planFileDoc   `bson:"file,omitempty"` // readers of plans leave it out
+	Key       string         `bson:"key,omitempty"`
+	Request   string         `bson:"request,omitempty"`
+	Own       bool           `bson:"own,omitempty"`
+	Keep      time.Duration  `bson:"keep,omitempty"`
+	Size      int            `bson:"size,omitempty"`
+	Edits     int            `bson:"edits"`
+	Fresh     bool           `bson:"fresh,omitempty"`    // it became ready, or was retried, and not all of what that releases is released
+	Retry     bson.ObjectID  `bson:"retry,omitempty"`    // the retry that is going on
+	Adds      bson.A         `bson:"adds,omitempty"`     // late additions that were confirmed and are not released yet
+	Shared    int            `bson:"shared,omitempty"`   // counts how often tasks of no plan were added, or taken back, that need some of it
+	Deleting  bool           `bson:"deleting,omitempty"` // its deletion has begun
+	Ctime     time.Time      `bson:"ctime"`
+	Mtime     time.Time      `bson:"mtime"`
+	Ended     time.Time      `bson:"ended,omitempty"`
+}
+
+// planFileDoc is a plan.File as it is kept.
+type planFileDoc struct {
+	Text string `bson:"text"`
+	Dir  string `bson:"dir,omitempty"`
+}
+
+func (p *planDoc) title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
+
+func (p *planDoc) domain() plan.Plan {
+	return plan.Plan{
+		ID: planID(p.ID), Name: p.Name, Run: p.Run, State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Params: json.RawMessage(p.Params),
+		Secrets: p.Secrets, By: p.By, Request: p.Request, Source: p.Source, Own: p.Own, Keep: p.Keep, Size: p.Size, Edits: p.Edits, Created: utc(p.Ctime), Modified: utc(p.Mtime), Ended: utc(p.Ended),
+	}
+}
+
+// runDoc reserves a run of a name while its plan is being inserted. The index on name and run would do alone, but servers on PostgreSQL
+// take a second to see that two inserts of one key wait for each other.
+type runDoc struct {
+	Title string        `bson:"_id"`
+	Plan  bson.ObjectID `bson:"plan"`
+	At    time.Time     `bson:"at"`
+}
+
+// highestRun is the highest run of a name of which plans were deleted, among those: no run comes again.
+type highestRun struct {
+	Name string `bson:"_id"`
+	Run  int    `bson:"run"`
+}
+
+// goneFor is how long an instance is remembered that is gone: a call of Register that is made again may come so late.
+const goneFor = 10 * time.Minute
+
+// instanceDoc is a process that claims tasks. The document of a dead one stays a while, so that the
+// process does not register again.
+type instanceDoc struct {
+	ID      bson.ObjectID `bson:"_id"`
+	Node    plan.NodeName `bson:"node"`
+	Host    string        `bson:"host"`
+	PID     int           `bson:"pid"`
+	Process string        `bson:"process,omitempty"` // the process's identity
+	Lease   time.Duration `bson:"lease"`
+	Threads int           `bson:"threads"`
+	Plugins []string      `bson:"plugins"`
+	Active  queueIDs      `bson:"activequeues,omitempty"`
+	Ignored queueIDs      `bson:"ignorequeues,omitempty"`
+	Plan    bson.ObjectID `bson:"plan,omitempty"`
+	Version string        `bson:"version,omitempty"`
+	Sole    bool          `bson:"sole,omitempty"` // see ownerDoc
+	Runner  bool          `bson:"runner,omitempty"`
+	Beats   int64         `bson:"beats"`
+	Beat    time.Time     `bson:"beat"`
+	Gone    bool          `bson:"gone,omitempty"`
+}
+
+// queueIDs are the ids of queues that a person named.
+type queueIDs []bson.ObjectID
+
+func idsOf(queues []plan.QueueID) queueIDs {
+	return idsFrom(queues, func(q plan.QueueID) bson.ObjectID { return oid(q.ID) })
+}
+
+func (ids queueIDs) domain() (queues []plan.QueueID) {
+	for _, id := range ids {
+		queues = append(queues, plan.QueueID{ID: plan.ID(id)})
+	}
+	return queues
+}
+
+// An ownerDoc, in meta, says which instance has something for its own, a node's name or the role of who balances: as long as that instance
+// is registered. Names are kept by it and by no unique index over the instances, since servers on PostgreSQL see only after a second that two
+// who insert one key wait for each other.
+type ownerDoc struct {
+	Owner bson.ObjectID `bson:"owner"`
+}
+
+func nameKey(n plan.NodeName) string { return "node:" + string(n) }
+
+// claimsOf matches what an instance has claimed: by the node's name first, which Disbatch's indexes begin with.
+func claimsOf(i *instanceDoc) bson.D {
+	return d("node", i.Node, "status", d("$in", activeStatuses), "instance", i.ID)
 }

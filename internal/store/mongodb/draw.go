@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -256,53 +255,18 @@ func (c *claimer) heads(ctx context.Context, draws []*draw, whole bool) error {
 func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got int, err error) {
 	draws = slices.Clone(draws)
 	slices.SortFunc(draws, func(a, b *draw) int { return bytes.Compare(a.queue.ID[:], b.queue.ID[:]) })
-	var changes []wire.Change
-	of, byQueue := map[bson.ObjectID]*draw{}, map[bson.ObjectID]*draw{}
 	for _, one := range draws {
-		byQueue[one.queue.ID] = one
-		changes = append(changes, c.changes(one.queue, one.docs, slots{})...)
-		for i := range one.docs {
-			of[one.docs[i].ID] = one
-		}
+		got -= len(one.got)
 	}
-	n, misfits, err := c.BulkParts(ctx, c.tasks, changes)
-	if wire.IsClash(err) { // what this claim has of them is read below
-		n, err = -1, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	for _, m := range misfits {
-		if err := c.unfit(ctx, of[m.ID].queue, m); err != nil {
-			return 0, err
-		}
-	}
-	if whole && n == len(changes) {
+	err = c.marked(ctx, draws, whole, func() (int, []wire.Misfit, error) {
+		var changes []wire.Change
 		for _, one := range draws {
-			for i := range one.docs {
-				one.docs[i].Token, one.docs[i].Attempt = c.token, one.docs[i].Attempt+1
-			}
-			one.queue.order(one.docs)
-			one.got = append(one.got, one.docs...)
+			changes = append(changes, c.changes(one.queue, one.docs, slots{})...)
 		}
-		return n, nil
-	}
-	if n == 0 {
-		return 0, nil
-	}
-	ids := idsFrom(changes, func(c wire.Change) bson.ObjectID { return c.ID })
-	taken, err := wire.Find[taskDoc](ctx, c.tasks, d("_id", d("$in", ids), "token", c.token), wire.Query{Fields: claimedFields})
-	got = len(taken)
+		return c.BulkParts(ctx, c.tasks, changes)
+	})
 	for _, one := range draws {
-		one.docs = one.docs[:0]
-	}
-	for _, t := range taken {
-		one := cmp.Or(byQueue[t.Queue], of[t.ID]) // a retry may have moved it while the queues were read, so that it was read in two
-		one.docs = append(one.docs, t)
-	}
-	for _, one := range draws {
-		one.queue.order(one.docs)
-		one.got = append(one.got, one.docs...)
+		got += len(one.got)
 	}
 	return got, err
 }

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -95,7 +95,7 @@ func (f *feed) of(id uint64) *follower {
 }
 
 // news returns those of the changes that the follower did not get yet, at most limit, and remembers them.
-func (f *feed) news(id uint64, changes []entry, limit int) (out []store.Change) {
+func (f *feed) news(id uint64, changes []store.Change, limit int) (out []store.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	seen := f.of(id).seen
@@ -103,9 +103,9 @@ func (f *feed) news(id uint64, changes []entry, limit int) (out []store.Change) 
 		if len(out) == limit {
 			break
 		}
-		if e := &changes[i]; !seen[e.id].Equal(e.At) {
-			seen[e.id] = e.At
-			out = append(out, e.Change)
+		if c := &changes[i]; !seen[idOfChange(c)].Equal(c.At) {
+			seen[idOfChange(c)] = c.At
+			out = append(out, *c)
 		}
 	}
 	return out
@@ -120,11 +120,8 @@ func (f *feed) forget(id uint64, before time.Time) {
 
 var changeFields = ones("mtime plan name of status reason coe attempt node detail output")
 
-// entry is a task or plan that changed.
-type entry struct {
-	store.Change
-	id bson.ObjectID
-}
+// idOfChange is the id of the task or plan that changed.
+func idOfChange(c *store.Change) bson.ObjectID { return oid(cmp.Or(c.Task.ID, c.Plan.ID)) }
 
 // Changes implements store.Reader. The empty cursor is the beginning.
 func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) ([]store.Change, store.Cursor, error) {
@@ -143,7 +140,7 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) ([]s
 		limit = protocol.DefaultBudget
 	}
 	settled := now.Add(-lateness)
-	if until := minTime(settled, p.at); p.sure.Before(until) {
+	if until := slices.MinFunc([]time.Time{settled, p.at}, time.Time.Compare); p.sure.Before(until) {
 		again, err := s.between(ctx, d("mtime", d("$gte", p.sure, "$lte", until)), 0)
 		if err != nil {
 			return nil, after, err
@@ -161,11 +158,9 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) ([]s
 	if err != nil {
 		return nil, after, err
 	}
-	out := make([]store.Change, len(found))
 	fresh := len(found) // from where on what was found is looked at again
 	for i := range found {
-		out[i] = found[i].Change
-		p.at, p.id = found[i].At, found[i].id
+		p.at, p.id = found[i].At, idOfChange(&found[i])
 		if p.at.Before(settled) {
 			p.sure = p.at // no second look is needed
 		} else {
@@ -175,18 +170,11 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) ([]s
 	if fresh < len(found) {
 		s.feed.news(p.follower, found[fresh:], len(found))
 	}
-	return out, p.cursor(), nil
-}
-
-func minTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
+	return found, p.cursor(), nil
 }
 
 // between returns tasks and plans that match, in the order of the feed; limit 0: all of them.
-func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]entry, error) {
+func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]store.Change, error) {
 	order := d("mtime", 1, "_id", 1)
 	filter = append(filter, bson.E{Key: "_id", Value: wire.Addressable})
 	tasks, err := wire.Find[taskDoc](ctx, s.tasks, filter, wire.Query{Fields: changeFields, Sort: order, Limit: limit})
@@ -197,21 +185,22 @@ func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]entry,
 	if err != nil {
 		return nil, err
 	}
-	out := make([]entry, 0, len(tasks)+len(plans))
+	out := make([]store.Change, 0, len(tasks)+len(plans))
 	for i := range tasks {
 		t := &tasks[i]
-		out = append(out, entry{store.Change{
+		out = append(out, store.Change{
 			At: t.Mtime.UTC(), Plan: planID(t.Plan), Task: taskID(t.ID), Name: t.Name, Of: taskID(t.Of), Status: t.Status, Reason: t.Reason,
 			Allowed: t.Status.Allowed(t.Lenient), Attempt: t.Attempt, Node: plan.NodeName(t.Node), Detail: t.Detail,
 			Output: json.RawMessage(t.Output),
-		}, t.ID})
+		})
 	}
 	for i := range plans {
 		p := &plans[i]
-		out = append(out, entry{store.Change{At: p.Mtime.UTC(), Plan: planID(p.ID), Name: p.Name, State: p.State}, p.ID})
+		out = append(out, store.Change{At: p.Mtime.UTC(), Plan: planID(p.ID), Name: p.Name, State: p.State})
 	}
-	sort.Slice(out, func(a, b int) bool {
-		return cmp.Or(out[a].At.Compare(out[b].At), bytes.Compare(out[a].id[:], out[b].id[:])) < 0
+	slices.SortFunc(out, func(a, b store.Change) int {
+		one, other := idOfChange(&a), idOfChange(&b)
+		return cmp.Or(a.At.Compare(b.At), bytes.Compare(one[:], other[:]))
 	})
 	if limit > 0 {
 		out = out[:min(len(out), limit)]

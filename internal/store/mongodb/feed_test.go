@@ -68,7 +68,7 @@ func TestAPlaceInTheFutureIsNone(t *testing.T) {
 
 func TestAFollowerThatIsGoneIsForgotten(t *testing.T) {
 	var f feed
-	one := []entry{{store.Change{At: time.Now()}, bson.NewObjectID()}}
+	one := []store.Change{{At: time.Now(), Task: taskID(bson.NewObjectID())}}
 	if len(f.news(1, one, 9)) != 1 || len(f.news(1, one, 9)) != 0 || len(f.news(2, one, 9)) != 1 {
 		t.Error("a change is not news once to each follower")
 	}

@@ -106,9 +106,7 @@ func (r *round) expand(ctx context.Context, t *taskDoc, list string, items int) 
 		return err
 	}
 	r.budget--
-	if !t.Plan.IsZero() {
-		r.busy[t.Plan] = true
-	}
+	r.stays(t.Plan)
 	return r.job(ctx, workItems, t.ID)
 }
 
@@ -353,9 +351,7 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	r.queued += n
 	r.markQueued(t.Queue, t.Plan)
 	r.budget -= len(ids)
-	if !t.Plan.IsZero() {
-		r.busy[t.Plan] = true
-	}
+	r.stays(t.Plan)
 	update := d("$max", d("released", to))
 	if to == t.Items {
 		update = append(update, bson.E{Key: "$unset", Value: ones("making list")})

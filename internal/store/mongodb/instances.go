@@ -79,15 +79,8 @@ func (s *Store) node(ctx context.Context, n plan.NodeName, update bson.D, made .
 }
 
 // Beat implements store.Node.
-func (s *Store) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
-	told, err := s.beat(ctx, b)
-	if err != nil {
-		return protocol.Beaten{}, fmt.Errorf("heartbeat: %w", err)
-	}
-	return told, nil
-}
-
-func (s *Store) beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten, err error) {
+func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten, err error) {
+	defer about(&err, "heartbeat")
 	var i instanceDoc
 	update := d("$inc", d("beats", int64(1)), "$currentDate", d("beat", true))
 	set := d()
@@ -173,12 +166,10 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 	for _, p := range parts {
 		switch {
 		case p.Limit != nil:
-			var doc nodeDoc
-			err = wire.Decode(p.Limit, &doc)
+			doc := decoded[nodeDoc](p.Limit, &err)
 			n.limit = doc.limit()
 		case p.Queue != nil:
-			n.queues = append(n.queues, queueDoc{})
-			err = wire.Decode(p.Queue, &n.queues[len(n.queues)-1])
+			n.queues = append(n.queues, decoded[queueDoc](p.Queue, &err))
 		case p.Other:
 			others = true
 		case !p.Cancel.IsZero():
@@ -186,9 +177,9 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 		default:
 			n.wake = p.Wake
 		}
-		if err != nil {
-			return n, wire.Translate(err)
-		}
+	}
+	if err != nil {
+		return n, wire.Translate(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,15 +236,11 @@ func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) er
 
 // MaxThreads implements store.Reader.
 func (s *Store) MaxThreads(ctx context.Context) (map[plan.NodeName]int, error) {
-	type node struct {
-		Name       plan.NodeName `bson:"node"`
-		MaxThreads count         `bson:"maxthreads"`
-	}
-	docs, err := wire.Find[node](ctx, s.nodes, d("maxthreads", d("$ne", nil)), wire.Query{Fields: ones("node maxthreads")})
+	docs, err := wire.Find[nodeDoc](ctx, s.nodes, d("maxthreads", d("$ne", nil)), wire.Query{Fields: ones("node maxthreads")})
 	limits := map[plan.NodeName]int{}
 	for _, n := range docs {
-		if n.MaxThreads.set && n.MaxThreads.n >= 0 { // as readLimit has it
-			limits[n.Name] = n.MaxThreads.n
+		if limit := n.limit(); limit.set {
+			limits[n.Name] = limit.n
 		}
 	}
 	return limits, err
@@ -294,15 +281,8 @@ func (s *Store) Leave(ctx context.Context, id plan.InstanceID) error {
 }
 
 // Rescue implements store.Node.
-func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (int, error) {
-	n, err := s.rescue(ctx, id, beats)
-	if err != nil {
-		return 0, fmt.Errorf("rescue of instance %s: %w", id, err)
-	}
-	return n, nil
-}
-
-func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (int, error) {
+func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n int, err error) {
+	defer about(&err, "rescue of instance %s", id)
 	i, err := wire.FindOne[instanceDoc](ctx, s.instances, d("_id", oid(id.ID)), wire.Query{Fields: d("progress", 0)})
 	if err != nil || i == nil || i.Gone {
 		return 0, err
@@ -327,14 +307,61 @@ func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 			return 0, err
 		}
 	}
-	r, err := s.newRound(ctx, 0)
-	if err != nil {
-		return 0, err
+	err = s.inRound(ctx, 0, func(r *round) error {
+		n, err = r.loseAll(ctx, i)
+		return err
+	})
+	return n, err
+}
+
+// own makes a registered instance the owner of the key if it has no owner, and reports whether the
+// instance is the owner. An owner was registered before. So an owner that is not registered has
+// gone, and one conditional write changes the owner.
+func (s *Store) own(ctx context.Context, key string, me bson.ObjectID) (bool, error) {
+	of := d("_id", key)
+	for range wire.Clashes {
+		has, err := wire.FindOne[ownerDoc](ctx, s.meta, of, wire.Query{})
+		if err != nil {
+			return false, err
+		}
+		if has == nil {
+			if taken, err := s.Insert(ctx, s.meta, d("_id", key, "owner", me)); err != nil || taken == 0 {
+				return err == nil, err
+			}
+			continue
+		}
+		if has.Owner == me {
+			return true, nil
+		}
+		if there, err := s.registered(ctx, has.Owner); err != nil || there {
+			return false, err
+		}
+		if won, err := s.UpdateOne(ctx, s.meta, d("_id", key, "owner", has.Owner), d("$set", d("owner", me))); err != nil || won {
+			return err == nil, err
+		}
 	}
-	defer r.end()
-	n, err := r.loseAll(ctx, i)
-	if err != nil {
-		return 0, err
+	return false, fmt.Errorf("%s changed hands %d times: %w", key, wire.Clashes, plan.ErrUnavailable)
+}
+
+// registered reports whether an instance is, and is not gone.
+func (s *Store) registered(ctx context.Context, instance bson.ObjectID) (bool, error) {
+	found, err := wire.FindOne[struct{}](ctx, s.instances, d("_id", instance, "gone", nil), wire.Query{Fields: ones("_id")})
+	return found != nil, err
+}
+
+// takeName gives an instance that has just registered the name of its node, or takes it out again and returns plan.ErrNameTaken.
+func (s *Store) takeName(ctx context.Context, i *instanceDoc) error {
+	if has, err := s.own(ctx, nameKey(i.Node), i.ID); err != nil || has {
+		return err
 	}
-	return n, r.finishUp(ctx)
+	if _, err := s.Remove(ctx, s.instances, d("_id", i.ID, "gone", nil)); err != nil {
+		return err
+	}
+	return plan.ErrNameTaken
+}
+
+// leaveName forgets that an instance, which is gone, had its node's name: names that nobody uses any more are not kept.
+func (s *Store) leaveName(ctx context.Context, i *instanceDoc) error {
+	_, err := s.Remove(ctx, s.meta, d("_id", nameKey(i.Node), "owner", i.ID))
+	return err
 }

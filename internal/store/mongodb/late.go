@@ -51,14 +51,9 @@ func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error
 		return false, err
 	}
 	if a.plan == nil {
-		kept, err := s.share(ctx, a.plans)
-		if err == nil && kept {
-			kept, err = s.keepNeeded(ctx, a.parents)
-		}
-		if err != nil {
+		if kept, err := s.keepAll(ctx, a.plans, a.parents); err != nil {
 			return false, err
-		}
-		if !kept {
+		} else if !kept {
 			return true, s.dropBatches(ctx, batches)
 		}
 		if err := s.watch(ctx, a); err != nil {
@@ -119,6 +114,14 @@ func (s *Store) sayWhole(ctx context.Context, a *addition, several bool) (whole 
 func (s *Store) confirm(ctx context.Context, id bson.ObjectID, batches []bson.ObjectID) (taken bool, err error) {
 	return s.UpdateOne(ctx, s.plans, d("_id", id, "state", plan.PlanRunning, "closing", nil),
 		d("$inc", d("edits", 1), "$addToSet", d("adds", d("$each", batches)), "$currentDate", d("mtime", true)))
+}
+
+// keepAll counts on plans and tasks that tasks of no plan, held by now, need them, and reports whether all are there.
+func (s *Store) keepAll(ctx context.Context, plans map[bson.ObjectID]bool, parents idList) (kept bool, err error) {
+	if kept, err = s.share(ctx, plans); err != nil || !kept {
+		return false, err
+	}
+	return s.keepNeeded(ctx, parents)
 }
 
 // share counts on plans that tasks of no plan, held by now, need some of them, and reports whether all are there and none is being

@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -94,10 +96,7 @@ func (s *Store) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.
 
 // Log implements store.Reader.
 func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error) {
-	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: ones("sealed")})
-	if err == nil && t == nil {
-		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
-	}
+	t, err := s.task(ctx, id, ones("sealed"))
 	if err != nil {
 		return nil, after, err
 	}
@@ -122,4 +121,25 @@ func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int)
 		}
 	}
 	return entries, next, nil
+}
+
+var _ store.Reporter = (*Store)(nil)
+
+// Report implements store.Reporter: the document goes into the collection reports, where Disbatch's plugins write theirs. It is read as
+// Extended JSON, so that it can have ids and dates; an _id of its own gives way to the id.
+func (s *Store) Report(ctx context.Context, id plan.ID, document json.RawMessage) error {
+	var fields bson.D
+	if err := bson.UnmarshalExtJSON(document, false, &fields); err != nil {
+		return fmt.Errorf("a report is an object in JSON, or MongoDB's Extended JSON: %w", err)
+	}
+	doc := d("_id", oid(id))
+	for _, f := range fields {
+		if f.Key != "_id" {
+			doc = append(doc, f)
+		}
+	}
+	if _, err := s.Insert(ctx, s.DB.Collection("reports"), doc); err != nil {
+		return fmt.Errorf("write to the collection reports: %w", err)
+	}
+	return nil
 }

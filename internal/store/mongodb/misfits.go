@@ -62,6 +62,16 @@ func (r *round) fail(ctx context.Context, id bson.ObjectID, where bson.D, why st
 	return nil
 }
 
+// failAll ends tasks, as they are, whose documents did not take a change.
+func (r *round) failAll(ctx context.Context, misfits []wire.Misfit, where bson.D, why string) error {
+	for _, m := range misfits {
+		if err := r.fail(ctx, m.ID, where, why+": "+m.Err.Error()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // failNameless ends what a queue has of tasks whose ids are no ObjectIDs: neither a claim nor a person could name them.
 func (c *claimer) failNameless(ctx context.Context, q *queueDoc, waiting bson.D) error {
 	const why = "its _id is no ObjectID"

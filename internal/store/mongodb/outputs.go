@@ -152,10 +152,7 @@ func (s *Store) itemInputs(ctx context.Context, h *heads, f *plan.Foreach) ([]pl
 
 // Parents implements store.Node.
 func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error) {
-	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: ones("needs joins")})
-	if err == nil && t == nil {
-		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
-	}
+	t, err := s.task(ctx, id, ones("needs joins"))
 	if err != nil {
 		return nil, err
 	}
@@ -178,19 +175,14 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, err
 
 // Inputs implements store.Node.
 func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
-	fields := wire.Query{Fields: ones("needs joins of def")}
-	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), fields)
+	fields := ones("needs joins of def")
+	t, err := s.task(ctx, id, fields)
+	isItem := err == nil && !t.Of.IsZero()
+	if isItem {
+		t, err = s.task(ctx, taskID(t.Of), fields)
+	}
 	if err != nil {
 		return nil, err
-	}
-	isItem := t != nil && !t.Of.IsZero()
-	if isItem {
-		if t, err = wire.FindOne[taskDoc](ctx, s.tasks, d("_id", t.Of), fields); err != nil {
-			return nil, err
-		}
-	}
-	if t == nil {
-		return nil, fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}
 	h, err := s.heads(ctx, t)
 	if err != nil {

@@ -141,9 +141,10 @@ type queueCount struct {
 	N int `bson:"n"`
 }
 
-// nodeDoc is what a claim has to know of a node.
+// nodeDoc is what Sluice reads of a node.
 type nodeDoc struct {
-	MaxThreads count `bson:"maxthreads"`
+	Name       plan.NodeName `bson:"node"`
+	MaxThreads count         `bson:"maxthreads"`
 }
 
 func (n *nodeDoc) limit() count {

@@ -3,12 +3,15 @@ package mongodb
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -88,32 +91,41 @@ func (s *Store) wakeForQueue(ctx context.Context) error {
 	return r.wake(ctx)
 }
 
-// ChangeQueue implements store.Admin. As in SetThreads, the write asks for the very values that were read.
+// ChangeQueue implements store.Admin.
 func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
-	there, err := wire.FindOne[bson.Raw](ctx, s.queues, d("_id", oid(q.ID.ID)), wire.Query{})
-	if err == nil && there == nil {
-		err = plan.ErrNotFound
-	}
-	var doc queueDoc
-	if err == nil {
-		err = bson.Unmarshal(*there, &doc)
-	}
+	doc, same, err := s.queueAs(ctx, q.ID, nil, "threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "onlost", "secrets", "keep")
 	if err != nil {
-		return fmt.Errorf("queue %s: %w", q.ID, err)
+		return err
 	}
 	now := doc.domain()
 	change, err := rules.CheckSettings(&now, &was, &q)
 	if !change || err != nil {
 		return err
 	}
-	same := d("_id", doc.ID)
-	for _, field := range []string{"threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "onlost", "secrets", "keep"} {
-		same = append(same, bson.E{Key: field, Value: d("$eq", wire.ValueOf(*there, field))})
-	}
 	if changed, err := s.writeQueue(ctx, same, q); err != nil || !changed {
 		return fmt.Errorf("queue %q: %w", doc.Name, cmp.Or(err, plan.ErrConflict))
 	}
 	return s.wakeForQueue(ctx)
+}
+
+// queueAs reads a queue. same matches it as long as these fields have the very values that were read, whatever form another program gave
+// them.
+func (s *Store) queueAs(ctx context.Context, id plan.QueueID, read bson.D, fields ...string) (doc queueDoc, same bson.D, err error) {
+	there, err := wire.FindOne[bson.Raw](ctx, s.queues, d("_id", oid(id.ID)), wire.Query{Fields: read})
+	if err == nil && there == nil {
+		err = plan.ErrNotFound
+	}
+	if err == nil {
+		err = bson.Unmarshal(*there, &doc)
+	}
+	if err != nil {
+		return doc, nil, fmt.Errorf("queue %s: %w", id, err)
+	}
+	same = d("_id", doc.ID)
+	for _, field := range fields {
+		same = append(same, bson.E{Key: field, Value: d("$eq", wire.ValueOf(*there, field))})
+	}
+	return doc, same, nil
 }
 
 // writeQueue sets what a person says of the queue that the filter finds.
@@ -128,13 +140,25 @@ func (s *Store) writeQueue(ctx context.Context, filter bson.D, q plan.Queue) (th
 
 // Queues implements store.Reader.
 func (s *Store) Queues(ctx context.Context) ([]plan.Queue, error) {
-	docs, err := wire.Find[queueDoc](ctx, s.queues, d(), wire.Query{Sort: d("name", 1)})
-	docs = slices.DeleteFunc(docs, func(q queueDoc) bool { return q.ID.IsZero() }) // its id is no ObjectID: nobody could name it
+	docs, err := s.allQueues(ctx, "name")
 	out := make([]plan.Queue, len(docs))
 	for i := range docs {
 		out[i] = docs[i].domain()
 	}
 	return out, err
+}
+
+// allQueues reads the queues in the order of a field, but for those whose id is no ObjectID: nobody could name them.
+func (s *Store) allQueues(ctx context.Context, order string) ([]queueDoc, error) {
+	docs, err := wire.Find[queueDoc](ctx, s.queues, d(), wire.Query{Sort: d(order, 1)})
+	return slices.DeleteFunc(docs, func(q queueDoc) bool { return q.ID.IsZero() }), err
+}
+
+// countTasks counts tasks that match by queue and status: by an index, with no look at the tasks themselves.
+func (s *Store) countTasks(ctx context.Context, match bson.D) ([]queueCount, error) {
+	return wire.Aggregate[queueCount](ctx, s.tasks, bson.A{
+		d("$match", match), d("$group", d("_id", d("queue", "$queue", "status", "$status"), "n", d("$sum", 1))),
+	})
 }
 
 // CountQueues implements store.Reader. It costs what is queued and active in the queues.
@@ -146,10 +170,7 @@ func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
 		ids[i] = oid(q.ID.ID)
 		byID[oid(q.ID.ID)], q.Queued, q.Active = q, 0, 0
 	}
-	counts, err := wire.Aggregate[queueCount](ctx, s.tasks, bson.A{
-		d("$match", d("queue", d("$in", ids), "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running}))),
-		d("$group", d("_id", d("queue", "$queue", "status", "$status"), "n", d("$sum", 1))),
-	})
+	counts, err := s.countTasks(ctx, d("queue", d("$in", ids), "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})))
 	for _, c := range counts {
 		if q := byID[c.Key.Queue]; c.Key.Status == plan.Queued {
 			q.Queued += c.N
@@ -158,4 +179,84 @@ func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
 		}
 	}
 	return err
+}
+
+var _ store.Balance = (*Store)(nil)
+
+// balanceID is the _id of the document in balance where Sluice makes it, so that two who do so at once make one; and of that in meta which
+// names the instance that balances. Disbatch allows only one document in balance, so that is no place for it.
+const balanceID = "balance"
+
+// HoldBalance implements store.Balance.
+func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error) {
+	there, err := s.registered(ctx, oid(i.ID))
+	if err == nil && !there {
+		err = plan.ErrInstanceGone
+	}
+	if err != nil {
+		return false, fmt.Errorf("instance %s: %w", i, err)
+	}
+	return s.own(ctx, balanceID, oid(i.ID))
+}
+
+// Balance implements store.Balance: the document is the only one of the collection balance.
+func (s *Store) Balance(ctx context.Context) (json.RawMessage, error) {
+	found, err := wire.Find[bson.Raw](ctx, s.balance, d(), wire.Query{Fields: d("_id", 0), Limit: 2})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the collection balance: %w", err)
+	case len(found) == 0:
+		return nil, nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("the collection balance has more than one document; delete all but one: %w", balance.ErrMalformed)
+	}
+	text, err := bson.MarshalExtJSON(found[0], false, false)
+	if err != nil {
+		return nil, fmt.Errorf("the document in balance: %w: %w", balance.ErrMalformed, err)
+	}
+	return text, nil
+}
+
+// SetBalance implements store.Balance. If there are several documents, it changes any of them, as
+// Disbatch does.
+func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error {
+	if _, err := balance.With(nil, settings); err != nil {
+		return err
+	}
+	var set bson.D
+	if err := bson.UnmarshalExtJSON(settings, false, &set); err != nil { // a JSON object need not be one of Extended JSON
+		return fmt.Errorf("settings of the balance document: %w: %w", balance.ErrMalformed, err)
+	}
+	set = slices.DeleteFunc(set, func(e bson.E) bool { return e.Key == "_id" })
+	if len(set) == 0 {
+		return nil
+	}
+	there, err := s.UpdateOne(ctx, s.balance, d(), d("$set", set))
+	if err == nil && !there {
+		err = s.Upsert(ctx, s.balance, d("_id", balanceID), d("$set", set))
+	}
+	if err != nil {
+		return fmt.Errorf("write to the collection balance: %w", err)
+	}
+	return nil
+}
+
+// SetThreads implements store.Balance. What else is in the document stays in its form.
+func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
+	doc, same, err := s.queueAs(ctx, was.ID, ones("name threads unlimited"), "threads", "unlimited")
+	if err != nil {
+		return err
+	}
+	change, err := rules.CheckThreads(doc.domain(), was, threads)
+	if !change || err != nil {
+		return err
+	}
+	set := d("threads", threads)
+	if doc.Unlimited {
+		set = append(set, bson.E{Key: "unlimited", Value: false})
+	}
+	if changed, err := s.UpdateOne(ctx, s.queues, same, d("$set", set)); err != nil || !changed {
+		return fmt.Errorf("queue %q: %w", doc.Name, cmp.Or(err, plan.ErrConflict))
+	}
+	return s.wakeOthers(ctx, true) // more of it may be claimed now
 }

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
@@ -45,19 +47,11 @@ func (s *Store) PlanFile(ctx context.Context, id plan.PlanID) (plan.File, error)
 
 // Plans implements store.Reader.
 func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, error) {
-	var filter bson.D
-	if q.Name != "" {
-		filter = append(filter, bson.E{Key: "name", Value: q.Name})
-	}
-	if q.Run != 0 {
-		filter = append(filter, bson.E{Key: "run", Value: q.Run})
-	}
-	if q.Source != "" {
-		filter = append(filter, bson.E{Key: "source", Value: q.Source})
-	}
-	if q.State != nil {
-		filter = append(filter, bson.E{Key: "state", Value: *q.State})
-	}
+	var filter filter
+	filter.add(q.Name != "", "name", q.Name)
+	filter.add(q.Run != 0, "run", q.Run)
+	filter.add(q.Source != "", "source", q.Source)
+	filter.add(q.State != nil, "state", q.State)
 	ids, err := idRange(q.Prefix, plan.ID{}, true)
 	if err != nil {
 		return nil, nil // no id has such a prefix
@@ -65,13 +59,13 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, erro
 	if len(ids) == 0 {
 		ids = wire.Addressable
 	}
-	filter = append(filter, bson.E{Key: "_id", Value: ids})
+	filter.add(true, "_id", ids)
 	if !q.Before.IsZero() {
 		older, err := s.olderThan(ctx, q.Before, q.Name)
 		if err != nil {
 			return nil, err
 		}
-		filter = append(filter, bson.E{Key: "$and", Value: bson.A{older}})
+		filter.add(true, "$and", bson.A{older})
 	}
 	order := d("ctime", -1, "run", -1, "_id", -1)
 	if q.Name != "" {
@@ -81,7 +75,7 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, erro
 	if q.NoParams {
 		read.Fields = d("file", 0, "params", 0)
 	}
-	docs, err := wire.Find[planDoc](ctx, s.plans, filter, read)
+	docs, err := wire.Find[planDoc](ctx, s.plans, bson.D(filter), read)
 	if err != nil {
 		return nil, err
 	}
@@ -181,9 +175,9 @@ func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) 
 	return out, nil
 }
 
-// exists returns what a task is called and how it stands; plan.ErrNotFound if there is none.
-func (s *Store) exists(ctx context.Context, id plan.TaskID) (*taskDoc, error) {
-	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: ones("name status reason gen hold expanded cancel")})
+// task reads fields of a task; plan.ErrNotFound if there is none.
+func (s *Store) task(ctx context.Context, id plan.TaskID, fields bson.D) (*taskDoc, error) {
+	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: fields})
 	if err == nil && t == nil {
 		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}
@@ -192,10 +186,7 @@ func (s *Store) exists(ctx context.Context, id plan.TaskID) (*taskDoc, error) {
 
 // Task implements store.Reader.
 func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
-	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: d("stdout", 0, "stderr", 0)})
-	if err == nil && t == nil {
-		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
-	}
+	t, err := s.task(ctx, id, d("stdout", 0, "stderr", 0))
 	if err != nil {
 		return plan.Task{}, err
 	}
@@ -267,11 +258,7 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 			fields = append(fields, ones("needs joins def")...)
 		}
 	}
-	order := 1
-	if q.Newest {
-		order = -1
-	}
-	look := wire.Query{Fields: fields, Sort: d("_id", order), Limit: cmp.Or(q.Limit, 100)}
+	look := wire.Query{Fields: fields, Sort: d("_id", direction(q.Newest)), Limit: cmp.Or(q.Limit, 100)}
 	if !q.Plan.IsZero() && q.Name == "" && len(q.IDs) == 0 && q.Of.IsZero() && len(q.Statuses) == 0 && !q.Reached {
 		look.Hint = indexList
 	}
@@ -318,25 +305,30 @@ func (s *Store) needing(ctx context.Context, parent plan.TaskID) (bson.D, error)
 	return d("$or", bson.A{d("needs", oid(parent.ID)), d("_id", d("$in", childrenOf(joins)))}), nil
 }
 
-// taskFilter makes a query of ours one of the server's; none is true if nothing can match.
-func taskFilter(q *store.TaskQuery) (filter bson.D, none bool) {
-	add := func(is bool, key string, value any) {
-		if is {
-			filter = append(filter, bson.E{Key: key, Value: value})
-		}
+// A filter is one of the server's that is made of a query of ours.
+type filter bson.D
+
+// add adds a condition, if the query has it.
+func (f *filter) add(is bool, key string, value any) {
+	if is {
+		*f = append(*f, bson.E{Key: key, Value: value})
 	}
-	filter = d()
-	add(!q.Plan.IsZero(), "plan", oid(q.Plan.ID))
-	add(q.NoPlan, "plan", nil)
-	add(q.Name != "", "name", q.Name)
-	add(!q.Queue.IsZero(), "queue", oid(q.Queue.ID))
-	add(q.NoItems && q.Of.IsZero(), "of", nil)
-	add(!q.Of.IsZero(), "of", oid(q.Of.ID))
-	add(q.Retried, "attempt", d("$gt", 1))
+}
+
+// taskFilter makes a query of ours one of the server's; none is true if nothing can match.
+func taskFilter(q *store.TaskQuery) (_ bson.D, none bool) {
 	ids, err := idRange(q.Prefix, q.After.ID, q.Newest)
 	if err != nil || q.NoItems && !q.Of.IsZero() {
 		return nil, true
 	}
+	var filter filter
+	filter.add(!q.Plan.IsZero(), "plan", oid(q.Plan.ID))
+	filter.add(q.NoPlan, "plan", nil)
+	filter.add(q.Name != "", "name", q.Name)
+	filter.add(!q.Queue.IsZero(), "queue", oid(q.Queue.ID))
+	filter.add(q.NoItems, "of", nil)
+	filter.add(!q.Of.IsZero(), "of", oid(q.Of.ID))
+	filter.add(q.Retried, "attempt", d("$gt", 1))
 	if !q.Of.IsZero() {
 		// The ids of a task's items lie between those of the first and the last that it could have.
 		ids = append(ids, d("$gte", oid(rules.ItemID(q.Of, 0).ID), "$lte", oid(rules.ItemID(q.Of, 1<<24-1).ID))...)
@@ -354,26 +346,90 @@ func taskFilter(q *store.TaskQuery) (filter bson.D, none bool) {
 		and = append(and, d("_id", bson.D{e}))
 	}
 	if len(q.Statuses) > 0 {
-		var list bson.A
-		failed := false
-		for _, s := range q.Statuses {
-			list = append(list, s)
-			failed = failed || s == plan.Failed
-		}
-		status := d("status", d("$in", list))
-		if failed {
+		status := d("status", d("$in", q.Statuses))
+		if slices.Contains(q.Statuses, plan.Failed) {
 			status = d("$or", bson.A{status, d("status", d("$gt", plan.Failed))})
 		}
 		and = append(and, status)
 	}
 	if q.Troubled { // rules.Troubled
 		and = append(and, d("$or", bson.A{
-			d("attempt", d("$gt", 1)), d("attempt", 1, "status", d("$in", bson.A{plan.Held, plan.Queued})),
+			d("attempt", d("$gt", 1)), d("attempt", 1, "status", d("$in", waitingStatuses)),
 			d("status", d("$in", bson.A{plan.Terminated, plan.Orphaned})), d("status", d("$gt", plan.Succeeded)),
 		}))
 	}
-	if len(and) > 0 {
-		filter = append(filter, bson.E{Key: "$and", Value: and})
+	filter.add(true, "$and", and)
+	return bson.D(filter), false
+}
+
+// saidBy names the claim that an attempt has.
+type saidBy struct {
+	Task    bson.ObjectID `bson:"task"`
+	Attempt int           `bson:"attempt"`
+	Token   bson.ObjectID `bson:"token"`
+}
+
+// saidDoc is a protocol.Reached in the document of its instance.
+type saidDoc struct {
+	By       saidBy  `bson:",inline"`
+	Fraction float64 `bson:"fraction"`
+	Text     string  `bson:"text,omitempty"`
+}
+
+func saidOf(reached []protocol.Reached) []saidDoc {
+	docs := make([]saidDoc, len(reached))
+	for i := range reached {
+		r := &reached[i]
+		docs[i] = saidDoc{saidBy{oid(r.Task.ID), r.Attempt, bson.ObjectID(r.Token)}, r.Fraction, r.Text}
 	}
-	return filter, false
+	return docs
+}
+
+// progress returns what the instances said of their tasks that match.
+func (s *Store) progress(ctx context.Context, filter bson.D) (map[saidBy]*plan.Progress, error) {
+	type saying struct {
+		Progress []saidDoc `bson:"progress"`
+	}
+	docs, err := wire.Find[saying](ctx, s.instances, append(filter, bson.E{Key: "gone", Value: nil}), wire.Query{Fields: ones("progress")})
+	if err != nil {
+		return nil, err
+	}
+	found := map[saidBy]*plan.Progress{}
+	for i := range docs {
+		for _, p := range docs[i].Progress {
+			found[p.By] = &plan.Progress{Fraction: p.Fraction, Text: p.Text}
+		}
+	}
+	return found, nil
+}
+
+// progressOf returns what the instances said that run the tasks. Where none of these runs, nothing is asked.
+func (s *Store) progressOf(ctx context.Context, docs []taskDoc) (map[saidBy]*plan.Progress, error) {
+	instances := map[bson.ObjectID]bool{}
+	for i := range docs {
+		if t := &docs[i]; t.Status == plan.Running && !t.Instance.IsZero() {
+			instances[t.Instance] = true
+		}
+	}
+	if len(instances) == 0 {
+		return nil, nil
+	}
+	return s.progress(ctx, d("_id", d("$in", slices.Collect(maps.Keys(instances)))))
+}
+
+// reached returns what the attempt said that the task is claimed for; nil if it said nothing, or the task does not run.
+func (t *taskDoc) reached(progress map[saidBy]*plan.Progress) *plan.Progress {
+	if t.Status != plan.Running {
+		return nil
+	}
+	return progress[saidBy{t.ID, t.Attempt, t.Token}]
+}
+
+// idsOfReached returns the ids of the tasks.
+func idsOfReached(progress map[saidBy]*plan.Progress) idList {
+	ids := make(idList, 0, len(progress))
+	for by := range progress {
+		ids = append(ids, by.Task)
+	}
+	return ids
 }

@@ -57,15 +57,13 @@ type chunkDoc struct {
 
 // PutResults implements store.Results. Files go in before the write that names them and checks the claim, and out again if that was lost;
 // each is entered before its chunks, so that what a dead process left is found: by the next put, or as the task is retried or deleted.
-func (s *Store) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) error {
+func (s *Store) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) (err error) {
+	defer about(&err, "results of task %s, attempt %d", c.Task, c.Attempt)
 	p := put{
 		Store: s, task: oid(c.Task.ID), claimed: d("token", bson.ObjectID(c.Token), "attempt", c.Attempt, "status", d("$in", activeStatuses)),
 		stdout: printed{name: "stdout", from: stdout}, stderr: printed{name: "stderr", from: stderr},
 	}
-	if err := p.run(ctx, mode); err != nil {
-		return fmt.Errorf("results of task %s, attempt %d: %w", c.Task, c.Attempt, err)
-	}
-	return nil
+	return p.run(ctx, mode)
 }
 
 // A put is one call of PutResults.
@@ -230,16 +228,22 @@ func (p *put) upload(ctx context.Context, stream *printed) error {
 	}
 }
 
-// measure counts the bytes of the stream as valid text.
-func (s *printed) measure() error {
+// each calls do with each piece of the stream, as valid text.
+func (s *printed) each(do func(piece []byte)) error {
 	c := newCutter(s.from)
-	for s.bytes = 0; ; {
+	for {
 		piece, err := c.next()
 		if err != nil || len(piece) == 0 {
 			return err
 		}
-		s.bytes += int64(len(piece))
+		do(piece)
 	}
+}
+
+// measure counts the bytes of the stream as valid text.
+func (s *printed) measure() error {
+	s.bytes = 0
+	return s.each(func(piece []byte) { s.bytes += int64(len(piece)) })
 }
 
 // value is what the document says of the stream.
@@ -251,14 +255,8 @@ func (s *printed) value(file bool) (any, error) {
 		return nil, nil
 	}
 	all := make(text, 0, s.bytes)
-	c := newCutter(s.from)
-	for {
-		piece, err := c.next()
-		if err != nil || len(piece) == 0 {
-			return all, err
-		}
-		all = append(all, piece...)
-	}
+	err := s.each(func(piece []byte) { all = append(all, piece...) })
+	return all, err
 }
 
 // inDocument is what a document says of a stream that came with an ending: a string, or null.
@@ -353,33 +351,23 @@ func (s *Store) dropFiles(ctx context.Context, ids idList) error {
 }
 
 // OpenResult implements store.Results.
-func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stream) (io.ReadCloser, int64, error) {
-	name := "stdout"
+func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stream) (_ io.ReadCloser, size int64, err error) {
+	name, of := "stdout", func(t *taskDoc) bson.RawValue { return t.Stdout.value }
 	if stream == plan.Stderr {
-		name = "stderr"
+		name, of = "stderr", func(t *taskDoc) bson.RawValue { return t.Stderr.value }
 	}
-	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: d(name, 1)})
-	if err == nil && t == nil {
-		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
-	}
+	t, err := s.task(ctx, id, d(name, 1))
 	if err != nil {
 		return nil, 0, err
 	}
-	value := t.Stdout.value
-	if stream == plan.Stderr {
-		value = t.Stderr.value
-	}
+	defer about(&err, "%s of task %s", name, id)
 	var inline text
-	switch value.Type {
+	switch value := of(t); value.Type {
 	case bson.TypeObjectID:
-		r, size, err := s.openFile(ctx, value.ObjectID())
-		if err != nil {
-			return nil, 0, fmt.Errorf("%s of task %s: %w", name, id, err)
-		}
-		return r, size, nil
+		return s.openFile(ctx, value.ObjectID())
 	case bson.TypeString, bson.TypeBinary:
 		if err := value.Unmarshal(&inline); err != nil {
-			return nil, 0, fmt.Errorf("%s of task %s: %w", name, id, err)
+			return nil, 0, err
 		}
 		return io.NopCloser(bytes.NewReader(inline)), int64(len(inline)), nil
 	}

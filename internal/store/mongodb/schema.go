@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"fmt"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -83,6 +84,21 @@ func byID(docs []taskDoc) map[bson.ObjectID]*taskDoc {
 		byID[docs[i].ID] = &docs[i]
 	}
 	return byID
+}
+
+// about adds to an error what it is about.
+func about(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
+	}
+}
+
+// direction is that of a key in an index or a sort.
+func direction(down bool) int {
+	if down {
+		return -1
+	}
+	return 1
 }
 
 // ones makes a document in which each of these keys is 1, as a projection, a sort and $unset have it.

@@ -306,6 +306,13 @@ func (r *round) stays(p bson.ObjectID) {
 	}
 }
 
+// comesBack notes that a claimed or delayed task of a plan waits to be claimed again.
+func (r *round) comesBack(p bson.ObjectID) {
+	if !p.IsZero() {
+		r.busy[p], r.returned[p] = true, true
+	}
+}
+
 // held changes the task as long as it is held for what it was held for when it was read, and its items are made if they were: whoever
 // wrote first has decided.
 func (t *taskDoc) held(update bson.D) wire.Change {
@@ -321,24 +328,18 @@ func (r *round) Deliver(ctx context.Context, w *waiter) (why, err error) {
 	if err := r.mayBeOthers(ctx, w); err != nil {
 		return nil, err
 	}
-	inputs, err := r.delivery(ctx, w, r.settling.parents)
-	if err != nil {
-		return nil, err
+	var inputs []plan.Input // that are copied: none, if they go by reference, or are refused
+	if w.copies() && rules.CheckWhole(2*w.bytes) == nil {
+		ids, err := r.parentIDs(ctx, w.taskDoc)
+		if err == nil {
+			inputs, err = r.inputsOf(ctx, ids, r.settling.parents)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	w.set, why = w.deliver(inputs)
 	return why, nil
-}
-
-// delivery returns the outputs that are copied into the task's params; none, if they go by reference, or are refused.
-func (r *round) delivery(ctx context.Context, w *waiter, parents map[bson.ObjectID]*taskDoc) ([]plan.Input, error) {
-	if !w.copies() || rules.CheckWhole(2*w.bytes) != nil {
-		return nil, nil
-	}
-	ids, err := r.parentIDs(ctx, w.taskDoc)
-	if err != nil {
-		return nil, err
-	}
-	return r.inputsOf(ctx, ids, parents)
 }
 
 // mayBeOthers looks whether another program may claim the task, if that matters: it needs the whole of what Sluice may read by reference.
@@ -378,11 +379,8 @@ func (w *waiter) deliver(inputs []plan.Input) (bson.D, error) {
 	if w.whole {
 		return w.wholeFields(params)
 	}
-	set, err := paramsFields(params)
-	if err != nil || len(params) <= surelyFits {
-		return set, err
-	}
-	room, err := w.leaveRoom(set)
+	own := *w.taskDoc
+	set, room, err := own.keepParams(params)
 	if err == nil && !room {
 		w.Ours = true
 		set = d("byref", true)
@@ -396,35 +394,30 @@ func (t *taskDoc) wholeFields(params json.RawMessage) (bson.D, error) {
 	if err := rules.CheckWhole(len(params)); err != nil {
 		return nil, damage{err}
 	}
-	if err := t.setParams(params); err != nil {
+	set, room, err := t.keepParams(params)
+	if err == nil && !room {
+		err = fmt.Errorf("%w: with its parents' outputs its document would have more than the %d bytes that MongoDB takes, and another program "+
+			"that may run it finds them nowhere else: let them write files and return the paths", plan.ErrTooMuchInput, largestDocument-spare)
+	}
+	if err != nil {
 		return nil, damage{err}
 	}
-	set := t.paramsFields()
-	if len(params) <= surelyFits {
-		return set, nil
-	}
-	if room, err := t.leaveRoom(set); err != nil || room {
-		return set, err
-	}
-	return nil, damage{fmt.Errorf("%w: with its parents' outputs its document would have more than the %d bytes that MongoDB takes, and another program "+
-		"that may run it finds them nowhere else: let them write files and return the paths", plan.ErrTooMuchInput, largestDocument-spare)}
+	return set, nil
 }
 
-// paramsFields are the fields that keep params.
-func paramsFields(params json.RawMessage) (bson.D, error) {
-	var t taskDoc
+// keepParams gives a task params, and returns the fields that keep these. room is false if its document would be too large by them.
+func (t *taskDoc) keepParams(params json.RawMessage) (set bson.D, room bool, err error) {
 	if err := t.setParams(params); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return t.paramsFields(), nil
-}
-
-func (t *taskDoc) paramsFields() bson.D {
-	set := d("params", t.Params)
-	if t.Text != nil {
+	if set = d("params", t.Params); t.Text != nil {
 		set = append(set, bson.E{Key: "text", Value: t.Text})
 	}
-	return set
+	if len(params) > surelyFits {
+		room, err = t.leaveRoom(set)
+		return set, room, err
+	}
+	return set, true, nil
 }
 
 // finishHeld ends held tasks, whose own children then come next. They stay open until these are released, so that a sweep finds them if
@@ -443,13 +436,11 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 		changes[i] = e.doc.held(u.bson())
 	}
 	n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
+	if err == nil {
+		err = r.failAll(ctx, misfits, d("status", plan.Held), "its end cannot be stored")
+	}
 	if err != nil {
 		return err
-	}
-	for _, m := range misfits {
-		if err := r.fail(ctx, m.ID, d("status", plan.Held), "its end cannot be stored: "+m.Err.Error()); err != nil {
-			return err
-		}
 	}
 	r.budget -= len(ends)
 	for i := range ends {

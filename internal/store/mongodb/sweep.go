@@ -2,8 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -17,22 +15,15 @@ import (
 )
 
 // Sweep implements store.Node.
-func (s *Store) Sweep(ctx context.Context, w protocol.Sweep) (protocol.Swept, error) {
-	did, err := s.sweep(ctx, &w)
-	if err != nil {
-		return protocol.Swept{}, fmt.Errorf("sweep of instance %s: %w", w.Instance, err)
-	}
-	return did, nil
-}
-
-func (s *Store) sweep(ctx context.Context, w *protocol.Sweep) (did protocol.Swept, err error) {
+func (s *Store) Sweep(ctx context.Context, w protocol.Sweep) (did protocol.Swept, err error) {
+	defer about(&err, "sweep of instance %s", w.Instance)
 	r, _, err := s.begin(ctx, w.Instance, w.Budget, true, nil)
 	if err != nil {
 		return did, err
 	}
 	defer r.end()
 	r.sweeping = true
-	if did, err = engine.Sweep(ctx, r, w); err != nil {
+	if did, err = engine.Sweep(ctx, r, &w); err != nil {
 		return did, err
 	}
 	return did, r.wake(ctx)
@@ -186,12 +177,10 @@ func (r *round) sweepBatch(ctx context.Context, t *taskDoc) error {
 			return err
 		}
 		if state == leadWhole {
-			taken, err := r.confirm(ctx, p.ID, []bson.ObjectID{t.Adding})
-			if err != nil || taken {
-				if taken {
-					err = r.admit(ctx, t.Adding)
-				}
+			if taken, err := r.confirm(ctx, p.ID, idList{t.Adding}); err != nil {
 				return err
+			} else if taken {
+				return r.admit(ctx, t.Adding)
 			}
 		}
 	}
@@ -211,30 +200,19 @@ func (r *round) sweepShared(ctx context.Context, t *taskDoc) error {
 		return err
 	}
 	if state == leadWhole {
-		plans, own, needed := map[bson.ObjectID]bool{}, map[bson.ObjectID]bool{}, map[bson.ObjectID]bool{}
+		plans, own := map[bson.ObjectID]bool{}, byID(in)
+		var needed idSet
 		for i := range in {
 			in[i].addPlans(plans)
-			own[in[i].ID] = true
-		}
-		for i := range in {
 			parents, err := r.parentIDs(ctx, &in[i])
 			if err != nil {
 				return err
 			}
-			for _, id := range parents {
-				if !own[id] {
-					needed[id] = true
-				}
-			}
+			needed.add(slices.DeleteFunc(slices.Clone(parents), func(id bson.ObjectID) bool { return own[id] != nil })...)
 		}
-		kept, err := r.share(ctx, plans)
-		if err == nil && kept {
-			kept, err = r.keepNeeded(ctx, slices.Collect(maps.Keys(needed)))
-		}
-		if err != nil {
+		if kept, err := r.keepAll(ctx, plans, needed.list); err != nil {
 			return err
-		}
-		if kept {
+		} else if kept {
 			return r.admit(ctx, t.Adding)
 		}
 	}

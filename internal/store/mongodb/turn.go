@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -18,25 +17,18 @@ import (
 )
 
 // Turn implements store.Node.
-func (s *Store) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
-	did, err := s.turn(ctx, &t)
-	if err != nil {
-		return protocol.Turned{}, fmt.Errorf("turn of instance %s: %w", t.Instance, err)
-	}
-	return did, nil
-}
-
-func (s *Store) turn(ctx context.Context, t *protocol.Turn) (did protocol.Turned, err error) {
-	if err := engine.CheckTurn(t); err != nil {
+func (s *Store) Turn(ctx context.Context, t protocol.Turn) (did protocol.Turned, err error) {
+	defer about(&err, "turn of instance %s", t.Instance)
+	if err := engine.CheckTurn(&t); err != nil {
 		return did, err
 	}
-	r, err := s.beginTurn(ctx, t)
+	r, err := s.beginTurn(ctx, &t)
 	if err != nil {
 		return did, err
 	}
 	defer r.end()
-	r.claimAhead(ctx, t)
-	if did, err = engine.Turn(ctx, r, t); err == nil {
+	r.claimAhead(ctx, &t)
+	if did, err = engine.Turn(ctx, r, &t); err == nil {
 		return did, r.wake(ctx)
 	}
 	if r.turn.ahead != nil {
@@ -174,6 +166,7 @@ func (s *Store) beginTurn(ctx context.Context, t *protocol.Turn) (r *round, err 
 
 // Start implements store.Node.
 func (s *Store) Start(ctx context.Context, claims []protocol.Claim) (lost []plan.TaskID, err error) {
+	defer about(&err, "start of tasks")
 	byToken := map[protocol.Token][]protocol.Claim{}
 	for _, c := range claims {
 		byToken[c.Token] = append(byToken[c.Token], c)
@@ -181,7 +174,7 @@ func (s *Store) Start(ctx context.Context, claims []protocol.Claim) (lost []plan
 	for token, claims := range byToken {
 		some, err := s.startClaims(ctx, token, claims)
 		if err != nil {
-			return nil, fmt.Errorf("start of tasks: %w", err)
+			return nil, err
 		}
 		lost = append(lost, some...)
 	}

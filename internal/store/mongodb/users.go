@@ -47,14 +47,23 @@ func (c Command) String() string {
 	return string(text)
 }
 
+// A kind is roles or users: what the server's commands call one, and the database that keeps them.
+type kind struct {
+	word, in string
+	say      func(command string, r *Role) Command // makes or changes one
+}
+
+func (u *Users) kinds() []kind {
+	return []kind{{"Role", u.Database, u.role}, {"User", u.In, u.user}}
+}
+
 // Commands returns those by which a server that has none of the roles and users gets them. It changes those that it has by updateRole and
 // updateUser, which say the same.
 func (u *Users) Commands() (all []Command) {
-	for i := range u.Roles {
-		all = append(all, u.role("createRole", &u.Roles[i]))
-	}
-	for i := range u.Roles {
-		all = append(all, u.user("createUser", &u.Roles[i]))
+	for _, k := range u.kinds() {
+		for i := range u.Roles {
+			all = append(all, k.say("create"+k.word, &u.Roles[i]))
+		}
 	}
 	return all
 }
@@ -73,13 +82,6 @@ func (u *Users) user(command string, r *Role) Command {
 	return Command{u.In, d(command, r.Name, "pwd", u.Passwords[r.Name], "roles", has, "writeConcern", d("w", "majority"))}
 }
 
-// A known is a role or a user of a server, as rolesInfo and usersInfo list them.
-type known struct {
-	Role string `bson:"role"`
-	User string `bson:"user"`
-	DB   string `bson:"db"`
-}
-
 // Make brings a server to have the roles and users, and no other privileges, roles or passwords for them. The URI is an administrator's.
 // It may be called again, also after it failed half-way; it calls done after each change with what that was, as in "created role
 // disbatchd". It returns ErrNoRoles, and has changed nothing, for a server that keeps no roles, plan.ErrUnavailable for one that cannot be
@@ -95,46 +97,39 @@ func (u *Users) Make(ctx context.Context, uri string, done func(what string)) er
 		m.databases += " and " + u.In
 	}
 	// Both are asked for before anything is changed: there are servers that take createUser, know no roles, and let each user do everything.
-	var names bson.A
+	there := map[string]bool{}
+	for _, k := range u.kinds() {
+		word := strings.ToLower(k.word)
+		var names bson.A
+		for _, r := range u.Roles {
+			names = append(names, d(word, r.Name, "db", k.in))
+		}
+		var found struct {
+			Roles, Users []struct{ Role, User, DB string }
+		}
+		if err := m.run(ctx, Command{k.in, d(word+"sInfo", names)}, &found); err != nil {
+			return err
+		}
+		for _, one := range slices.Concat(found.Roles, found.Users) {
+			if one.DB == k.in {
+				there[word+" "+one.Role+one.User] = true
+			}
+		}
+	}
 	for _, r := range u.Roles {
-		names = append(names, d("role", r.Name, "db", u.Database))
-	}
-	var found struct {
-		Roles []known `bson:"roles"`
-		Users []known `bson:"users"`
-	}
-	if err := m.run(ctx, Command{u.Database, d("rolesInfo", names)}, &found); err != nil {
-		return err
-	}
-	for i, r := range u.Roles {
-		names[i] = d("user", r.Name, "db", u.In)
-	}
-	if err := m.run(ctx, Command{u.In, d("usersInfo", names)}, &found); err != nil {
-		return err
-	}
-	hasRole := func(r *Role) bool { return slices.Contains(found.Roles, known{Role: r.Name, DB: u.Database}) }
-	hasUser := func(r *Role) bool { return slices.Contains(found.Users, known{User: r.Name, DB: u.In}) }
-	for i := range u.Roles {
-		r := &u.Roles[i]
-		if u.Drop && hasUser(r) {
-			m.change(ctx, "dropped user "+r.Name, Command{u.In, d("dropUser", r.Name, "writeConcern", d("w", "majority"))})
-		}
-		if u.Drop && hasRole(r) {
-			m.change(ctx, "dropped role "+r.Name, Command{u.Database, d("dropRole", r.Name, "writeConcern", d("w", "majority"))})
+		for _, k := range slices.Backward(u.kinds()) {
+			if one := strings.ToLower(k.word) + " " + r.Name; u.Drop && there[one] {
+				m.change(ctx, "dropped "+one, Command{k.in, d("drop"+k.word, r.Name, "writeConcern", d("w", "majority"))})
+			}
 		}
 	}
-	for i := range u.Roles {
-		if r := &u.Roles[i]; hasRole(r) && !u.Drop {
-			m.change(ctx, "updated role "+r.Name, u.role("updateRole", r))
-		} else {
-			m.change(ctx, "created role "+r.Name, u.role("createRole", r))
-		}
-	}
-	for i := range u.Roles {
-		if r := &u.Roles[i]; hasUser(r) && !u.Drop {
-			m.change(ctx, "updated user "+r.Name, u.user("updateUser", r))
-		} else {
-			m.change(ctx, "created user "+r.Name, u.user("createUser", r))
+	for _, k := range u.kinds() {
+		for i := range u.Roles {
+			command, one := "create", strings.ToLower(k.word)+" "+u.Roles[i].Name
+			if there[one] && !u.Drop {
+				command = "update"
+			}
+			m.change(ctx, command+"d "+one, k.say(command+k.word, &u.Roles[i]))
 		}
 	}
 	return m.err

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -16,7 +17,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -61,16 +61,12 @@ func (s *Store) change(ctx context.Context, c *mongo.Collection, filter, update 
 
 // QueueViews implements store.Documents.
 func (s *Store) QueueViews(ctx context.Context) ([]store.QueueView, error) {
-	docs, err := wire.Find[queueDoc](ctx, s.queues, d(), wire.Query{Sort: d("_id", 1)})
+	docs, err := s.allQueues(ctx, "_id")
 	if err != nil {
 		return nil, err
 	}
-	docs = slices.DeleteFunc(docs, func(q queueDoc) bool { return q.ID.IsZero() }) // its id is no ObjectID: nobody could name it
 	ids := idsFrom(docs, func(q queueDoc) bson.ObjectID { return q.ID })
-	groups, err := wire.Aggregate[queueCount](ctx, s.tasks, bson.A{
-		d("$match", d("queue", d("$in", ids))), // by an index, with no look at the tasks themselves
-		d("$group", d("_id", d("queue", "$queue", "status", "$status"), "n", d("$sum", 1))),
-	})
+	groups, err := s.countTasks(ctx, d("queue", d("$in", ids)))
 	if err != nil {
 		return nil, err
 	}
@@ -238,38 +234,11 @@ func documents(ctx context.Context, c *mongo.Collection, q store.DocumentQuery, 
 	if err != nil {
 		return err
 	}
-	o := options.Find().SetBatchSize(documentsAtOnce)
-	if len(q.Sort) > 0 {
-		keys := bson.D{}
-		for _, k := range q.Sort {
-			direction := 1
-			if k.Down {
-				direction = -1
-			}
-			keys = append(keys, bson.E{Key: k.Field, Value: direction})
-		}
-		o.SetSort(keys)
+	look := wire.Query{Fields: shown(q.Fields), Skip: q.Skip, Limit: q.Limit, Batch: documentsAtOnce}
+	for _, k := range q.Sort {
+		look.Sort = append(look.Sort, bson.E{Key: k.Field, Value: direction(k.Down)})
 	}
-	if q.Skip > 0 {
-		o.SetSkip(int64(q.Skip))
-	}
-	if q.Limit > 0 {
-		o.SetLimit(int64(q.Limit))
-	}
-	if fields := shown(q.Fields); len(fields) > 0 {
-		o.SetProjection(fields)
-	}
-	cursor, err := c.Find(ctx, filter, o)
-	if err != nil {
-		return wire.Translate(err)
-	}
-	defer cursor.Close(context.WithoutCancel(ctx))
-	for cursor.Next(ctx) {
-		if err := do(seen(cursor.Current, q.Fields, hide)); err != nil {
-			return err
-		}
-	}
-	return wire.Translate(cursor.Err())
+	return wire.Each(ctx, c, filter, look, func(raw *bson.Raw) error { return do(seen(*raw, q.Fields, hide)) })
 }
 
 // shown makes the server's projection of fields. It includes the fields that identify the
@@ -277,7 +246,7 @@ func documents(ctx context.Context, c *mongo.Collection, q store.DocumentQuery, 
 func shown(fields map[string]bool) bson.D {
 	var out bson.D
 	only := false
-	for _, name := range slices.Sorted(keysOf(fields)) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		only = only || fields[name] && name != "_id"
 		out = append(out, bson.E{Key: name, Value: fields[name]})
 	}
@@ -290,16 +259,6 @@ func shown(fields map[string]bool) bson.D {
 		}
 	}
 	return out
-}
-
-func keysOf(fields map[string]bool) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for name := range fields {
-			if !yield(name) {
-				return
-			}
-		}
-	}
 }
 
 // mark is a field that each task has which Sluice wrote, and nobody else's.
@@ -423,7 +382,7 @@ func asValue(v bson.RawValue) any {
 		}
 		return list
 	case bson.TypeString:
-		return strings.ToValidUTF8(v.StringValue(), "\uFFFD")
+		return validText(v.StringValue())
 	case bson.TypeInt32:
 		return int64(v.Int32())
 	case bson.TypeInt64:

@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -17,17 +18,11 @@ import (
 // that do not keep order in indexes sort all that is queued.
 const passBy = time.Second
 
-// An opening is what a round is begun with.
-type opening struct {
-	node   *instanceDoc // nil: the instance is not registered
-	left   []workDoc    // by earlier rounds: the instance's own and what is nobody's
-	queues []queueDoc   // that a turn may serve, if it was asked for: fewQueues or less if these are all
-	audit  *auditDoc    // of a sweep; nil: there was none
-}
-
-// open reads the beginning of a round in one command. The handle knows the node's name only after
-// it has seen the instance. Before that, the queues may include some that the node does not serve.
-func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *protocol.Turn) (o opening, err error) {
+// open reads the beginning of a round in one command: what earlier rounds left, the instance's own
+// and what is nobody's, and for a turn the queues that it may serve, fewQueues or less if these are
+// all. The handle knows the node's name only after it has seen the instance. Before that, the queues
+// may include some that the node does not serve.
+func (r *round) open(ctx context.Context, instance plan.InstanceID, t *protocol.Turn) (left []workDoc, queues []queueDoc, err error) {
 	type part struct {
 		ID          bson.ObjectID `bson:"_id"`
 		Node        plan.NodeName `bson:"node"`
@@ -36,41 +31,45 @@ func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *protocol.
 	}
 	pipeline := bson.A{
 		d("$match", d("_id", oid(instance.ID), "gone", nil)), d("$project", ones("node")),
-		wire.Union(s.work, bson.A{
+		wire.Union(r.work, bson.A{
 			d("$match", d("owner", d("$in", bson.A{nil, oid(instance.ID)}), "_id", wire.Addressable)),
 			d("$sort", d("_id", 1)), d("$limit", mostResumed), d("$project", d("work", "$$ROOT")),
 		}),
 	}
 	if t == nil {
-		pipeline = append(pipeline, wire.Union(s.meta, bson.A{d("$match", d("_id", auditKey)), d("$project", d("_id", 0, "audit", "$$ROOT"))}))
+		pipeline = append(pipeline, wire.Union(r.meta, bson.A{d("$match", d("_id", auditKey)), d("$project", d("_id", 0, "audit", "$$ROOT"))}))
 	} else if len(t.Plugins) > 0 && t.Slots > 0 {
-		pipeline = append(pipeline, wire.Union(s.queues, bson.A{
-			d("$match", s.mayServe(t)), d("$sort", d("_id", 1)), d("$limit", fewQueues+1), d("$project", d("queue", "$$ROOT")),
+		pipeline = append(pipeline, wire.Union(r.queues, bson.A{
+			d("$match", r.mayServe(t)), d("$sort", d("_id", 1)), d("$limit", fewQueues+1), d("$project", d("queue", "$$ROOT")),
 		}))
 	}
-	parts, err := wire.Aggregate[part](ctx, s.instances, pipeline)
+	parts, err := wire.Aggregate[part](ctx, r.instances, pipeline)
 	if err != nil {
-		return o, err
+		return nil, nil, err
 	}
 	for _, p := range parts {
 		switch {
 		case p.Work != nil:
-			o.left = append(o.left, workDoc{})
-			err = wire.Decode(p.Work, &o.left[len(o.left)-1])
+			left = append(left, decoded[workDoc](p.Work, &err))
 		case p.Audit != nil:
-			o.audit = &auditDoc{}
-			err = wire.Decode(p.Audit, o.audit)
+			audit := decoded[auditDoc](p.Audit, &err)
+			r.audited = &audit
 		case p.Queue != nil:
-			o.queues = append(o.queues, queueDoc{})
-			err = wire.Decode(p.Queue, &o.queues[len(o.queues)-1])
+			queues = append(queues, decoded[queueDoc](p.Queue, &err))
 		default:
-			o.node = &instanceDoc{ID: p.ID, Node: p.Node}
-		}
-		if err != nil {
-			return o, wire.Translate(err)
+			r.instance, r.node = p.ID, p.Node
 		}
 	}
-	return o, nil
+	if err == nil && r.instance.IsZero() {
+		err = fmt.Errorf("instance %s: %w", instance, plan.ErrInstanceGone)
+	}
+	return left, queues, wire.Translate(err)
+}
+
+// decoded reads a document that is a part of an answer; err is the first error of those of an answer.
+func decoded[T any](raw bson.Raw, err *error) (v T) {
+	*err = cmp.Or(*err, wire.Decode(raw, &v))
+	return v
 }
 
 // begin begins a round for an instance, with the remaining work of earlier rounds of anybody. A
@@ -81,23 +80,18 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 	if r, err = s.newRound(ctx, budget); err != nil {
 		return nil, nil, err
 	}
-	o, err := s.open(ctx, instance, t)
+	left, queues, err := r.open(ctx, instance, t)
 	if err != nil {
 		return nil, nil, err
 	}
-	i := o.node
-	if i == nil {
-		return nil, nil, fmt.Errorf("instance %s: %w", instance, plan.ErrInstanceGone)
-	}
-	r.instance, r.node, r.audited = i.ID, i.Node, o.audit
 	s.mu.Lock()
-	s.nodeOf[instance] = i.Node
+	s.nodeOf[instance] = r.node
 	busy = busy && s.ample && time.Since(s.resumed) < passBy
 	if !busy {
 		s.resumed = time.Now()
 	}
 	s.mu.Unlock()
-	for _, w := range o.left {
+	for _, w := range left {
 		if w.Owner.IsZero() && busy && (w.Kind == workRelease || w.Kind == workLook) {
 			r.passed = true
 			continue
@@ -112,7 +106,7 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 			return nil, nil, err
 		}
 	}
-	return r, o.queues, nil
+	return r, queues, nil
 }
 
 // Budget implements engine.Worker.
@@ -238,3 +232,35 @@ func (r *round) finishUp(ctx context.Context) error {
 	}
 	return r.wake(ctx)
 }
+
+// wake moves the counter that nodes read with their heartbeat, if this round queued more than it took itself, or what it cannot take.
+func (r *round) wake(ctx context.Context) error {
+	return r.wakeOthers(ctx, r.queued > r.taken || r.forOthers)
+}
+
+// wakeOthers moves the counter for a reason of now, or for one that came too soon after the last.
+func (s *Store) wakeOthers(ctx context.Context, why bool) error {
+	s.mu.Lock()
+	s.owed = s.owed || why
+	now := s.owed && time.Since(s.woken) >= wakeEvery
+	if now {
+		s.owed, s.woken = false, time.Now()
+	}
+	s.mu.Unlock()
+	if !now {
+		return nil
+	}
+	return s.Upsert(ctx, s.meta, d("_id", "wake"), d("$inc", d("n", int64(1))))
+}
+
+// isOver reports whether the one plan of a node has ended, or is not there any more.
+func (s *Store) isOver(ctx context.Context, only plan.PlanID) (bool, error) {
+	if only.IsZero() {
+		return false, nil
+	}
+	p, err := wire.FindOne[planDoc](ctx, s.plans, d("_id", oid(only.ID)), wire.Query{Fields: ones("state")})
+	return err == nil && (p == nil || p.State.Ended()), err
+}
+
+// wakeEvery is how often one process wakes the others at most: they read the counter once a second.
+const wakeEvery = 250 * time.Millisecond
