@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"sort"
 	"time"
@@ -26,9 +28,7 @@ func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) 
 		return nil, nil
 	}
 	c := claimer{round: r, turn: t, token: bson.NewObjectID(), left: t.Slots}
-	r.mu.Lock()
-	c.plenty = r.ample
-	r.mu.Unlock()
+	r.locked(func() { c.plenty = r.ample })
 	var err error
 	if c.limit, err = r.limitOf(ctx, r.node); err != nil {
 		return nil, err
@@ -51,9 +51,7 @@ func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) 
 		}
 		queues, byQueue, ample = append(queues, some...), append(byQueue, taken...), ample && more
 	}
-	r.mu.Lock()
-	r.ample, r.claimedAt = c.left == 0 && ample, time.Now()
-	r.mu.Unlock()
+	r.locked(func() { r.ample, r.claimedAt = c.left == 0 && ample, time.Now() })
 	return c.claimed(ctx, queues, byQueue)
 }
 
@@ -130,13 +128,13 @@ func (c *claimer) next(ctx context.Context, q *queueDoc, n int, fields bson.D) (
 // nameless reports whether nobody can say which task this is.
 func nameless(t taskDoc) bool { return t.ID.IsZero() }
 
-// mark claims those of the tasks that are still to be had, each with a slot, and returns them in the queue's order. Of two claims that are
-// after the same slots one is refused: what it has of them is read.
+// mark claims those of the tasks that are still to be had, each with a slot, and returns them in the queue's order. The server
+// refuses one of two claims that are after the same slots: mark reads what such a claim has.
 func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free slots) ([]taskDoc, error) {
 	one := &draw{queue: q, docs: docs}
 	err := c.marked(ctx, []*draw{one}, true, func() (n int, misfits []wire.Misfit, err error) {
 		if n, misfits, err = c.BulkInOrder(ctx, c.tasks, c.changes(q, docs, free)); wire.IsClash(err) {
-			c.rest()
+			c.locked(func() { c.rests = time.Now().Add(rand.N(restsFor)) }) // it leaves slots alone for a while
 		}
 		return n, misfits, err
 	})
@@ -266,9 +264,7 @@ func (c *claimer) sound(ctx context.Context, byQueue [][]taskDoc) (ended int, er
 		c.give(sound)
 		byQueue[k] = sound
 	}
-	for id := range closed {
-		c.closed = append(c.closed, id)
-	}
+	c.closed = slices.AppendSeq(c.closed, maps.Keys(closed))
 	return ended, c.notStarted(ctx, closed, c.token)
 }
 

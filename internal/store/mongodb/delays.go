@@ -34,9 +34,7 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 	if err != nil {
 		return 0, err
 	}
-	r.mu.Lock()
-	r.due = time.Time{}
-	r.mu.Unlock()
+	r.locked(func() { r.due = time.Time{} })
 	if len(docs) == most {
 		r.noteDue(0)
 	}

@@ -150,7 +150,7 @@ func (c *claimer) together(ctx context.Context, draws []*draw, want int) error {
 		if got == tasks {
 			continue
 		}
-		c.wasOutrun()
+		c.locked(func() { c.outrun = time.Now() })
 		if outrun++; outrun == tries || want*4 <= all {
 			for _, one := range draws {
 				one.over = true
@@ -276,10 +276,4 @@ func (s *Store) contended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Since(s.outrun) < justNow
-}
-
-func (s *Store) wasOutrun() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.outrun = time.Now()
 }

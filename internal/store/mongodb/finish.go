@@ -326,12 +326,10 @@ func (r *round) appendLogs(ctx context.Context, endings []*outcome) error {
 		}
 	}
 	const atOnce = 100 // at most logBytes each, mostly far less
-	for len(docs) > 0 {
-		n := min(len(docs), atOnce)
-		if _, err := r.Insert(ctx, r.logs, docs[:n]...); err != nil {
+	for some := range slices.Chunk(docs, atOnce) {
+		if _, err := r.Insert(ctx, r.logs, some...); err != nil {
 			return fmt.Errorf("logs of tasks: %w", err)
 		}
-		docs = docs[n:]
 	}
 	return nil
 }

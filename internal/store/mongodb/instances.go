@@ -49,9 +49,7 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 			return err
 		}
 	}
-	s.mu.Lock()
-	s.nodeOf[i.ID] = i.Node
-	s.mu.Unlock()
+	s.locked(func() { s.nodeOf[i.ID] = i.Node })
 	if _, err = s.readLimit(ctx, i.Node); err != nil {
 		return err
 	}
@@ -181,9 +179,7 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 	if err != nil {
 		return n, wire.Translate(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limits[i.Node], s.others = n.limit, others
+	s.locked(func() { s.limits[i.Node], s.others = n.limit, others })
 	return n, nil
 }
 
@@ -302,8 +298,8 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 		}
 		return 0, fmt.Errorf("it beat again: %w", plan.ErrConflict)
 	}
-	if i.Sole {
-		if err := s.leaveName(ctx, i); err != nil {
+	if i.Sole { // names that nobody uses any more are not kept
+		if _, err := s.Remove(ctx, s.meta, d("_id", nameKey(i.Node), "owner", i.ID)); err != nil {
 			return 0, err
 		}
 	}
@@ -358,10 +354,4 @@ func (s *Store) takeName(ctx context.Context, i *instanceDoc) error {
 		return err
 	}
 	return plan.ErrNameTaken
-}
-
-// leaveName forgets that an instance, which is gone, had its node's name: names that nobody uses any more are not kept.
-func (s *Store) leaveName(ctx context.Context, i *instanceDoc) error {
-	_, err := s.Remove(ctx, s.meta, d("_id", nameKey(i.Node), "owner", i.ID))
-	return err
 }

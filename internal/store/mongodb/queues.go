@@ -78,17 +78,7 @@ func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
 	if err != nil {
 		return fmt.Errorf("queue %s: %w", q.ID, err)
 	}
-	return s.wakeForQueue(ctx)
-}
-
-// wakeForQueue tells nodes that more of a queue may be claimed now.
-func (s *Store) wakeForQueue(ctx context.Context) error {
-	r, err := s.newRound(ctx, 0)
-	if err != nil {
-		return err
-	}
-	r.queued = 1
-	return r.wake(ctx)
+	return s.wakeOthers(ctx, true) // more of it may be claimed now
 }
 
 // ChangeQueue implements store.Admin.
@@ -105,7 +95,7 @@ func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 	if changed, err := s.writeQueue(ctx, same, q); err != nil || !changed {
 		return fmt.Errorf("queue %q: %w", doc.Name, cmp.Or(err, plan.ErrConflict))
 	}
-	return s.wakeForQueue(ctx)
+	return s.wakeOthers(ctx, true) // more of it may be claimed now
 }
 
 // queueAs reads a queue. same matches it as long as these fields have the very values that were read, whatever form another program gave
@@ -241,7 +231,7 @@ func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error 
 	return nil
 }
 
-// SetThreads implements store.Balance. What else is in the document stays in its form.
+// SetThreads implements store.Balance. The rest of the document stays as it is.
 func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
 	doc, same, err := s.queueAs(ctx, was.ID, ones("name threads unlimited"), "threads", "unlimited")
 	if err != nil {

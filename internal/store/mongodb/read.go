@@ -24,11 +24,9 @@ func (s *Store) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	counted, err := s.count(ctx, []planDoc{*p})
-	if err != nil {
-		return plan.Plan{}, err
-	}
-	return counted[0], nil
+	counted := []plan.Plan{p.domain()}
+	err = s.count(ctx, counted)
+	return counted[0], err
 }
 
 // PlanFile implements store.Reader.
@@ -79,14 +77,14 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, erro
 	if err != nil {
 		return nil, err
 	}
-	if q.NoCounts {
-		out := make([]plan.Plan, len(docs))
-		for i := range docs {
-			out[i] = docs[i].domain()
-		}
-		return out, nil
+	var out []plan.Plan
+	for i := range docs {
+		out = append(out, docs[i].domain())
 	}
-	return s.count(ctx, docs)
+	if !q.NoCounts {
+		err = s.count(ctx, out)
+	}
+	return out, err
 }
 
 // olderThan matches the plans that come after one in the order of Plans.
@@ -138,17 +136,16 @@ func idRange(prefix string, after plan.ID, newest bool) (bson.D, error) {
 	return span, nil
 }
 
-// count returns the plans with the counts of their tasks.
-func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) {
-	if len(docs) == 0 {
-		return nil, nil
+// count fills the counts of the tasks of plans.
+func (s *Store) count(ctx context.Context, plans []plan.Plan) error {
+	if len(plans) == 0 {
+		return nil
 	}
-	out := make([]plan.Plan, len(docs))
-	place := make(map[bson.ObjectID]*plan.Counts, len(docs))
-	ids := make(idList, len(docs))
-	for i := range docs {
-		out[i] = docs[i].domain()
-		ids[i], place[docs[i].ID] = docs[i].ID, &out[i].Counts
+	place := make(map[bson.ObjectID]*plan.Counts, len(plans))
+	ids := make(idList, len(plans))
+	for i := range plans {
+		ids[i] = oid(plans[i].ID.ID)
+		place[ids[i]] = &plans[i].Counts
 	}
 	type group struct {
 		Key struct {
@@ -164,15 +161,12 @@ func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) 
 		d("$match", d("plan", wire.AnyOf(ids))),
 		d("$group", d("_id", d("plan", "$plan", "status", "$status", "reason", "$reason", "coe", "$coe", "items", "$expanded"), "n", d("$sum", 1))),
 	})
-	if err != nil {
-		return nil, err
-	}
 	for _, c := range counts {
 		if p := place[c.Key.Plan]; p != nil { // a list of plans, which another program wrote, matches too
 			rules.Count(p, rules.Counted{Status: c.Key.Status, Reason: c.Key.Reason, ContinueOnError: c.Key.Lenient, Items: c.Key.Items}, c.N)
 		}
 	}
-	return out, nil
+	return err
 }
 
 // task reads fields of a task; plan.ErrNotFound if there is none.

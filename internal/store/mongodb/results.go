@@ -154,12 +154,9 @@ func (p *put) try(ctx context.Context, outFile, errFile bool) (refused, err erro
 	if inline > largestDocument { // nothing is gained by sending it
 		return fmt.Errorf("what it printed has %d bytes, and a document at most %d", inline, largestDocument), nil
 	}
-	stdout, err := p.stdout.value(outFile)
-	if err != nil {
-		return nil, err
-	}
+	stdout, errOut := p.stdout.value(outFile)
 	stderr, err := p.stderr.value(errFile)
-	if err != nil {
+	if err = cmp.Or(errOut, err); err != nil {
 		return nil, err
 	}
 	matched, misfits, err := p.BulkEach(ctx, p.tasks, []wire.Change{{ID: p.task, Where: p.claimed, Update: d("$set", d("stdout", stdout, "stderr", stderr))}})

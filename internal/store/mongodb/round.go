@@ -83,7 +83,7 @@ type round struct {
 	refused   []string                   // tasks that were not claimed or ended as they should have been, and why
 	othersIn  map[bson.ObjectID]bool     // whether nodes of other programs serve a queue
 	audited   *auditDoc                  // of a sweep: when an audit was begun last
-	under     map[bson.ObjectID]bool     // plans and tasks that work is noted for; nil: it was not read
+	under     map[bson.ObjectID]bool     // of a sweep: plans and tasks that work is noted for
 	settling  settling                   // what settle gathers
 	pending   []*outcome                 // endings that are not written yet,
 	again     []engine.Attempt[*outcome] // those that are to be decided about again,

@@ -46,13 +46,6 @@ const (
 	restsFor = time.Second // at most
 )
 
-// rest has this handle leave slots alone.
-func (s *Store) rest() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rests = time.Now().Add(rand.N(restsFor))
-}
-
 func (s *Store) resting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,9 +148,7 @@ func (s *Store) readOthers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.others = other != nil
+	s.locked(func() { s.others = other != nil })
 	return nil
 }
 
@@ -202,9 +193,7 @@ func (s *Store) readLimit(ctx context.Context, n plan.NodeName) (limit count, er
 	if doc != nil {
 		limit = doc.limit()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limits[n] = limit
+	s.locked(func() { s.limits[n] = limit })
 	return limit, nil
 }
 
@@ -285,9 +274,7 @@ func (r *round) search(t *protocol.Turn) *search {
 	if !t.Plan.IsZero() {
 		s.hint = indexPlan
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.ranges = slices.Clone(r.unasked)
+	r.locked(func() { s.ranges = slices.Clone(r.unasked) })
 	return s
 }
 
@@ -331,9 +318,7 @@ func (s *search) withWork(ctx context.Context, n int) (ids idList, err error) {
 			ids = append(ids, some.Queue)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unasked = slices.Clone(s.ranges)
+	s.locked(func() { s.unasked = slices.Clone(s.ranges) })
 	return ids, nil
 }
 

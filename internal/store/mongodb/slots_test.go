@@ -78,7 +78,7 @@ func TestWhoseClaimClashedLeavesSlotsAlone(t *testing.T) {
 		return names
 	}
 
-	s.rest()
+	s.locked(func() { s.rests = time.Now().Add(restsFor) })
 	s.rests = s.rests.Add(time.Hour)
 	if got, want := claim(), []string{"t0", "t1", "t2"}; !slices.Equal(got, want) {
 		t.Errorf("a claim took %v, want %v, which need no slots", got, want)

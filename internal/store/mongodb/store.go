@@ -64,5 +64,12 @@ func newStore(client *mongo.Client, database string, o Options) *Store {
 	}
 }
 
+// locked calls do while nobody else uses what the handle remembers.
+func (s *Store) locked(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+}
+
 // Wakes implements store.Node: the server's change streams are not used, so nodes poll, and read the wake counter as they beat.
 func (s *Store) Wakes(context.Context) <-chan struct{} { return nil }

@@ -70,10 +70,6 @@ func (r *round) Pending(context.Context) (left time.Duration, waits bool, err er
 // sweepPlans goes on with plans that are between two states: closed ones, fresh ones, submissions that died. It asks for each kind by an index
 // in which there is nearly never any, for plans that run may be thousands.
 func (r *round) sweepPlans(ctx context.Context) error {
-	under, err := r.underWay(ctx)
-	if err != nil {
-		return err
-	}
 	for _, kind := range []struct {
 		job    string
 		filter bson.D
@@ -87,7 +83,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 			return err
 		}
 		for i := range docs {
-			if id := docs[i].ID; !id.IsZero() && !under[id] { // else it is another program's, or somebody is at it, or comes next
+			if id := docs[i].ID; !id.IsZero() && !r.under[id] { // else it is another program's, or somebody is at it, or comes next
 				if err := r.job(ctx, kind.job, id); err != nil {
 					return err
 				}
@@ -101,7 +97,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 	}
 	for i := range dead {
 		p := &dead[i]
-		if p.ID.IsZero() || under[p.ID] || p.Closing != plan.Open {
+		if p.ID.IsZero() || r.under[p.ID] || p.Closing != plan.Open {
 			continue
 		}
 		if _, err = r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "mtime", p.Mtime),
@@ -135,10 +131,6 @@ func (r *round) clearAbandoned(ctx context.Context) error {
 
 // sweepAdded goes on with late additions that died half-way.
 func (r *round) sweepAdded(ctx context.Context) error {
-	under, err := r.underWay(ctx)
-	if err != nil {
-		return err
-	}
 	last := bson.NilObjectID
 	for range 100 { // of those that there are nearly never
 		t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("adding", d("$gt", last)), wire.Query{
@@ -146,7 +138,7 @@ func (r *round) sweepAdded(ctx context.Context) error {
 		if err != nil || t == nil {
 			return err
 		}
-		if last = t.Adding; t.Adding == t.Plan || under[t.Adding] {
+		if last = t.Adding; t.Adding == t.Plan || r.under[t.Adding] {
 			continue // a plan that is not ready, or is fresh; or somebody is at it
 		}
 		if err := r.sweepBatch(ctx, t); err != nil {
@@ -261,27 +253,14 @@ func (r *round) discard(ctx context.Context, batch bson.ObjectID) error {
 	return nil
 }
 
-// underWay returns the plans and tasks that there is work noted for.
-func (r *round) underWay(ctx context.Context) (map[bson.ObjectID]bool, error) {
-	if r.under != nil {
-		return r.under, nil
-	}
-	_, err := r.readNotes(ctx)
-	return r.under, err
-}
-
 // sweepMaking goes on with foreach tasks whose items are not all made and queued, if nobody is at it.
 func (r *round) sweepMaking(ctx context.Context) error {
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("making", true), wire.Query{Fields: ones("status hold"), Hint: indexMaking, Limit: addAtOnce})
-	if err != nil || len(docs) == 0 {
-		return err
-	}
-	under, err := r.underWay(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range docs {
-		if under[docs[i].ID] || docs[i].Hold != holdItems {
+		if r.under[docs[i].ID] || docs[i].Hold != holdItems {
 			continue
 		}
 		if err := r.job(ctx, workItems, docs[i].ID); err != nil {

@@ -33,9 +33,7 @@ func (s *Store) Turn(ctx context.Context, t protocol.Turn) (did protocol.Turned,
 	}
 	if r.turn.ahead != nil {
 		<-r.turn.done
-		s.mu.Lock()
-		s.ample = false // the tasks that were claimed ahead are not handed out: the next try claims after its other steps
-		s.mu.Unlock()
+		s.locked(func() { s.ample = false }) // the tasks that were claimed ahead are not handed out: the next try claims after its other steps
 	}
 	return protocol.Turned{}, err
 }

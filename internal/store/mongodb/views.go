@@ -39,23 +39,10 @@ func (s *Store) NodeDocuments(ctx context.Context) (docs []store.Document, err e
 
 // LimitNode implements store.Documents.
 func (s *Store) LimitNode(ctx context.Context, n plan.NodeName, threads *int) (there, changed bool, err error) {
-	there, changed, err = s.change(ctx, s.nodes, d("node", d("$eq", string(n))), d("$set", d("maxthreads", threads)))
+	there, changed, err = s.ChangeOne(ctx, s.nodes, d("node", d("$eq", string(n))), d("$set", d("maxthreads", threads)))
 	if err != nil {
 		err = fmt.Errorf("node %s: %w", n, err)
 	}
-	return there, changed, err
-}
-
-// change changes one document, and reports whether it is there and whether it is another one now. That it was changed by a write whose answer
-// was lost is not known: who makes it again is told that it was not.
-func (s *Store) change(ctx context.Context, c *mongo.Collection, filter, update bson.D) (there, changed bool, err error) {
-	err = s.Command(ctx, func() error {
-		res, err := c.UpdateOne(ctx, filter, update)
-		if err == nil {
-			there, changed = res.MatchedCount > 0, res.ModifiedCount > 0
-		}
-		return err
-	})
 	return there, changed, err
 }
 
@@ -122,10 +109,10 @@ func (s *Store) EditQueue(ctx context.Context, id plan.QueueID, e store.QueueEdi
 	this := d("_id", oid(id.ID))
 	there := false
 	if e.Threads != nil { // the field is written only where it says something, so that nothing else is a change
-		there, changed, err = s.change(ctx, s.queues, append(this[:1:1], d("unlimited", true)...), d("$set", append(set[:len(set):len(set)], d("unlimited", false)...)))
+		there, changed, err = s.ChangeOne(ctx, s.queues, append(this[:1:1], d("unlimited", true)...), d("$set", append(set[:len(set):len(set)], d("unlimited", false)...)))
 	}
 	if err == nil && !there {
-		there, changed, err = s.change(ctx, s.queues, this, d("$set", set))
+		there, changed, err = s.ChangeOne(ctx, s.queues, this, d("$set", set))
 	}
 	switch {
 	case mongo.IsDuplicateKeyError(err):

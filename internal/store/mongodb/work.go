@@ -135,7 +135,17 @@ func (r *round) Job(ctx context.Context) (was bool, err error) {
 	if len(r.jobs) == 0 {
 		return false, nil
 	}
-	done, err := r.work1(ctx, &r.jobs[0])
+	done, w := true, &r.jobs[0]
+	switch w.Kind {
+	case workLook:
+		done, err = r.look(ctx, w.Target)
+	case workItems:
+		done, err = r.makeItems(ctx, w.Target)
+	case workCancel:
+		w.From, done, err = r.cancelItems(ctx, w.Target, w.From)
+	case workClose:
+		done, err = r.clear(ctx, w.Target)
+	}
 	if err == nil && done {
 		r.docs = append(r.docs, r.jobs[0])
 		r.jobs = r.jobs[1:]
@@ -148,22 +158,6 @@ func (r *round) Portion() int { return max(r.budget, 1) }
 
 // Yield implements engine.Worker.
 func (r *round) Yield() bool { return false }
-
-// work1 does one piece of work as far as the budget reaches, and reports whether it is done.
-func (r *round) work1(ctx context.Context, w *workDoc) (done bool, err error) {
-	switch w.Kind {
-	case workLook:
-		return r.look(ctx, w.Target)
-	case workItems:
-		return r.makeItems(ctx, w.Target)
-	case workCancel:
-		w.From, done, err = r.cancelItems(ctx, w.Target, w.From)
-		return done, err
-	case workClose:
-		return r.clear(ctx, w.Target)
-	}
-	return true, nil
-}
 
 // Keep implements engine.Worker. The next round of any instance takes up what is left.
 func (r *round) Keep(ctx context.Context) (more bool, err error) {

@@ -23,48 +23,45 @@ var types = registry()
 
 func registry() *bson.Registry {
 	r := bson.NewRegistry()
-	r.RegisterTypeDecoder(reflect.TypeFor[bson.ObjectID](), bson.ValueDecoderFunc(
-		func(_ bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
-			if vr.Type() != bson.TypeObjectID {
-				v.SetZero()
-				return vr.Skip()
-			}
-			id, err := vr.ReadObjectID()
-			v.Set(reflect.ValueOf(id))
-			return err
-		}))
-	r.RegisterTypeDecoder(reflect.TypeFor[time.Time](), bson.ValueDecoderFunc(
-		func(_ bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
-			if vr.Type() != bson.TypeDateTime {
-				v.SetZero()
-				return vr.Skip()
-			}
-			ms, err := vr.ReadDateTime()
-			v.Set(reflect.ValueOf(time.UnixMilli(ms).UTC()))
-			return err
-		}))
-	r.RegisterTypeDecoder(reflect.TypeFor[plan.Status](), bson.ValueDecoderFunc(
-		func(_ bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
-			n, err := readNumber(vr)
-			switch {
-			case isCode(n):
-				v.SetInt(int64(n))
-			case n > float64(plan.Succeeded): // any other number above it is a failure as well
-				v.SetInt(int64(plan.Failed))
-			default:
-				v.SetInt(int64(plan.Unknown))
-			}
-			return err
-		}))
-	r.RegisterTypeDecoder(reflect.TypeFor[plan.Lifecycle](), bson.ValueDecoderFunc(
-		func(_ bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
-			n, err := readNumber(vr)
-			if v.SetInt(int64(plan.PlanUnknown)); isCode(n) {
-				v.SetInt(int64(n))
-			}
-			return err
-		}))
+	decode(r, func(vr bson.ValueReader) (id bson.ObjectID, err error) {
+		if vr.Type() != bson.TypeObjectID {
+			return id, vr.Skip()
+		}
+		return vr.ReadObjectID()
+	})
+	decode(r, func(vr bson.ValueReader) (at time.Time, err error) {
+		if vr.Type() != bson.TypeDateTime {
+			return at, vr.Skip()
+		}
+		ms, err := vr.ReadDateTime()
+		return time.UnixMilli(ms).UTC(), err
+	})
+	decode(r, func(vr bson.ValueReader) (plan.Status, error) {
+		n, err := readNumber(vr)
+		switch {
+		case isCode(n):
+			return plan.Status(n), err
+		case n > float64(plan.Succeeded): // any other number above it is a failure as well
+			return plan.Failed, err
+		}
+		return plan.Unknown, err
+	})
+	decode(r, func(vr bson.ValueReader) (plan.Lifecycle, error) {
+		if n, err := readNumber(vr); err != nil || isCode(n) {
+			return plan.Lifecycle(n), err
+		}
+		return plan.PlanUnknown, nil
+	})
 	return r
+}
+
+// decode has values of a type read in this way.
+func decode[T any](r *bson.Registry, read func(bson.ValueReader) (T, error)) {
+	r.RegisterTypeDecoder(reflect.TypeFor[T](), bson.ValueDecoderFunc(func(_ bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
+		is, err := read(vr)
+		v.Set(reflect.ValueOf(is))
+		return err
+	}))
 }
 
 // readNumber reads a number; NaN is no number.

@@ -70,14 +70,21 @@ func (w *Conn) Insert(ctx context.Context, c *mongo.Collection, docs ...any) (ta
 
 // UpdateOne changes one document and reports whether there was one to change.
 func (w *Conn) UpdateOne(ctx context.Context, c *mongo.Collection, filter, update any) (matched bool, err error) {
+	matched, _, err = w.ChangeOne(ctx, c, filter, update)
+	return matched, err
+}
+
+// ChangeOne changes one document, and reports whether it is there and whether it is another one now. That it was changed by a write whose
+// answer was lost is not known: who makes it again is told that it was not.
+func (w *Conn) ChangeOne(ctx context.Context, c *mongo.Collection, filter, update any) (matched, changed bool, err error) {
 	err = w.Command(ctx, func() error {
 		res, err := c.UpdateOne(ctx, filter, update)
 		if err == nil {
-			matched = res.MatchedCount > 0
+			matched, changed = res.MatchedCount > 0, res.ModifiedCount > 0
 		}
 		return err
 	})
-	return matched, err
+	return matched, changed, err
 }
 
 // Upsert changes a document, or makes it.
@@ -154,14 +161,17 @@ func (q *Query) options() *options.FindOptionsBuilder {
 // Find returns the documents that match. It takes them in one answer as far as they fit into one.
 func Find[T any](ctx context.Context, c *mongo.Collection, filter any, q Query) ([]T, error) {
 	cursor, err := c.Find(ctx, filter, q.options())
+	return found[T](ctx, cursor, err)
+}
+
+func found[T any](ctx context.Context, cursor *mongo.Cursor, err error) (all []T, _ error) {
+	if err == nil {
+		all, err = All[T](ctx, cursor)
+	}
 	if err != nil {
 		return nil, Translate(err)
 	}
-	found, err := All[T](ctx, cursor)
-	if err != nil {
-		return nil, Translate(err)
-	}
-	return found, nil
+	return all, nil
 }
 
 // WholeBytes is about how many bytes of whole tasks are read, or written, at a time: of one answer, which has at most 16 MiB, nearly all. With
@@ -220,14 +230,7 @@ func FindOne[T any](ctx context.Context, c *mongo.Collection, filter any, q Quer
 // Aggregate returns what a pipeline makes of a collection.
 func Aggregate[T any](ctx context.Context, c *mongo.Collection, pipeline bson.A) ([]T, error) {
 	cursor, err := c.Aggregate(ctx, pipeline, options.Aggregate().SetBatchSize(10_000))
-	if err != nil {
-		return nil, Translate(err)
-	}
-	out, err := All[T](ctx, cursor)
-	if err != nil {
-		return nil, Translate(err)
-	}
-	return out, nil
+	return found[T](ctx, cursor, err)
 }
 
 // Union is the stage of a pipeline that adds what another one makes of a collection.
