@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // Notes implements plugins.Noter. It notes slips, shell text that uses a param as a variable which
-// does not exist, and programs that do not exist.
+// does not exist or nearly has a param's name, and programs that do not exist.
 func (p *Plugin) Notes(params json.RawMessage, given map[string]json.RawMessage) []plugins.Note {
 	return append(absent(params), variableNotes(params, given)...)
 }
@@ -20,7 +23,8 @@ func (p *Plugin) Notes(params json.RawMessage, given map[string]json.RawMessage)
 func variableNotes(params json.RawMessage, given map[string]json.RawMessage) []plugins.Note {
 	as := variables(given)
 	noVariable := len(as) < len(given) && bytes.Contains(params, []byte("$"))
-	if !noVariable && !maySlip.Match(params) {
+	near := mistyped(params, given, as)
+	if !noVariable && len(near) == 0 && !maySlip.Match(params) {
 		return nil // as nearly all
 	}
 	s, err := readSettings(params)
@@ -29,18 +33,63 @@ func variableNotes(params json.RawMessage, given map[string]json.RawMessage) []p
 	}
 	notes := s.slips(given)
 	item, shell, line := s.script()
-	if !noVariable || line == "" {
+	names := s.noVariables(given, as)
+	for name := range near {
+		if !has(s.env, name) {
+			names = append(names, name)
+		}
+	}
+	if line == "" {
 		return notes
 	}
-	for _, u := range uses(line, shell, s.noVariables(given, as), given) {
-		text := whyNot(u.name, given[u.name])
-		if item < 0 {
-			text += "; as it is, the task fails"
+	for _, u := range uses(line, shell, names, given) {
+		var text string
+		switch meant, ok := near[u.name]; {
+		case ok && u.asks:
+			continue
+		case ok:
+			text = fmt.Sprintf("$%s is empty, unless the node has such a variable; did you mean $%s, the param?", u.name, meant)
+		default:
+			text = whyNot(u.name, given[u.name])
+			if item < 0 {
+				text += "; as it is, the task fails"
+			}
 		}
 		notes = append(notes, plugins.Note{Key: "run", Item: item, Word: u.text, Text: text})
 	}
 	return notes
 }
+
+// mistyped returns the variables of a command that no param gives it but one nearly does, with the
+// name of that param. It leaves out short names that differ in more than case, and what this process
+// has in its environment, as $USER beside a param user.
+func mistyped(params json.RawMessage, given map[string]json.RawMessage, as map[string]string) map[string]string {
+	if len(as) == 0 {
+		return nil
+	}
+	var near map[string]string
+	known := slices.Sorted(maps.Keys(as))
+	for _, m := range dollar.FindAllSubmatch(params, -1) {
+		name := string(m[1])
+		if has(given, name) || has(near, name) || ofShells[name] || strings.HasPrefix(name, "SLUICE_") {
+			continue
+		}
+		meant := hint.Nearest(name, known)
+		if meant == "" || len(name) < 4 && !strings.EqualFold(name, meant) {
+			continue
+		}
+		if _, ok := os.LookupEnv(name); ok {
+			continue
+		}
+		if near == nil {
+			near = map[string]string{}
+		}
+		near[name] = meant
+	}
+	return near
+}
+
+var dollar = regexp.MustCompile(`\$\{?([A-Za-z_]\w*)`)
 
 // noVariables returns the params that are not among the variables as, though a line could name them.
 func (s *settings) noVariables(given map[string]json.RawMessage, as map[string]string) (names []string) {

@@ -54,6 +54,12 @@ func TestSlipsInCommandsAreNoted(t *testing.T) {
 		{"one that the line sets", `run: "SLUICE_STORE=x; echo $SLUICE_STORE"`, ""},
 		{"one that may be missing", `run: "sluice --store ${SLUICE_STORE:-x} plan list"`, ""},
 		{"no variable", `run: "echo SLUICE_X"`, ""},
+		{"nearly a param", `run: 'ls "$sourc" | wc -l'`, "$sourc is empty, unless the node has such a variable; did you mean $source, the param?"},
+		{"a param in capitals", `run: "ls ${SOURCE}"`, "$SOURCE is empty, unless the node has such a variable; did you mean $source, the param?"},
+		{"nearly a short param", `run: "echo $ou $our $oud"`, ""},
+		{"nearly a param, set by the line or by env", `run: "Source=1; ls $Source $sources", env: {sources: x}`, ""},
+		{"nearly a param, with a default", `run: "ls ${sourc:-.}"`, ""},
+		{"nearly a param, of the node", `run: "ls $PATH"`, ""},
 		{"another plugin", `plugin: demo, params: {run: "echo $item"}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,7 +67,7 @@ func TestSlipsInCommandsAreNoted(t *testing.T) {
 			if err := yaml.Unmarshal([]byte("{"+c.task+"}"), &own); err != nil {
 				t.Fatal(err)
 			}
-			given := map[string]json.RawMessage{"out": json.RawMessage(`"/d"`)}
+			given := map[string]json.RawMessage{"out": json.RawMessage(`"/d"`), "source": json.RawMessage(`"data"`), "path": json.RawMessage(`"p"`)}
 			if _, ok := own["foreach"]; ok {
 				given["item"] = json.RawMessage(`"a"`)
 				delete(own, "foreach")
