@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/failures"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // mostWays is how many ways of failing one line names, and as many of those that the plan allows.
@@ -21,13 +22,17 @@ const fewFailed = 10
 //	1,000 failed in 1 way: connect to db-#.example.com:# refused
 //	4 failed in 2 ways: disk full on volume data (3), permission denied for role loader (1)
 //	2 failed, 1 allowed in 2 ways: exit status 3 (2); allowed: no such host (1)
+//	2 stopped: a person stopped it
 func Failed(f *failures.Ways) string {
 	all, how := f.Failed+f.Allowed, sum(f)
 	if all <= fewFailed && len(f.Kinds) == all {
 		return ""
 	}
 	if len(f.Kinds) == 1 {
-		return fmt.Sprintf("%s in 1 way: %s", how, cells.Clean(f.Kinds[0].Text))
+		if f.Kinds[0].Reason != plan.ReasonCancelled {
+			how += " in 1 way"
+		}
+		return how + ": " + cells.Clean(f.Kinds[0].Text)
 	}
 	var failed, allowed []*failures.Alike
 	for _, k := range f.Kinds {
@@ -57,15 +62,21 @@ func ways(kinds []*failures.Alike) string {
 	return strings.Join(parts, ", ")
 }
 
-// sum says how many tasks failed: "4 failed", "2 failed, 1 allowed" or "1 allowed".
+// sum says how many tasks failed, as in "4 failed", "2 failed, 1 allowed" or "2 stopped".
 func sum(f *failures.Ways) string {
-	switch {
-	case f.Allowed == 0:
-		return Thousands(f.Failed) + " failed"
-	case f.Failed == 0:
-		return Thousands(f.Allowed) + " allowed"
+	stopped := 0
+	for _, k := range f.Kinds {
+		if k.Reason == plan.ReasonCancelled && !k.Allowed {
+			stopped += k.Count
+		}
 	}
-	return Thousands(f.Failed) + " failed, " + Thousands(f.Allowed) + " allowed"
+	var parts []string
+	for i, n := range []int{f.Failed - stopped, stopped, f.Allowed} {
+		if n > 0 {
+			parts = append(parts, Thousands(n)+[]string{" failed", " stopped", " allowed"}[i])
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Thousands writes a number with its thousands apart, as in 12,000.

@@ -58,6 +58,17 @@ func TestHowTasksFailedIsOneLine(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
+	var stopped failures.Ways
+	for _, want := range []string{"", "2 stopped: a person stopped it"} {
+		stopped.Add(&plan.Task{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: "a person stopped it"})
+		if got := Failed(&stopped); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	stopped.Add(&plan.Task{Status: plan.Failed, Detail: "a"})
+	if got, want := Failed(&stopped), "1 failed, 2 stopped in 2 ways: a person stopped it (2), a (1)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", -1000: "-1,000", 1234567: "1,234,567"} {
 		if got := Thousands(n); got != want {
 			t.Errorf("%d is written %q, want %q", n, got, want)

@@ -105,8 +105,8 @@ func TestHowAForeachTaskEnds(t *testing.T) {
 		{"some failed and some were cancelled", rules.OutcomeFailed | rules.OutcomeCancelled, 1, 2, false, plan.Failed, plan.ReasonItems, "1 of 2 items failed"},
 		{"some were cancelled", rules.OutcomeSucceeded | rules.OutcomeCancelled, 0, 2, false, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
 		{"some were skipped", rules.OutcomeSucceeded | rules.OutcomeSkipped, 0, 2, false, plan.Cancelled, plan.ReasonSkipped, "some of its items were skipped"},
-		{"a person stopped some", rules.OutcomeFailed | rules.OutcomeCancelled, 2, 9, true, plan.Terminated, plan.ReasonCancelled, "2 of 9 items were stopped, or had failed"},
-		{"a person stopped it between two items", rules.OutcomeSucceeded | rules.OutcomeCancelled, 0, 9, true, plan.Terminated, plan.ReasonCancelled, "it was stopped before all of its items had run"},
+		{"a person stopped some", rules.OutcomeFailed | rules.OutcomeCancelled, 2, 9, true, plan.Terminated, plan.ReasonCancelled, "it was stopped before all of its items had ended"},
+		{"a person stopped it between two items", rules.OutcomeSucceeded | rules.OutcomeCancelled, 0, 9, true, plan.Terminated, plan.ReasonCancelled, "it was stopped before all of its items had ended"},
 		{"a person cancelled it before any ran", rules.OutcomeCancelled, 0, 9, true, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
 		{"a person came too late", rules.OutcomeSucceeded, 0, 9, true, plan.Succeeded, "", ""},
 	} {

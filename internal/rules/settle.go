@@ -105,12 +105,10 @@ func (w *Waiter) gather() Step {
 	stopped := w.Cancel || w.Closing == plan.ClosedByPerson
 	seen, s := w.Items.Seen, Step{Status: plan.Succeeded}
 	switch {
-	case seen&OutcomeFailed != 0 && stopped:
-		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: fmt.Sprintf("%d of %d items were stopped, or had failed", w.Items.Failed, w.Items.Count)}
+	case stopped && (seen&OutcomeFailed != 0 || seen&OutcomeCancelled != 0 && seen&OutcomeSucceeded != 0): // some of the work is done, as of a task that was stopped
+		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: "it was stopped before all of its items had ended"}
 	case seen&OutcomeFailed != 0:
 		s = Step{Status: plan.Failed, Reason: plan.ReasonItems, Detail: fmt.Sprintf("%d of %d items failed", w.Items.Failed, w.Items.Count)}
-	case seen&OutcomeCancelled != 0 && seen&OutcomeSucceeded != 0 && stopped: // half of the work is done, as of a task that was stopped
-		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: "it was stopped before all of its items had run"}
 	case seen&OutcomeCancelled != 0:
 		s = Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled, Detail: "some of its items were cancelled"}
 	case seen&OutcomeSkipped != 0:

@@ -207,7 +207,7 @@ var cancelCases = []testCase{
 		n.end(protocol.Ending{Claim: c[1].Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
 		n.sweep()
 		w.want(p, c[0].Name+" succeeded", c[1].Name+" terminated", "copy[2] cancelled", "copy[3] cancelled", "copy terminated", "after skipped")
-		w.equal("detail", w.named(p, "copy").Detail, "1 of 4 items were stopped, or had failed")
+		w.equal("detail", w.named(p, "copy").Detail, "it was stopped before all of its items had ended")
 		w.wantPlan(p, plan.PlanFailed)
 	}},
 	{"clean-ups of a foreach task that is cancelled run when its items have ended", func(w *world) {
