@@ -20,6 +20,13 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		when = fmt.Sprintf(" %s ago", duration.Text(e.now.Sub(t.Ended)))
 	}
 	ended := "it ended" + when
+	failed, err := e.handled(t)
+	if err != nil {
+		return Link{}, nil, err
+	}
+	if failed != nil {
+		ended = fmt.Sprintf("it ran because %s is %s, and ended%s", failed.Key(), states.OfTask(failed), when)
+	}
 	if t.Detail != "" {
 		ended = t.Detail + "; " + ended
 	}
@@ -33,7 +40,7 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 	case t.Status == plan.Succeeded:
 		link, err := e.kept(t, p, ended)
 		link.Why = cmp.Or(link.Why, ended)
-		return link, nil, err
+		return link, failed, err
 	case t.Status == plan.Cancelled && t.Reason == plan.ReasonSkipped:
 		return e.skipped(t, p)
 	case t.Status == plan.Cancelled && t.Expanded:
@@ -56,6 +63,20 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		return link, nil, err
 	}
 	return Link{Why: ended, Hint: hint.Log(t, p)}, nil, nil
+}
+
+// handled returns the first task for whose failure the given one ran, nil if its rule waits for none.
+func (e *explainer) handled(t *plan.Task) (*plan.Task, error) {
+	if t.Attempt == 0 || rules.Decide(t.When, rules.OutcomeSucceeded, true) != rules.ToSkip {
+		return nil, nil
+	}
+	parents, _, err := e.parents(t)
+	for i := range parents {
+		if rules.OutcomeOfTask(&parents[i]) == rules.OutcomeFailed {
+			return e.task(parents[i].ID)
+		}
+	}
+	return nil, err
 }
 
 // byPerson says who cancelled a task. Whether it was the task or its plan that somebody cancelled is not kept.

@@ -364,6 +364,16 @@ func TestTask(t *testing.T) {
 			remedy: "task logs p#1 a",
 		},
 		{
+			name: "a clean-up that ran says after which failure",
+			tasks: []plan.Task{
+				with(task(1, "b", plan.Succeeded, 2, 3), func(t *plan.Task) { t.When, t.Attempt, t.Ended = plan.AnyFailed, 1, now }),
+				task(2, "x", plan.Succeeded),
+				with(task(3, "a", plan.Failed), func(t *plan.Task) { t.Detail, t.Ended = "exit status 5", now.Add(-time.Hour) }),
+			},
+			chain:  []string{"b: it ran because a is failed, and ended 0.0ms ago", "a: exit status 5; it ended 1h00m ago"},
+			remedy: "task logs p#1 a",
+		},
+		{
 			name: "a failure that counts as success is said to",
 			tasks: []plan.Task{
 				with(task(1, "b", plan.Cancelled, 2), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, plan.AllFailed }),
