@@ -79,6 +79,8 @@ func planCancel(a *app) *cobra.Command {
 func leftToCancel(c *plan.Counts) string {
 	run, wait := c.Running+c.Claimed, c.Held+c.Queued
 	switch {
+	case run+wait == 0:
+		return "all of its tasks have ended, and the plan is still to be ended"
 	case run == 0:
 		return view.Number(wait, "waiting task") + " still to be cancelled"
 	case wait == 0:
@@ -116,10 +118,13 @@ func (a *app) endForsaken(ctx context.Context, st store.Store, p plan.Plan) (now
 
 // awaitEnd waits for a server that ends a cancelled plan within so long, and reports whether it did not.
 func (a *app) awaitEnd(ctx context.Context, st store.Reader, p plan.Plan, within time.Duration) (now plan.Plan, left bool, err error) {
-	began, told := time.Now(), within <= forsaken.Soon
+	began, told, counts := time.Now(), within <= forsaken.Soon, p.Counts
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, serverPoll) {
 		if p, err = st.Plan(ctx, p.ID); err != nil || p.State.Ended() {
 			return p, false, err
+		}
+		if p.Counts != counts { // which takes long where there are many tasks
+			began, counts = time.Now(), p.Counts
 		}
 		took := time.Since(began)
 		if took > within+forsaken.Soon { // which the server may need to begin

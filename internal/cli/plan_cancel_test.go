@@ -13,6 +13,7 @@ import (
 func TestACancellationNamesWhatIsLeftOfIt(t *testing.T) {
 	for want, c := range map[string]plan.Counts{
 		"2 tasks still to be stopped":                                     {Running: 1, Claimed: 1},
+		"all of its tasks have ended, and the plan is still to be ended":  {Cancelled: 3},
 		"1 waiting task still to be cancelled":                            {Held: 1},
 		"1 task still to be stopped, and 3 waiting tasks to be cancelled": {Running: 1, Held: 1, Queued: 2},
 	} {

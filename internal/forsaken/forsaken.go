@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// Soon is how long the end takes at most where nothing is to be waited for.
+	// Soon is how long the end, or one more task's end, takes at most where nothing is to be waited for.
 	Soon = 5 * time.Second
 	// most is how long a lease is waited for, and the end after it.
 	most = 30 * time.Second
@@ -61,7 +61,8 @@ type Config struct {
 
 // End ends a cancelled plan if no live node does. It returns the plan as it is then. It also
 // reports whether nobody ends the plan: another program may have some of the tasks, or a node may
-// have been silent for less than its lease. End takes at most half a minute.
+// have been silent for less than its lease. End takes at most half a minute, and longer only as
+// long as tasks end.
 func (c Config) End(ctx context.Context, p plan.Plan) (now plan.Plan, left bool, err error) {
 	within, others, err := Look(ctx, c.Store, &p, procid.Gone)
 	if err != nil || within == 0 || others {
@@ -71,24 +72,27 @@ func (c Config) End(ctx context.Context, p plan.Plan) (now plan.Plan, left bool,
 	if err != nil {
 		return p, false, err
 	}
-	node, err := den.New(c.Store, den.Config{
-		Plugins: plugins.NewRegistry(), Name: name, Host: host, Linger: runner.GuardGrace, Threads: 1, Plan: p.ID, Beat: 200 * time.Millisecond, Version: c.Version,
-	})
-	if err != nil {
-		return p, false, err
-	}
 	if within > Soon && c.Waiting != nil {
 		c.Waiting(within)
 	}
-	limited, done := context.WithTimeout(ctx, within)
-	defer done()
-	if err := node.Run(limited); err != nil {
-		return p, false, err
+	for {
+		node, err := den.New(c.Store, den.Config{
+			Plugins: plugins.NewRegistry(), Name: name, Host: host, Linger: runner.GuardGrace, Threads: 1, Plan: p.ID, Beat: 200 * time.Millisecond, Version: c.Version,
+		})
+		if err != nil {
+			return p, false, err
+		}
+		limited, done := context.WithTimeout(ctx, within)
+		err = node.Run(limited)
+		done()
+		if err != nil {
+			return p, false, err
+		}
+		if now, err = c.Store.Plan(ctx, p.ID); err != nil || now.State.Ended() || now.Counts == p.Counts {
+			return now, !now.State.Ended(), err
+		}
+		p = now
 	}
-	if now, err = c.Store.Plan(ctx, p.ID); err != nil {
-		return p, false, err
-	}
-	return now, !now.State.Ended(), nil
 }
 
 // Name returns a name for a node inside a process with another purpose. Several such nodes may be
