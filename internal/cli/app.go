@@ -108,6 +108,9 @@ func (a *app) makingStore(ctx context.Context, do func(store.Store) error) error
 		return err
 	}
 	st, err := a.Open(ctx, a.storeURI())
+	if errors.Is(err, plan.ErrUnavailable) && !a.storeNamed() {
+		err = fmt.Errorf("%w; to use another store give --store, or set SLUICE_STORE", err)
+	}
 	return a.using(ctx, st, err, do)
 }
 
@@ -138,11 +141,17 @@ func unhidden(ctx context.Context, st store.Store, p *plan.Plan) (store.Store, *
 	return whole, &there, err
 }
 
+// storeNamed reports whether somebody named the store.
+func (a *app) storeNamed() bool {
+	_, named := a.DefaultStore()
+	return named || a.storeFlag != "" || a.storeOfFile != ""
+}
+
 // noteOtherStore notes that this runs inside a task, and that the task is not in the default store,
 // which is used because none was named. Commands do not get the SLUICE_STORE of their node, because
 // it may hold a password.
 func (a *app) noteOtherStore(ctx context.Context, r store.Reader) {
-	if _, named := a.DefaultStore(); named || a.storeFlag != "" || a.storeOfFile != "" {
+	if a.storeNamed() {
 		return
 	}
 	id, err := plan.ParseID(a.Getenv("SLUICE_TASK"))

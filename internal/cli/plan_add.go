@@ -65,7 +65,11 @@ func planAdd(a *app) *cobra.Command {
 			if err != nil {
 				return withNearest(err)
 			}
-			if err := st.AddTasks(ctx, p.ID, []plan.Task{t}); err != nil {
+			err = st.AddTasks(ctx, p.ID, []plan.Task{t})
+			if errors.Is(err, plan.ErrPlanEnded) {
+				err = fmt.Errorf("%w; to run the task, submit a new run of the plan with it", err)
+			}
+			if err != nil {
 				return fmt.Errorf("add task %q to %s: %w", t.Name, p.Title(), err)
 			}
 			_, err = fmt.Fprintln(a.Stdout, t.ID)

@@ -29,7 +29,7 @@ func planLogs(a *app) *cobra.Command {
 		ValidArgsFunction: a.completePlan,
 	}
 	follow := cmd.Flags().BoolP("follow", "f", false, "continue until the plan has ended")
-	times := cmd.Flags().Bool("timestamps", false, "begin each line with its time")
+	times := cmd.Flags().Bool("timestamps", false, "begin what a task printed in each line with its time")
 	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {
 		if *follow {
 			ctx = a.patient(ctx, nil)

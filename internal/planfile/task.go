@@ -85,7 +85,13 @@ func taskKeys() *table[*task] {
 				t.spec.OnLost = plan.OnLost(word)
 			}},
 		key[*task]{name: "max_rescues", value: countShape.about("How often it is queued again after its node died. Default: 3."),
-			read: func(t *task, n *yaml.Node) { t.spec.MaxRescues = t.r.count(n, "max_rescues") }},
+			read: func(t *task, n *yaml.Node) {
+				if n.Value == "0" {
+					t.r.errorf(n, "max_rescues is 0; for a task that fails if its node dies, write on_lost: fail")
+					return
+				}
+				t.spec.MaxRescues = t.r.count(n, "max_rescues")
+			}},
 		key[*task]{name: "continue-on-error", value: (&schema{Type: []string{"boolean"}, want: "true or false"}).
 			about("Its children and the plan count its failure as success."),
 			read: func(t *task, n *yaml.Node) { t.spec.ContinueOnError = strings.EqualFold(n.Value, "true") }},

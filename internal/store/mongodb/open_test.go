@@ -18,6 +18,7 @@ func TestOpenRefusesWhatIsNoDatabase(t *testing.T) {
 	for _, c := range []struct{ name, uri, says string }{
 		{"no URI at all", "nonsense", "scheme"},
 		{"no database", "mongodb://127.0.0.1:1/", "names no database; write mongodb://HOST:PORT/DATABASE"},
+		{"a database of two parts", "mongodb://127.0.0.1:1/a/b", `names the database "a/b"; a name has none of / \ . " $ and blank; write mongodb://HOST:PORT/DATABASE`},
 		{"a password that is not escaped", "mongodb://me:se/cret@127.0.0.1:1/x", "unescaped slash"},
 		{"an option that does not exist", "mongodb://me:secret@127.0.0.1:1/x?authMechanism=NONE", "auth"},
 	} {

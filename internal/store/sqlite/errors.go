@@ -3,11 +3,20 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"zombiezen.com/go/sqlite"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
+
+// allow says what lets a file be written that cannot be, for that reason.
+func allow(why error) string {
+	if errors.Is(why, syscall.EROFS) {
+		return "its file system is read-only: mount it for writing, or copy the file to another"
+	}
+	return "look at the owner and permissions of the file and its folder"
+}
 
 // translate makes an error of the driver one of plan's where a caller can act on it, and names the file.
 func (s *Store) translate(err error) error {
@@ -36,7 +45,8 @@ func (s *Store) translate(err error) error {
 	case sqlite.ResultBusy:
 		return fmt.Errorf("%s is locked by another program; close that: %w: %w", s.path, plan.ErrUnavailable, err)
 	case sqlite.ResultCantOpen, sqlite.ResultPerm, sqlite.ResultReadOnly, sqlite.ResultAuth:
-		return fmt.Errorf("%s cannot be written; look at the owner and permissions of the file and its folder: %w: %w", s.unwritable(), plan.ErrUnavailable, err)
+		path := s.unwritable()
+		return fmt.Errorf("%s cannot be written; %s: %w: %w", path, allow(writable(path)), plan.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", s.path, err)
 }

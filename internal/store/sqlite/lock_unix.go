@@ -30,5 +30,5 @@ func tryLock(f *os.File) (bool, error) {
 
 func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
-// writable reports whether this process's user may write to the file. To try would cost the locks on it, see find.
-func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
+// writable returns why this process's user may not write to the file, if so. To try would cost the locks on it, see find.
+func writable(path string) error { return unix.Access(path, unix.W_OK) }

@@ -30,8 +30,11 @@ func unlock(f *os.File) error {
 	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &at)
 }
 
-// writable reports whether the file is one that may be written to at all.
-func writable(path string) bool {
+// writable returns why the file may not be written to at all, if so.
+func writable(path string) error {
 	info, err := os.Stat(path)
-	return err == nil && info.Mode().Perm()&0o200 != 0
+	if err == nil && info.Mode().Perm()&0o200 == 0 {
+		return os.ErrPermission
+	}
+	return err
 }

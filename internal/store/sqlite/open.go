@@ -127,7 +127,7 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 	if !existing {
 		flags |= os.O_CREATE
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("folder of the database: %w: %w", plan.ErrUnavailable, err)
+			return fmt.Errorf("folder of the database: %w; choose one that you may write to: %w", err, plan.ErrUnavailable)
 		}
 	}
 	if kind, err := networkFS(dir); err == nil && kind != "" {
@@ -203,7 +203,7 @@ func (s *Store) find(flags int) (err error) {
 		}
 		f, failed := os.OpenFile(s.path, flags, 0o600)
 		if failed != nil {
-			return fmt.Errorf("database: %w: %w", plan.ErrUnavailable, failed)
+			return fmt.Errorf("database: %w; choose a folder that you may write to: %w", failed, plan.ErrUnavailable)
 		}
 		s.file, err = f.Stat()
 		err = errors.Join(err, f.Close())
@@ -212,9 +212,9 @@ func (s *Store) find(flags int) (err error) {
 	case err != nil:
 		return fmt.Errorf("database: %w: %w", plan.ErrUnavailable, err)
 	case s.file.IsDir():
-		return fmt.Errorf("database: %w: %s is a directory", plan.ErrUnavailable, s.path)
+		return fmt.Errorf("%s is a directory; name a file, as in sqlite:%s: %w", s.path, filepath.Join(s.path, "sluice.db"), plan.ErrUnavailable)
 	case !s.file.Mode().IsRegular():
-		return fmt.Errorf("database: %w: %s is not a file", plan.ErrUnavailable, s.path)
+		return fmt.Errorf("%s is not a file; name another: %w", s.path, plan.ErrUnavailable)
 	case s.file.Size() > 0:
 	case flags&os.O_CREATE == 0: // nobody has set it up, or somebody begins to just now
 		return s.none()
@@ -242,7 +242,7 @@ func (s *Store) mendCompanions() {
 // unwritable returns which file cannot be written: a companion, which may be another user's, or else the file itself.
 func (s *Store) unwritable() string {
 	for _, c := range companions {
-		if _, err := os.Lstat(s.path + c); err == nil && writable(s.path) && !writable(s.path+c) {
+		if _, err := os.Lstat(s.path + c); err == nil && writable(s.path) == nil && writable(s.path+c) != nil {
 			return s.path + c
 		}
 	}

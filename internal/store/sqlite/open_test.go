@@ -96,7 +96,7 @@ func TestOpenRefuses(t *testing.T) {
 			if err := os.Mkdir(path, 0o700); err != nil {
 				t.Fatal(err)
 			}
-		}, plan.ErrUnavailable, "is a directory"},
+		}, plan.ErrUnavailable, "sluice.db is a directory; name a file, as in sqlite:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(resolve(t.TempDir()), "sluice.db")

@@ -85,6 +85,14 @@ func TestALookAtAFileThatIsReadOnlyLeavesItUsable(t *testing.T) {
 	})
 }
 
+func TestAFileSystemThatIsReadOnlyIsNamed(t *testing.T) {
+	for why, want := range map[error]string{unix.EROFS: "its file system is read-only: mount it for writing", unix.EACCES: "look at the owner and permissions"} {
+		if got := allow(why); !strings.HasPrefix(got, want) {
+			t.Errorf("%v: %q, want %q", why, got, want)
+		}
+	}
+}
+
 func TestAFileBesideTheDatabaseThatIsAnothersIsNamed(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file to another user")

@@ -35,6 +35,9 @@ func Connect(uri string, m *event.CommandMonitor) (client *mongo.Client, databas
 	if err != nil {
 		return nil, "", fmt.Errorf("%s is not the URI of a MongoDB database: %w", Redact(uri), err)
 	}
+	if strings.ContainsAny(database, `/\. "$`) {
+		return nil, "", fmt.Errorf("%s names the database %q; a name has none of / \\ . \" $ and blank; write mongodb://HOST:PORT/DATABASE", Redact(uri), database)
+	}
 	if database == "" {
 		return nil, "", fmt.Errorf("%s names no database; write mongodb://HOST:PORT/DATABASE", Redact(uri))
 	}
