@@ -80,7 +80,7 @@ const keptReleases = `SELECT j.seq, j.ref, j.past, t.outcome, t.out_len FROM job
 func (t *tx) Keep(ctx context.Context) (more bool, err error) {
 	t.keepEnds()
 	if t.budget > 0 {
-		return false, t.err
+		return t.late, t.err
 	}
 	children, jobs, err := t.Remembered(ctx)
 	return children || jobs, err

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -328,5 +329,30 @@ func TestWhatARetryOfTasksOfNoPlanHoldsUp(t *testing.T) {
 	no(s.CancelTask(t.Context(), failed.ID))
 	if got, err := s.Task(t.Context(), failed.ID); err != nil || got.Status != plan.Cancelled || noted() {
 		t.Errorf("a task that is cancelled beside a retry is %v (%v)", got.Status, err)
+	}
+}
+
+// TestASlowTransactionSaysThatARetryIsLeft has a transaction look at a retry after it has used up
+// the time for one: the caller is to ask for another transaction.
+func TestASlowTransactionSaysThatARetryIsLeft(t *testing.T) {
+	s := openTest(t, Options{})
+	defer closeStore(t, s)
+	for _, slow := range []bool{true, false} {
+		_, err := s.commit(t.Context(), func(x *tx) error {
+			if slow {
+				x.beginRetry(nil, nil)
+				x.add(jobRetry, 0)
+				x.began = x.began.Add(-time.Hour)
+			}
+			x.budget = protocol.DefaultBudget
+			more, err := engine.Work(t.Context(), x)
+			if more != slow {
+				t.Errorf("there is more to do: %v, want %v", more, slow)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

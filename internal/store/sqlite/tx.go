@@ -22,6 +22,7 @@ type tx struct {
 	seen   lead      // of the clock, once this is committed
 	began  time.Time // by the system's clock
 	passed int64     // of the jobs that are no releases: the seq of the last one that waits for a retry
+	late   bool      // a retry waits because the transaction has lasted too long
 	budget int       // documents that may still be changed by releasing
 
 	plans    map[int64]*planRow

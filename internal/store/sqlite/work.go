@@ -35,14 +35,16 @@ func (t *tx) nextJob() (job, bool) {
 	}
 }
 
-// parked reports whether a job waits for the end of a retry of its plan.
+// parked reports whether a job waits for the end of a retry of its plan, or is a retry for which the
+// transaction has lasted too long.
 func (t *tx) parked(j *job) bool {
 	of := j.ref
 	switch j.kind {
 	case jobOrphans, jobForgetRetry:
 		return false
 	case jobRetry:
-		return time.Since(t.began) > longRetry
+		t.late = t.late || time.Since(t.began) > longRetry
+		return t.late
 	case jobItems, jobOpen, jobDrop, jobAbsent:
 		r := t.query("SELECT plan FROM tasks WHERE n = ?", j.ref)
 		if !r.one() {
