@@ -542,18 +542,16 @@ func (w *watcher) values(ctx context.Context, changes []store.Change) (values, e
 // states in between. It also returns those of attempts that another one follows. A foreach task
 // that has made its items is held as well.
 func (w *watcher) unseen(ctx context.Context, changes []store.Change) (map[plan.TaskID]time.Time, error) {
-	ran := map[plan.TaskID]bool{}
+	began := map[plan.TaskID]int{} // the attempts that these changes show to run
 	var ids []plan.TaskID
 	for _, c := range changes {
 		switch {
 		case c.Status == plan.Running:
-			ran[c.Task] = true
+			began[c.Task] = c.Attempt
 		case c.Status == plan.Held && c.Attempt > 0 && !c.Task.IsZero():
 			ids = append(ids, c.Task)
-		case c.Status.Finished() && c.Attempt > 0 && !ran[c.Task] && !c.Task.IsZero():
-			if _, seen := w.runs[c.Task]; !seen {
-				ids = append(ids, c.Task)
-			}
+		case c.Status.Finished() && c.Attempt > 0 && c.Attempt != began[c.Task] && c.Attempt != w.runs[c.Task].attempt && !c.Task.IsZero():
+			ids = append(ids, c.Task)
 		}
 	}
 	tasks, err := store.TasksByID(ctx, w.st, store.TaskQuery{}, ids)
