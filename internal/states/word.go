@@ -46,7 +46,8 @@ func OfTask(t *plan.Task) string { return WordOf(t.State(), t.Allowed()) }
 // inOrder are the statuses in the order of a task's life.
 var inOrder = []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running, plan.Succeeded, plan.Failed, plan.Terminated, plan.Cancelled, plan.Orphaned}
 
-// Words are what people read for the states of tasks, in the order of a task's life.
+// Words are what people read for the states of tasks, in the order of a task's life, and what Parse
+// takes for tasks that went wrong and whose plan allows that.
 func Words() []string {
 	var words []string
 	for _, s := range inOrder {
@@ -54,14 +55,14 @@ func Words() []string {
 			words = append(words, string(plan.ReasonSkipped))
 		}
 	}
-	return words
+	return append(words, stateAllowed)
 }
 
 // An Error is of a text that names no state.
 type Error string
 
 func (e Error) Error() string {
-	return fmt.Sprintf("%q is not a task's state; it is one of %s, or a number", string(e), strings.Join(append(Words(), stateAllowed), ", "))
+	return fmt.Sprintf("%q is not a task's state; it is one of %s, or a number", string(e), strings.Join(Words(), ", "))
 }
 
 // Parse reads states as people and programs write them: by word (waiting), by name (held) or by number (-4). Stores are asked for
