@@ -191,7 +191,7 @@ type Definition struct {
 
 // A Retry says how often a task that fails is tried again.
 type Retry struct {
-	Attempts int      `json:"attempts,omitempty" doc:"In all, the first included."`
+	Attempts int      `json:"attempts,omitempty" doc:"In all, the first included, and those lost with their nodes left out."`
 	Delay    Duration `json:"delay,omitempty" doc:"Before the second attempt; below 0: none."`
 	Factor   float64  `json:"factor,omitempty"`
 	Max      Duration `json:"max,omitempty" doc:"The longest delay; below 0: none."`

@@ -74,7 +74,7 @@ func whenShape() *schema {
 // retryKeys are the keys of retry.
 func retryKeys() *table[*task] {
 	return newTable("retry", retryHints,
-		key[*task]{name: "attempts", value: countShape.about("The number of attempts, the first included."),
+		key[*task]{name: "attempts", value: countShape.about("The number of attempts, the first included and those lost with their nodes left out."),
 			read: func(t *task, n *yaml.Node) { t.spec.Retry.Attempts = t.r.count(n, "attempts") }},
 		key[*task]{name: "delay", value: durationShape.about("The wait before the second attempt. Default: 1s. 0s is no wait."),
 			read: func(t *task, n *yaml.Node) { t.spec.Retry.Delay = t.r.delay(n, "delay") }},
