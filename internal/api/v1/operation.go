@@ -322,7 +322,12 @@ func (o *operation) decode(kind string, text []byte, into reflect.Value, wrong *
 	}
 	before := len(wrong.Errors)
 	if o.validate(o.schema, at("body"), value, wrong); len(wrong.Errors) == before {
-		if err := json.Unmarshal(text, into.Addr().Interface()); err != nil {
+		err := json.Unmarshal(text, into.Addr().Interface())
+		if no, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // a number that its Go type cannot hold
+			embedded := func(name string) bool { return name[0] <= 'Z' }
+			place := slices.DeleteFunc(strings.Split("body."+no.Field, "."), embedded)
+			wrong.Add(at(strings.Join(place, ".")), "", no.Value+" does not fit")
+		} else if err != nil {
 			wrong.Add(at("body"), "", err.Error())
 		}
 	}
@@ -421,7 +426,7 @@ func (o *operation) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *a
 	var slow net.Error
 	switch {
 	case int64(len(text)) == o.MaxBodyBytes:
-		return nil, refused(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body is too large limit=%d bytes", o.MaxBodyBytes))
+		return nil, refused(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body of the request has to be smaller than %d MiB", o.MaxBodyBytes>>20))
 	case errors.As(err, &slow) && slow.Timeout():
 		return nil, refused(http.StatusRequestTimeout, "request body read timeout")
 	case err != nil:

@@ -136,6 +136,7 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "thread": 2}`, 422, "invalid", "body.thread"},
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": -1}`, 422, "invalid", "body.threads"},
 			{"PUT", "/queues/q", `{"threads": -1}`, 422, "invalid", "body.threads"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1e308}`, 422, "invalid", "body.threads"},
 			{"POST", "/queues", `{"name": `, 400, "invalid", "body"},
 			{"POST", "/queues", `{"name": "` + strings.Repeat("q", 1001) + `", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
 			{"POST", "/queues", `{"name": "q", "plugin": "` + strings.Repeat("q", 1001) + `", "threads": 1}`, 422, "invalid", "body.plugin"},
