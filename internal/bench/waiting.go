@@ -69,9 +69,6 @@ func watchingEvents(ctx context.Context, t *trial) {
 // waiting compares a process that waits for a plan with the one that runs it.
 func waiting(ctx context.Context, t *trial) {
 	n := t.size(60_000, 500)
-	if t.kind == onMongoDB {
-		n = t.size(20_000, 300)
-	}
 	t.again(3, func() {
 		watched(ctx, t, n, func(db *database) {
 			settle()
