@@ -46,10 +46,10 @@ func Validate(spec *plan.Spec) error { return compiler.Validate(spec) }
 // submission with the key died half-way, Submit completes it.
 //
 // Submit returns plan.Problems for a spec that is not valid, and ErrQueue for a queue that does not
-// suit. It returns plan.ErrTooLarge for a plan that the store cannot hold, plan.ErrConflict for a
-// key of another plan, and plan.ErrPlanEnded for a key whose submission was abandoned. With any
-// other error the returned plan, if its ID is not zero, is in the store in part. Nothing of it
-// runs, and the store deletes it after an hour.
+// suit. It returns plan.ErrTooLarge for a plan that the store cannot hold. It returns
+// plan.ErrConflict for a key of another plan, and plan.ErrPlanEnded for a key whose submission was
+// abandoned. With any other error the returned plan, if its ID is not zero, is in the store in
+// part. Nothing of it runs, and the store deletes it after an hour.
 func (s *Store) Submit(ctx context.Context, spec *plan.Spec, options ...SubmitOption) (plan.Plan, error) {
 	var o submission
 	for _, option := range options {

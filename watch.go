@@ -59,8 +59,8 @@ const watchPause = 100 * time.Millisecond
 // ends the plan. For a plan that has ended it returns that change alone. Every task that changes is
 // told of at least once, in a state at least as new as its change. A state that lasts for an
 // instant may be left out. The loop ends after an error. plan.ErrNotFound means that the plan does
-// not exist or was deleted meanwhile, and plan.ErrCursor that the store was restored from a backup.
-// Any other error is that of ctx.
+// not exist or was deleted meanwhile. plan.ErrCursor means that the store was restored from a
+// backup. Any other error is that of ctx.
 func (s *Store) Watch(ctx context.Context, id plan.PlanID) iter.Seq2[Change, error] {
 	begin, err := feed.Follow(ctx, s.shown, id)
 	return func(yield func(Change, error) bool) {

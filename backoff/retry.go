@@ -18,8 +18,8 @@ type Retry struct {
 	Jitter float64
 }
 
-// Delay returns the wait after attempt (the first is 1, and less counts as 1) has failed. random
-// returns numbers uniform in [0, 1); nil means Float64 of math/rand/v2:
+// Delay returns the wait after an attempt has failed. The first attempt is 1, and less counts as 1.
+// random returns numbers uniform in [0, 1); nil means Float64 of math/rand/v2:
 //
 //	d = min(Max, Initial·Factorᵃᵗᵗᵉᵐᵖᵗ⁻¹)
 //	delay = d − d·Jitter·random(), hence uniform in (d·(1−Jitter), d]

@@ -18,9 +18,9 @@ import (
 const maxAlternatives = 1000
 
 // pathsOf returns the paths that match a pattern, sorted. A relative pattern starts in dir, where
-// the command runs. As in shells and in GitHub Actions, ** is any number of folders, and a name
-// with a leading dot matches only a pattern with a dot there. pathsOf ends when ctx does. If more
-// paths match than may be items, it returns only some of them, which are also too many.
+// the command runs. As in shells and in GitHub Actions, ** is any number of folders. A name with a
+// leading dot matches only a pattern with a dot there. pathsOf ends when ctx does. If more paths
+// match than may be items, it returns only some of them, which are also too many.
 func pathsOf(ctx context.Context, pattern, dir string) ([]string, error) {
 	pattern = filepath.ToSlash(filepath.Clean(pattern))
 	if !doublestar.ValidatePattern(pattern) {

@@ -13,8 +13,8 @@ type Observer interface {
 	// Claimed gets each task that the node claimed in a turn.
 	Claimed(t *protocol.ClaimedTask)
 	// Ended gets each attempt whose ending is in the store. ran is how long it ran in this node,
-	// without the time for storing its ending. ran is zero if the attempt was given back unstarted,
-	// and less than zero if it ran in a process of its own.
+	// without the time for storing its ending. ran is zero if the attempt was given back unstarted.
+	// It is less than zero if the attempt ran in a process of its own.
 	Ended(t *protocol.ClaimedTask, e *protocol.Ending, ran time.Duration)
 	// Lost gets each attempt whose ending the store refused because the task was no longer the
 	// node's. Tasks that the node's own runners have are not lost.

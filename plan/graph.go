@@ -109,9 +109,9 @@ func (g *Graph) Parents(task int) []int32 { return g.parents.of(task) }
 // Children returns the tasks that need a task, in their order. The caller does not change it.
 func (g *Graph) Children(task int) []int32 { return g.children.of(task) }
 
-// Order returns the tasks with every parent before its children, tasks without parents first, and those
-// tasks that are in a cycle or below one, which have no order (Kahn, "Topological sorting of large
-// networks", 1962).
+// Order returns the tasks with every parent before its children (Kahn, "Topological sorting of
+// large networks", 1962). It also returns the tasks that have no order, because they are in a cycle
+// or below one.
 func (g *Graph) Order() (order, cyclic []int) {
 	n := g.Len()
 	waits := make([]int32, n)

@@ -60,7 +60,7 @@ func (q *Queue) ServedBy(n NodeName) bool {
 	return !slices.Contains(q.Ignore, n)
 }
 
-// SameSettings reports whether the queue has the same settings as the other: threads, order, nodes,
+// SameSettings reports whether two queues have the same settings. These are threads, order, nodes,
 // the fate of lost tasks, secret params, and the time that finished tasks stay.
 func (q *Queue) SameSettings(other *Queue) bool {
 	return q.Unlimited == other.Unlimited && (q.Unlimited || q.Threads == other.Threads) && q.Sort == other.Sort && q.OnLost == other.OnLost &&

@@ -26,7 +26,7 @@ const (
 )
 
 // next is the whole life cycle; CanBecome is its only reader. A held task can end without having
-// run in three cases: it is skipped or cancelled, its inputs cannot be made, or it is a foreach
+// run in three cases. It is skipped or cancelled, its inputs cannot be made, or it is a foreach
 // task whose items have all finished or been stopped.
 var next = map[Status][]Status{
 	Held:       {Queued, Cancelled, Succeeded, Failed, Terminated},

@@ -34,7 +34,8 @@ const (
 	MaxThreads = 1_000_000
 )
 
-// OnLost says what becomes of a task whose node died while it ran: its own if it has one, else its queue's. rules.Lost is the rule.
+// OnLost says what becomes of a task whose node died while it ran. A task without an OnLost has its
+// queue's. rules.Lost is the rule.
 type OnLost string
 
 const (

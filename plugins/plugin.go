@@ -14,9 +14,10 @@ import (
 
 // A Plugin does what the tasks of its queues want done.
 type Plugin interface {
-	// Run performs one attempt of a task and says how it went. Any number of goroutines call it at once. When ctx ends it stops
-	// soon and says Terminated, or how it went if it was done already; context.Cause tells why: ErrTimeout, ErrCancelled,
-	// ErrDraining or ErrLeaseLost. The node makes the ending fit the cause, so that a plugin need not tell them apart. A panic is
+	// Run performs one attempt of a task and says how it went. Any number of goroutines call it at
+	// once. When ctx ends it stops soon and says Terminated, or how it went if it was done already.
+	// context.Cause tells the reason: ErrTimeout, ErrCancelled, ErrDraining or ErrLeaseLost. The
+	// node makes the ending fit the cause, so that a plugin need not tell them apart. A panic is
 	// caught by the node and fails the attempt.
 	//
 	// Queued says that it could not begin, and that this may pass: the task is given back, and the attempt does not count. The plugin waits

@@ -267,8 +267,8 @@ func (g *Guard) sameOrigin(r *http.Request) error {
 }
 
 // ours reports whether the request is for a name or an address of this server. It stops DNS
-// rebinding: a web page whose name leads to this machine is of the same origin as its requests
-// here, but it cannot change the name.
+// rebinding. A web page whose name leads to this machine has the same origin as its requests here,
+// but it cannot change the name.
 func (g *Guard) ours(r *http.Request) bool {
 	name := hostName(r.Host)
 	if name == "" {

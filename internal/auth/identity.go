@@ -61,9 +61,9 @@ func May(ctx context.Context, need Scope) bool {
 	return !guarded || c.who.May(need)
 }
 
-// Still reports whether the caller of the context's request still has access: the token or the user
-// exists, the session is not over, and the scope is still there. Long answers ask repeatedly. Still
-// does not count as use of a session.
+// Still reports whether the caller of the context's request still has access. The token or the user
+// must exist and have the scope, and the session must not be over. Long answers ask repeatedly.
+// Still does not count as use of a session.
 func Still(ctx context.Context) bool {
 	c, ok := ctx.Value(callKey{}).(*call)
 	return !ok || c.still == nil || c.still()

@@ -94,7 +94,8 @@ var Keys = []string{"queues", "max_tasks", "disabled", "status", "message", "tim
 // mostPlaces is how many places one message names.
 const mostPlaces = 10
 
-// JoinPlaces makes one message of what is to be said of the balance document, each with its place; of many it says how many more there are.
+// JoinPlaces makes one message of the mistakes in the balance document, each with its place. If
+// there are many, it names some and counts the others.
 func JoinPlaces(places []string) string {
 	if more := len(places) - mostPlaces; more > 0 {
 		return fmt.Sprintf("%s; and %d more", strings.Join(places[:mostPlaces], "; "), more)

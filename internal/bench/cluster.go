@@ -12,9 +12,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Nodes in processes of their own share one MongoDB database. The scenarios measure their common
-// throughput, the round trips of each task and of idle nodes, and how soon others run the tasks of
-// a dead node.
+// Nodes in processes of their own share one MongoDB database. The scenarios measure the nodes'
+// common throughput, and the round trips of each task and of idle nodes. They also measure how soon
+// others run the tasks of a dead node.
 func clusterScenarios() []scenario {
 	var all []scenario
 	for _, nodes := range []int{1, 2, 4, 8} {

@@ -72,9 +72,9 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]
 // Clean returns a line of text that is safe to show: it cannot move the cursor or change the
 // terminal, and it is valid UTF-8 that XML can hold. Clean removes escape sequences. It keeps only
 // the last text where carriage returns overwrite text. A tab becomes four spaces and a newline one.
-// The replacement character takes the place of any other control character, invalid UTF-8, a
-// noncharacter, a line or paragraph separator, and a character that changes the direction of
-// writing.
+// The replacement character takes the place of any other control character, invalid UTF-8, and a
+// noncharacter. So it does for separators of lines and paragraphs, and for characters that change
+// the direction of writing.
 func Clean(s string) string {
 	if strings.IndexFunc(s, odd) < 0 {
 		return s

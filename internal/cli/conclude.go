@@ -189,8 +189,9 @@ func retriedTasks(ctx context.Context, st store.Reader, ids []plan.TaskID) (all 
 	return all, err
 }
 
-// conclude tells how a run ended, and returns the error that carries its exit code. cause is why
-// the command left a plan that has not ended. w is the watcher that showed the run, or nil.
+// conclude tells how a run ended, and returns the error that carries its exit code. cause is the
+// reason for which the command left a plan that has not ended. w is the watcher that showed the
+// run, or nil.
 func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, s *runSettings, w *watcher, cause error) error {
 	r, err := a.look(ctx, st, p)
 	if err != nil {

@@ -41,8 +41,8 @@ func (c *Client) tryingFor(ctx context.Context) *tries {
 	return &tries{c: c, patience: p}
 }
 
-// outlast reports whether a failed request is one that a patient caller makes again though the server did answer: it stops, or does not
-// reach its store.
+// outlast reports whether a patient caller repeats a failed request although the server answered.
+// It does if the server stops, or cannot reach its store.
 func (t *tries) outlast(r *request, err error) bool {
 	var said *api.Problem
 	return t.patience != nil && r.again && errors.As(err, &said) && errors.Is(err, plan.ErrUnavailable) && !errors.Is(err, plan.ErrStoreGone)

@@ -96,8 +96,8 @@ func (c *Client) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Pla
 	return plans, err
 }
 
-// pages reads up to so many of a list, a page at a time. read reads the page that v asks for, and
-// returns the number of its entries and where the next page begins.
+// pages reads up to so many entries of a list, a page at a time. read reads the page that v asks
+// for. It returns the number of its entries and the begin of the next page.
 func (c *Client) pages(cursor string, after plan.ID, most int, v url.Values, read func() (int, plan.ID, error)) error {
 	for most > 0 {
 		v.Del(cursor)

@@ -1,5 +1,5 @@
-// Package compiler finds what is wrong with a spec, makes the plan and its tasks of it, and resolves the
-// params of a task that runs.
+// Package compiler finds the mistakes of a spec, and makes a plan and its tasks of it. It also
+// resolves the params of a task that runs.
 package compiler
 
 import (

@@ -200,8 +200,8 @@ func (c *Config) AdminURI(name, password, knownIn string) string {
 	return c.address(login, knownIn, strings.Join(pairs, "&"), options)
 }
 
-// address writes a URI from the login, the database in which the user is known, the options of
-// mongohost, and the defaults for options that it lacks.
+// address writes a URI from the login, the database that knows the user, and the options of
+// mongohost. Missing options get their defaults.
 func (c *Config) address(login, source, query string, options []option) string {
 	h := &c.host
 	b := strings.Builder{}

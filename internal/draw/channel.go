@@ -31,9 +31,10 @@ func (n *net) span() (lo, hi int) {
 }
 
 // channel gives the nets of one gap tracks, so that no two lie on one another, and returns how many
-// rows the gap needs. This is channel routing. A line from above of one net and a line to below of
-// another may share a column; then the first has to turn off above the second. If such demands form
-// a cycle, a line takes a jog through a free column. ok is false if there is no free column.
+// rows the gap needs. This is channel routing. A line of one net from above and a line of another
+// net to below may share a column. Then the first one has to turn off above the second. If such
+// demands form a cycle, a line takes a jog through a free column. ok is false if there is no free
+// column.
 func channel(nets []*net, width int) (rows int, ok bool) {
 	var waiting []*net
 	for _, n := range nets {

@@ -219,9 +219,9 @@ func (s *sorter) withEdgesInside() map[int]bool {
 	return classes
 }
 
-// unsettled returns the classes whose members do not all have the same classes
-// around them. When there are none, folding cannot make a cycle: each member of
-// a class on it would have a parent in the class before, for ever.
+// unsettled returns the classes whose members do not all have the same classes around them. When
+// there are none, folding cannot make a cycle. On such a cycle each member of a class would have a
+// parent in the class before, for ever.
 func (s *sorter) unsettled() map[int]bool {
 	classes, first := map[int]bool{}, map[int]string{}
 	for v, c := range s.class {

@@ -65,7 +65,7 @@ func Mermaid(w io.Writer, g Graph) error {
 // for directives and styles everywhere. It decodes entities, its only escape, after that. So
 // mermaidString writes every character as an entity, except letters, digits, brackets, a space
 // between words and a hyphen within one. Mermaid has no escape for the patterns that it looks for
-// later: \n is a new line, $$ begins a formula and fa:fa-x is an icon.
+// later. For it \n is a new line, $$ begins a formula, and fa:fa-x is an icon.
 func mermaidString(s string) string {
 	if s == "" {
 		return " " // empty quotes are a syntax error

@@ -107,8 +107,8 @@ func (p *picture) room(v vertex) int {
 }
 
 // pin gives each net a column at each vertex of one side. The columns have the left-to-right order
-// of the nets' other ends, and a net that comes straight from there is in the middle. pin returns
-// false if a box is too narrow.
+// of the nets' other ends. A net that comes straight from there is in the middle. pin returns false
+// if a box is too narrow.
 func (p *picture) pin(nets []*net, side, other func(*net) []pin) bool {
 	columns := map[vertex]map[*net]int{}
 	for v, at := range ends(nets, side) {

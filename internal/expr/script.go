@@ -9,10 +9,10 @@ import (
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 )
 
-// Script returns the first argument of a program that is read as code and in which bad finds
-// something, and the name of the program that reads it. Such arguments are the line of `sh -c`, the
-// text of `python3 -c` or `perl -e`, and the words behind `ssh HOST`. Script returns -1 if there is
-// none.
+// Script returns the first argument that a program reads as code and in which bad finds something.
+// It also returns the name of the program that reads it. Such arguments are the line of `sh -c`,
+// the text of `python3 -c` or `perl -e`, and the words behind `ssh HOST`. Script returns -1 if
+// there is none.
 //
 // Many programs start another one, and have options of their own before it (sudo, timeout, docker
 // exec). So the name of a shell or of a usual interpreter counts at any place where it is a word of
@@ -146,8 +146,8 @@ func codeOf(args []string, code string, long []string, values string) (found []i
 	return found
 }
 
-// shellCode returns the script of a shell: behind an option with a c, the first word that is no
-// option. file says that a word before it is a file, with arguments after it.
+// shellCode returns the script of a shell, which is the first word after an option with a c that is
+// no option itself. file says that a word before it is a file, with arguments after it.
 func shellCode(args []string, file bool) (found []int) {
 	code := false
 	for i := 0; i < len(args); i++ {

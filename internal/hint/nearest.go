@@ -30,9 +30,9 @@ func Nearest(word string, known []string) string {
 // fold makes words equal that differ only in what people mix up.
 func fold(word string) string { return strings.ReplaceAll(strings.ToLower(word), "-", "_") }
 
-// distance returns how many letters have to be inserted, deleted, changed or swapped with their
-// neighbour to turn a into b, or most if that is less. It is the "optimal string alignment" of
-// Damerau, "A technique for computer detection and correction of spelling errors" (1964).
+// distance returns how many insertions, deletions, changes and swaps of neighbouring letters turn a
+// into b, or most if that is less. It is the "optimal string alignment" of Damerau, "A technique
+// for computer detection and correction of spelling errors" (1964).
 func distance(a, b string, most int) int {
 	if len(a)-len(b) >= most || len(b)-len(a) >= most {
 		return most

@@ -108,7 +108,8 @@ func IsText(v json.RawMessage) bool {
 	return len(v) > 0 && v[0] == '"'
 }
 
-// Open returns params, a JSON object or nil, without some keys, and without its end: with room for so many bytes more, ready for another key.
+// Open returns params, a JSON object or nil, without some keys and without its end, ready for
+// another key. It has room for so many bytes more.
 func Open(params json.RawMessage, room int, without ...string) ([]byte, error) {
 	params = bytes.TrimSpace(params)
 	if len(params) == 0 || string(params) == "null" {

@@ -3,10 +3,10 @@
 // sizes, but neither what is drawn nor with what. So one layout serves a terminal (a unit is a
 // cell), a picture and a page (a unit is a pixel).
 //
-// The method is that of Sugiyama, Tagawa and Toda (1981): assign levels, give long edges a place in
-// each level that they pass, order each level, then find coordinates. Each step is documented at
-// its function. The result depends on the input alone. Nothing here recurses. Time and memory are
-// close to linear in nodes and edges, however deep, wide or tangled the graph is.
+// The method is that of Sugiyama, Tagawa and Toda (1981). It assigns levels, gives long edges a
+// place in each level that they pass, orders each level, and finds coordinates. Each step is
+// documented at its function. The result depends on the input alone. Nothing here recurses. Time
+// and memory are close to linear in nodes and edges, however deep, wide or tangled the graph is.
 package layout
 
 import (

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// pack returns the corners of the unconnected parts: in rows, the tallest first
-// so that each row is filled well; parts of one height keep their order.
+// pack returns the corners of the unconnected parts. They are in rows, the tallest first, so that
+// each row is filled well. Parts of one height keep their order.
 func pack(sizes []Node, o Options) []Point {
 	order := make([]int, len(sizes))
 	area, widest := 0.0, 0

@@ -52,8 +52,8 @@ func (g *proper) span(x []int) [2]int {
 	return s
 }
 
-// inner reports whether the segment between u and v, in either order, is a piece
-// of a long edge: those are to be straight before all others.
+// inner reports whether the segment between u and v, in either order, is a piece of a long edge.
+// Such pieces become straight before all others.
 func (g *proper) inner(u, v int32) bool { return g.dummy(u) && g.dummy(v) }
 
 // innerBounds returns for each vertex the places in the level above between

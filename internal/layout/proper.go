@@ -144,8 +144,8 @@ func (g *proper) makeLanes(chains []int32) {
 	var free []int32
 	for _, i := range chains {
 		c := &g.chains[i]
-		// A chain comes to its lane above its top and leaves it below its
-		// bottom; the next in the lane begins a level later, lest they touch.
+		// A chain comes to its lane above its top and leaves it below its bottom. The next chain in
+		// the lane begins a level later, so that the two do not touch.
 		for g.chains[byBottom[0]].bottom < c.top-1 {
 			free = append(free, g.chains[byBottom[0]].lane)
 			byBottom = byBottom[1:]

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A key is a word that a mapping of a plan file may have, with its value for editors and for
-// errors, and with its reader.
+// A key is a word that a mapping of a plan file may have. It has a reader, and a description of its
+// value for editors and errors.
 type key[T any] struct {
 	name  string
 	value *schema

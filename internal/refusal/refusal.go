@@ -3,7 +3,8 @@ package refusal
 
 import "fmt"
 
-// A refusal says in its own words all there is to say, and is of the kind of a sentinel whose words would not fit after them.
+// A refusal has a complete text of its own. It wraps a sentinel error whose words would not fit
+// after that text.
 type refusal struct {
 	text string
 	kind error

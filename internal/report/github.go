@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Annotations returns the commands that make GitHub Actions mark each failed task, as an error, or
-// as a warning if the plan allows the failure. file is the plan file's path in the repository, with
-// slashes, or "".
+// Annotations returns the commands that make GitHub Actions mark each failed task. The mark is an
+// error, or a warning if the plan allows the failure. file is the plan file's path in the
+// repository, with slashes, or "".
 func (r *Run) Annotations(file string) string {
 	if file != "" {
 		file = ",file=" + escapeProperty(file)

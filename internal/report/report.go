@@ -1,6 +1,6 @@
-// Package report owns the words that describe the end of a plan: lines of text for people, JUnit
-// XML for CI servers, annotations and a summary in Markdown for GitHub Actions. It reads no store;
-// the caller passes the plan and its tasks.
+// Package report owns the words that describe the end of a plan. It writes lines of text for
+// people, JUnit XML for CI servers, and annotations and a Markdown summary for GitHub Actions. It
+// reads no store; the caller passes the plan and its tasks.
 package report
 
 import (
@@ -96,9 +96,9 @@ const ellipsis = "…"
 func (t *Task) label() string { return Label(&t.Task, t.Item, ellipsis) }
 
 // Label names a task in one line without control characters. It is the task's key. For an item of a
-// foreach task it also has the beginning of the item's value, as in "copy[17] (alice@example.com)",
-// because the author of the list does not know indices. Commands take the key, not the label. mark
-// marks cut text.
+// foreach task it also has the beginning of the item's value, as in "copy[17] (alice@example.com)".
+// The author of the list does not know indices. Commands take the key, not the label. mark marks
+// cut text.
 func Label(t *plan.Task, item json.RawMessage, mark string) string {
 	key := cells.Clean(t.Key())
 	if what := items.Label(item, mark); what != "" {
@@ -211,8 +211,8 @@ func (r *Run) Ways(c Command) []string {
 }
 
 // lists returns the succeeded tasks whose outputs gave no list of items. whole are those whose
-// whole output was to be the list: they have to run again. part are those of whose output a part
-// was to be the list: there the path may be the mistake.
+// whole output was to be the list. They have to run again. part are those of whose output a part
+// was to be the list. There the path may be the mistake.
 func (r *Run) lists() (whole, part []string) {
 	if !r.Plan.State.Ended() {
 		return nil, nil

@@ -21,8 +21,8 @@ const (
 )
 
 // For says what a held task waits for, by the states of tasks and plans. Early means that the task
-// has a NotBefore. noted means that a note of work will have the items of the foreach task made or
-// queued, or the item queued. Without that note nobody does it.
+// has a NotBefore. noted means that a note of work exists by which the items of the foreach task
+// are made or queued, or the item is queued. Without that note nobody does it.
 func (w *Waiter) For(noted bool) Hold {
 	next, _ := Settle(w)
 	switch {

@@ -94,11 +94,11 @@ type Loss struct {
 	Uncounted  bool        // another program has the claim, which added nothing to the task's Attempt
 }
 
-// Lost says what becomes of a claimed or running task whose node is gone. A task that was only claimed
-// had no effect yet: it is queued again, and neither the loss nor the attempt counts. Whether a task
-// that ran may run again is said by the task, then by its queue; where neither says it, a task of a
-// plan may. Each loss of a task that may run again is counted, and after MaxRescues of them the next
-// loss is final. A task whose plan is closed is not queued again.
+// Lost says what becomes of a claimed or running task whose node is gone. A task that was only
+// claimed had no effect yet: it is queued again, and neither the loss nor the attempt counts. The
+// task says whether it may run again after it ran, then its queue does. If neither does, a task of
+// a plan may run again. Each loss of a task that may run again is counted, and after MaxRescues of
+// them the next loss is final. A task whose plan is closed is not queued again.
 func Lost(l Loss) Step {
 	ran := l.Status == plan.Running
 	switch {

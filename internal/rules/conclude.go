@@ -9,8 +9,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Tried returns how many of the attempts of Retry a task has used up, which has had so many attempts
-// and rescues since it began or was retried. An attempt that was lost with its node uses up none.
+// Tried returns how many of the attempts of Retry a task has used up. attempts and rescues count
+// from the task's begin or its last retry. An attempt that was lost with its node uses up none.
 func Tried(attempt, rescues int) int { return attempt - rescues }
 
 // Most returns how many attempts a task has at most, with those that were lost: what Attempt is shown against.

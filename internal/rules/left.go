@@ -9,9 +9,9 @@ import (
 // fewest is how many tasks must have run before their pace says anything about the others.
 const fewest = 5
 
-// TimeLeft estimates how much longer the tasks of a plan take. The tasks went from one count to another
-// in the time that passed. ok is false if an estimate is impossible: fewer than five tasks have run
-// meanwhile, nothing runs, or all remaining tasks run already.
+// TimeLeft estimates how much longer the tasks of a plan take. The tasks went from one count to
+// another in the time that passed. ok is false if an estimate is impossible, because fewer than
+// five tasks have run meanwhile, nothing runs, or all remaining tasks run already.
 //
 // The estimate is a linear extrapolation of the pace so far, as GNU parallel --eta makes it:
 //

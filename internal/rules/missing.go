@@ -6,11 +6,11 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// MissingItem returns the outcome of an item that a task needs and that a retry deleted. of is the
-// item's foreach task, or nil if that was deleted, too. Outcome 0 means that the task waits for the
-// new item with the same index. A foreach task makes that item no more if it has made its items
-// without it, or has ended without items. The item then counts as skipped. If the foreach task was
-// deleted, the item counts as cancelled, like every deleted parent.
+// MissingItem returns the outcome of an item that a task needs and a retry has deleted. of
+// is the item's foreach task, or nil if that was deleted, too. Outcome 0 means that the task waits
+// for the new item with the same index. A foreach task makes that item no more if it has made its
+// items without it, or has ended without items. The item then counts as skipped. If the foreach
+// task was deleted, the item counts as cancelled, like every deleted parent.
 //
 // MissingItem reads Status, Expanded and Items of the foreach task.
 func MissingItem(of *plan.Task, index int) Outcome {

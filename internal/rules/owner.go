@@ -13,7 +13,7 @@ type Registered map[plan.InstanceID]bool
 func (r Registered) Gone(owner plan.InstanceID) bool { return !owner.IsZero() && !r[owner] }
 
 // Lost reports whether a claim is lost at a sweep, even if nobody rescued its owner. others says
-// that other programs write to the store; their claims have no owner. Without such programs, a
+// that other programs write to the store. Their claims have no owner. Without such programs, a
 // claim without an owner is lost too.
 func (r Registered) Lost(owner plan.InstanceID, others bool) bool {
 	return r.Gone(owner) || owner.IsZero() && !others

@@ -7,9 +7,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A Place is the position of a task among those of its plan, for people: by id, which is the order
-// of the plan's file, with the items of a foreach task after it, by index. The ids of items lie
-// anywhere among the others.
+// A Place is the position that people see for a task among those of its plan. Tasks stand by id,
+// which is the order of the plan's file. The items of a foreach task follow it, by index. The ids
+// of items lie anywhere among the others.
 type Place struct {
 	id    plan.TaskID
 	index int // -1: no item

@@ -24,9 +24,9 @@ func MayEnd(state plan.Lifecycle, c plan.Closing, retrying bool) bool {
 	return !state.Ended() && !retrying && (state != plan.PlanSubmitting || c != plan.Open)
 }
 
-// Verdict returns how a plan ends whose tasks have all finished. broken: some failed, and the plan
-// does not allow that. cancelled: a person cancelled some. For a foreach task with items, the items
-// decide. The first row that applies decides.
+// Verdict returns how a plan ends whose tasks have all finished. broken says that some failed and
+// the plan does not allow that. cancelled says that a person cancelled some. For a foreach task
+// with items, the items decide. The first row that applies decides.
 //
 //	closed by a person             cancelled
 //	a task broken                  failed

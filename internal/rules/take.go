@@ -23,8 +23,8 @@ func CheckTake(t *plan.Task, by *plan.Instance, other bool) error {
 	return nil
 }
 
-// CheckTakeCancelled returns an ErrConflict if a task that CheckTake lets be taken is to end instead, as rules.Stopped says: a person cancelled it
-// before it was started.
+// CheckTakeCancelled returns an ErrConflict if a person cancelled a task before it was started.
+// Such a task ends, as rules.Stopped says, although CheckTake lets it be taken.
 func CheckTakeCancelled(t *plan.Task) error {
 	if t.Cancel && t.Status == plan.Claimed {
 		return refusal.New(plan.ErrConflict, "task %q was cancelled before it was started", t.Key())

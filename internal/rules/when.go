@@ -97,8 +97,9 @@ const (
 	ToSkip                 // cancel it, with ReasonSkipped
 )
 
-// Decide says what becomes of a held task: seen is the set of the outcomes of those parents that have finished, and all whether
-// every parent has. It needs no more than that, so a store may keep the set and not the parents. An unknown rule never runs.
+// Decide says what becomes of a held task. seen is the set of the outcomes of the parents that have
+// finished. all says whether every parent has finished. It needs no more than that, so a store may
+// keep the set and not the parents. An unknown rule never runs.
 func Decide(w plan.When, seen Outcome, all bool) Decision {
 	r, ok := clauses[orDefault(w)]
 	switch {

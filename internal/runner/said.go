@@ -42,8 +42,8 @@ func (s *lastWords) add(text string) {
 	}
 }
 
-// saysNothing reports whether a line names no cause: a program's comment on another one's failure,
-// a trace, or a line that continues the one before it.
+// saysNothing reports whether a line names no cause. Such a line is a program's comment on another
+// one's failure, a trace, or the continuation of a line.
 func saysNothing(line string) bool {
 	switch line[0] {
 	case ' ', '\t', '}', '^', '~': // of traces, and what points into a line above

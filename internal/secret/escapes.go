@@ -9,9 +9,9 @@ import (
 )
 
 // Holds reports whether a text shows one of the secrets. It finds a secret as it is, in any
-// spelling of JSON, as JSON within a text of JSON, and with colours or other invisible sequences
-// inside it. A secret counts from four bytes on. So does each line of eight bytes or more of a
-// secret of several lines.
+// spelling of JSON, and as JSON within a text of JSON. Colours and other invisible sequences inside
+// the secret do not hide it. A secret counts from four bytes on. So does each line of eight bytes
+// or more of a secret of several lines.
 func Holds(text []byte, secretValues []string) bool {
 	const deepest = 4 // JSON in JSON in JSON, and as it is
 	s := &Values{}

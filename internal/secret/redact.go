@@ -156,8 +156,9 @@ func NewMasker(values *Values) Masker { return Masker{secrets: values} }
 // that may begin a secret.
 const mostUnseen = 64 << 10
 
-// Next takes a piece and returns what can be shown by now. It holds back what may be the beginning of a secret; nothing that ends
-// in a newline is, unless it is of a secret of several lines. The result is valid until the next call.
+// Next takes a piece and returns what can be shown by now. It holds back a text that may be the
+// beginning of a secret. A text that ends in a newline is held back only for a secret of several
+// lines. The result is valid until the next call.
 func (m *Masker) Next(data []byte) []byte {
 	if m.secrets == nil {
 		return data

@@ -1,4 +1,4 @@
-// Package secret owns the names of params that are never shown, and hides their values: in JSON, in
+// Package secret owns the names of params that are never shown. It hides their values in JSON, in
 // logs, and in the stream that a command prints.
 package secret
 
@@ -187,8 +187,8 @@ func HideText(text string, values []string) string {
 	return text
 }
 
-// Values returns the texts by which the secrets in a JSON value can be seen elsewhere, the longest first, also as JSON of other languages writes
-// them.
+// Values returns the texts by which the secrets in a JSON value can be seen elsewhere, the longest
+// first. They include the spellings of other languages' JSON.
 func (s Names) Values(value json.RawMessage) []string {
 	if s.None() || len(value) == 0 {
 		return nil
@@ -328,8 +328,8 @@ func find(v any, named func(string) bool, name *string) bool {
 	return false
 }
 
-// CheckUnhidden refuses a change that removes names of a queue's secrets: everybody who may set a
-// queue could then see the hidden values. anyway permits it. The error is an ErrSecret.
+// CheckUnhidden refuses a change that removes names of a queue's secrets. Otherwise everybody who
+// may set a queue could see the hidden values. anyway permits it. The error is an ErrSecret.
 func CheckUnhidden(was, q *plan.Queue, anyway bool) error {
 	if anyway {
 		return nil

@@ -13,7 +13,7 @@ import (
 // spoken has what people read for the states whose names say little. A state that is not here is its own word.
 var spoken = map[string]string{"held": "waiting", "claimed": "starting", "terminated": "stopped", "orphaned": "lost"}
 
-// Word returns the word that people read for a state, or for the name of a status: held is waiting,
+// Word returns the word that people read for a state, or for the name of a status. held is waiting,
 // claimed is starting, terminated is stopped, and orphaned is lost. Programs read the state itself.
 func Word(state string) string {
 	if w, ok := spoken[state]; ok {
@@ -25,8 +25,8 @@ func Word(state string) string {
 // allowed is what people read after the state of a task that went wrong and whose plan allows that.
 const allowed = " (allowed)"
 
-// WordOf returns what people read for the state of a task: its Word, and whether its plan allows that it went wrong, as in "failed
-// (allowed)".
+// WordOf returns the words that people read for the state of a task. They are its Word, and
+// "(allowed)" if the task failed and its plan allows that.
 func WordOf(state string, isAllowed bool) string {
 	if isAllowed {
 		return Word(state) + allowed
@@ -46,8 +46,8 @@ func OfTask(t *plan.Task) string { return WordOf(t.State(), t.Allowed()) }
 // inOrder are the statuses in the order of a task's life.
 var inOrder = []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running, plan.Succeeded, plan.Failed, plan.Terminated, plan.Cancelled, plan.Orphaned}
 
-// Words are what people read for the states of tasks, in the order of a task's life, and what Parse
-// takes for tasks that went wrong and whose plan allows that.
+// Words are the words that people read for the states of tasks, in the order of a task's life. The
+// last is the one that Parse takes for failed tasks whose plan allows that.
 func Words() []string {
 	var words []string
 	for _, s := range inOrder {

@@ -44,8 +44,8 @@ import (
 // Node is the part of a store for an execution node.
 type Node interface {
 	// Register makes the instance known, with Beats 0. The caller chooses its ID. Registering twice
-	// changes nothing: an instance that was rescued stays gone, as its next Beat or Turn says, and
-	// an instance that has left returns under another ID. The store registers at most one Sole
+	// changes nothing. An instance that was rescued stays gone, as its next Beat or Turn says. An
+	// instance that has left returns under another ID. The store registers at most one Sole
 	// instance for each node name. Another one gets plan.ErrNameTaken until the first was rescued
 	// or has left, even if the first is silent.
 	Register(ctx context.Context, i plan.Instance) error
@@ -71,32 +71,33 @@ type Node interface {
 	// claim on.
 	//
 	// Endings. An ending is refused if its claim (task, attempt and token) is not the task's
-	// present claim: it changes nothing and its task is in Lost. The others are applied, each in
-	// one write with its output; stores with transactions apply all or none. Package rules says
-	// what an ending makes of its task (rules.Ended): the step. If a person cancelled the task, the
-	// step does not queue or hold it. If the plan of the task is closed, the task ends; without
-	// transactions this may come in a later write. An ending with a Delay leaves Started as it is.
-	// Printed replaces the earlier output, in the same write, as PutResults would. Log entries are
-	// appended. A failure closes the plan if rules.StopsPlan says so. If several tasks are
-	// released together, those after the first such failure, by their ids, are not started.
+	// present claim. A refused ending changes nothing, and its task is in Lost. The others are
+	// applied, each in one write with its output; stores with transactions apply all or none.
+	// Package rules says what an ending makes of its task (rules.Ended): the step. If a person
+	// cancelled the task, the step does not queue or hold it. If the plan of the task is closed,
+	// the task ends; without transactions this may come in a later write. An ending with a Delay
+	// leaves Started as it is. Printed replaces the earlier output, in the same write, as
+	// PutResults would. Log entries are appended. A failure closes the plan if rules.StopsPlan says
+	// so. If several tasks are released together, those after the first such failure, by their ids,
+	// are not started.
 	//
 	// Exit is the exit status of the last attempt that ended. A task keeps it when it is skipped,
-	// cancelled or given back afterwards. Detail and Reason tell why a task is as it is: a task
-	// that is queued again after a loss has plan.ReasonLost, and so has its next claim. Cancel ends with the task. A cancelled task was
-	// not run, and has no node. NotBefore stays while the task is held, and ends when the task is
-	// queued or makes its items. Params hold the parents' outputs from the first time that the task
-	// is queued. A foreach task without items is Expanded as well. If it ends before all of its
-	// items are made, Items counts those that are made.
+	// cancelled or given back afterwards. Detail and Reason tell why a task is in its state. A task
+	// that is queued again after a loss has plan.ReasonLost, and so has its next claim. Cancel ends
+	// with the task. A cancelled task was not run, and has no node. NotBefore stays while the task
+	// is held, and ends when the task is queued or makes its items. Params hold the parents'
+	// outputs from the first time that the task is queued. A foreach task without items is Expanded
+	// as well. If it ends before all of its items are made, Items counts those that are made.
 	//
 	// Release. Each held child of a finished parent is treated as rules.Decide says. It is queued
-	// with the params of rules.Deliver, or marked ByReference if rules.Copied says so. A foreach task
-	// is expanded into items. If that is impossible, the task fails with plan.ReasonInput; a list
-	// in an output that rules.CheckInputs refuses is not read. A child may also be cancelled with
-	// plan.ReasonSkipped, which releases its own children in turn. When the last item of a foreach
-	// task has finished, the task ends as rules.Settle says, with the list of its items' outputs as
-	// its output. When no task of a plan is unfinished, the plan ends as rules.Verdict says. Work
-	// beyond the budget waits for the next turn of any instance, and More says so. Children of the
-	// tasks that ended first are released first.
+	// with the params of rules.Deliver, or marked ByReference if rules.Copied says so. A foreach
+	// task is expanded into items. If that is impossible, the task fails with plan.ReasonInput; a
+	// list in an output that rules.CheckInputs refuses is not read. A child may also be cancelled
+	// with plan.ReasonSkipped, which releases its own children in turn. When the last item of a
+	// foreach task has finished, the task ends as rules.Settle says. Its output is the list of its
+	// items' outputs. When no task of a plan is unfinished, the plan ends as rules.Verdict says.
+	// Work beyond the budget waits for the next turn of any instance, and More says so. Children of
+	// the tasks that ended first are released first.
 	//
 	// Delays. Held tasks whose delay is over are queued, as far as the driver knows them, with up
 	// to half of the budget. This turn may claim them. Sweeps find the others.
@@ -141,7 +142,7 @@ type Node interface {
 	// Start.
 	//
 	// Take returns plan.ErrConflict, with the task's state, for a task that rules.CheckTake
-	// refuses: it is not claimed, not claimed by that node, or held by another runner. If a person
+	// refuses. The node has not claimed such a task, or another runner holds it. If a person
 	// cancelled the task before its start, Take ends it as rules.Stopped says, and returns
 	// plan.ErrConflict. If another program wrote the task so that it cannot run, Take ends it as
 	// failed, and returns plan.ErrConflict. Take returns plan.ErrNotFound if the task or its queue
@@ -238,9 +239,9 @@ type Admin interface {
 	//
 	// Any number of tasks may be given. There is one exception to all or nothing, for more than
 	// 1,000 tasks. If somebody else meanwhile closes the plan, takes a name or deletes a parent,
-	// some tasks may be in: the first ones, if the plan is ready or none. They may run if the plan
-	// is ready. A caller that stands still half-way, for minutes, may be declared dead. Then
-	// nothing is added, and it gets plan.ErrConflict and may call again.
+	// some tasks may be in. If the plan is ready or there is none, these are the first tasks. They
+	// may run if the plan is ready. A caller that stands still half-way, for minutes, may be
+	// declared dead. Then nothing is added, and it gets plan.ErrConflict and may call again.
 	AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error
 
 	// Ready makes a submitting plan ready (state plan.PlanRunning). Its tasks without needs are
@@ -274,14 +275,14 @@ type Admin interface {
 	// with the same index. If there is none, the item counts as rules.MissingItem says, also if the
 	// task that had it is no foreach task any more.
 	//
-	// Retry refuses the following, and changes nothing then. rules.CheckRetry has the error for a plan
-	// of which no task ever ran. A plan whose deletion has begun is plan.ErrNotFound. The tasks are
-	// checked in their order, each as rules.CheckRetried says: in its state, which must be the one
-	// that the caller saw, in its parents, and in its queue. An item without its foreach task is
-	// plan.ErrConflict. Then rules.CheckBelow is asked of the tasks below that were not given and are
-	// queued, claimed or running, or wait only for an instant or their items. A deleted item counts
-	// as given; so does one that an earlier retry deleted and that the foreach task may make now.
-	// Without tasks Retry does nothing.
+	// Retry refuses the following, and changes nothing then. rules.CheckRetry has the error for a
+	// plan of which no task ever ran. A plan whose deletion has begun is plan.ErrNotFound. The
+	// tasks are checked in their order. rules.CheckRetried is asked about each task's state, which
+	// must be the one that the caller saw, its parents and its queue. An item without its foreach
+	// task is plan.ErrConflict. Then rules.CheckBelow is asked of the tasks below that were not
+	// given and are queued, claimed or running, or wait only for an instant or their items. A
+	// deleted item counts as given; so does one that an earlier retry deleted and that the foreach
+	// task may make now. Without tasks Retry does nothing.
 	//
 	// A driver may make a retry in several writes, and returns after the last one. Nothing of the
 	// plan is released or claimed meanwhile, and the plan does not end. If the process dies
@@ -297,11 +298,11 @@ type Admin interface {
 	// DeletePlan deletes an ended plan with its tasks and logs, in chunks of at most budget
 	// documents, and reports whether more remains: call again. A plan that has not ended is
 	// plan.ErrPlanActive. So is a plan while an unfinished task of no plan needs one of its tasks,
-	// because that task may still read its inputs there; the error names both. Once that task has
+	// because that task may still read its inputs there. The error names both. Once that task has
 	// finished, the plan may go. The finished task keeps its Needs, and its Params with the copied
-	// inputs. Inputs may return null for those that it had by reference. An abandoned plan may always
-	// go, because it loses its tasks in any case. Any caller continues a deletion that has begun, and
-	// Prune completes one that stopped half-way.
+	// inputs. Inputs may return null for those that it had by reference. An abandoned plan may
+	// always go, because it loses its tasks in any case. Any caller continues a deletion that has
+	// begun, and Prune completes one that stopped half-way.
 	DeletePlan(ctx context.Context, p plan.PlanID, budget int) (more bool, err error)
 
 	// Prune deletes, like DeletePlan, plans that ended longer ago than their Keep, or, without one,

@@ -17,8 +17,8 @@ import (
 // are held for that long at least. The plan's params must be the true ones: a store that hides secrets
 // returns others.
 //
-// It returns plan.Problems for a task that is not valid, plan.ErrNotFound for a need or a queue that is
-// not there, ErrQueue for a queue that runs another plugin, and what AddTasks returns.
+// It returns plan.Problems for a task that is not valid, and plan.ErrNotFound for a missing need or
+// queue. It returns ErrQueue for a queue that runs another plugin, and the errors of AddTasks.
 func Add(ctx context.Context, s Store, p *plan.Plan, specs []plan.TaskSpec, delay time.Duration) ([]plan.Task, error) {
 	a := adder{s: s, p: p, made: map[string]plan.Task{}, queues: map[compiler.QueueNeed]plan.QueueID{}}
 	tasks := make([]plan.Task, len(specs))

@@ -26,10 +26,10 @@ type TraceReader interface {
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
 }
 
-// Traces sends each plan as one trace: a span for the plan, and below it one for each attempt of a
-// task, with links to the attempts of its parents. The ids of traces and spans follow from the ids
-// of plans and tasks, so the nodes of a cluster need not talk to each other. Traces is a
-// den.Observer. It drops spans that it cannot send in time: a plan never waits for its trace.
+// Traces sends each plan as one trace. It has a span for the plan, and below it one for each
+// attempt of a task, with links to the attempts of its parents. The ids of traces and spans follow
+// from the ids of plans and tasks, so the nodes of a cluster need not talk to each other. Traces is
+// a den.Observer. It drops spans that it cannot send in time: a plan never waits for its trace.
 type Traces struct {
 	r        TraceReader
 	log      *slog.Logger

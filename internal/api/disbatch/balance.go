@@ -98,8 +98,9 @@ var (
 	balanceTime = regexp.MustCompile(`\A[*0-6] (?:[01][0-9]|2[0-3]):[0-5][0-9]\z`)
 )
 
-// checkBalance returns what a request sets of the balance document. It takes what Disbatch takes: both queues and max_tasks, and disabled if it
-// likes; names of queues that there are, each once; times with both digits.
+// checkBalance returns what a request sets of the balance document. It takes what Disbatch takes.
+// queues and max_tasks are required, disabled is optional. Each name of a queue exists and occurs
+// once. Times have both digits.
 func checkBalance(given params, known []string, now time.Time) (json.RawMessage, error) {
 	if name, is := given.unknown("disabled", "max_tasks", "queues"); is {
 		return nil, refusef("%s is not one of disabled, max_tasks, queues", strconv.Quote(name))

@@ -21,8 +21,8 @@ import (
 var embedded embed.FS
 
 // page makes an HTML page. Its body is HTML already: what comes from elsewhere goes through
-// [html.EscapeString]. The package html/template would do this, too; with it a program keeps every
-// exported method of every type that it links, an eighth of this one.
+// [html.EscapeString]. The package html/template would do this, too. A program that links it keeps
+// every exported method of every linked type, which is an eighth of this program.
 func page(title, script, body string) string {
 	if script != "" {
 		script = `<script src="/js/` + script + `"></script>` + "\n"

@@ -143,7 +143,8 @@ func (p params) documentQuery() (q store.DocumentQuery, err error) {
 	return q, err
 }
 
-// searchTasks returns the JSON of the tasks that match, and how many they are: a list or, if it is to be single, the first one.
+// searchTasks returns the JSON of the matching tasks, and their number. The JSON is a list, or the
+// first task if single is set.
 func (h *Handler) searchTasks(ctx context.Context, q store.DocumentQuery, shown shownTask, single, pretty bool) (text []byte, n int, err error) {
 	e := encoder{pretty: pretty}
 	depth := 1

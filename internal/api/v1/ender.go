@@ -9,7 +9,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// endsAtOnce is how many cancelled plans an ender ends at a time: each may have to wait for the lease of a node that is silent.
+// endsAtOnce is how many cancelled plans an ender ends at a time. Each plan may have to wait for
+// the lease of a silent node.
 const endsAtOnce = 8
 
 // An ender ends cancelled plans that no live node serves. The request that cancels a plan does not

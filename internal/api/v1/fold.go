@@ -45,10 +45,10 @@ type unit struct {
 }
 
 // folding draws at most most nodes, with at most four times as many edges, in the first way that
-// fits. The ways are, from the finest: each unit alone; the units of a level whose names differ
-// only in numbers as one; whole levels; several levels. A foreach task and its items are one unit.
-// There are two exceptions: the open one, and single tasks if whole asks for them and there is room
-// for all.
+// fits. The finest way shows each unit alone. The next ones fold units of a level whose names
+// differ only in numbers, whole levels, and several levels. A foreach task and its items are one
+// unit. There are two exceptions: the open one, and single tasks if whole asks for them and there
+// is room for all.
 //
 // In the open group, up to window units from the given one are nodes of their own. The units before
 // and after them stay together. Needs lead from level to level, so a group of one level, or of

@@ -199,8 +199,8 @@ var errNotLoaded = errors.New("the drawing is of an older plan")
 
 // update reads the states of the plan's tasks, or the whole plan if its graph has changed. Edits
 // count added tasks and retries, and the total counts made items. update does not read the feed of
-// changes: in a large plan most tasks change more than once between two looks, and the feed also
-// has the changes of other plans.
+// changes. In a large plan most tasks change more than once between two looks, and the feed has the
+// changes of all plans.
 func (d *drawings) update(ctx context.Context, w *drawing, p *plan.Plan) error {
 	began := time.Now()
 	switch over := p.State.Ended(); {

@@ -11,7 +11,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/hint"
 )
 
-// A Place is where commands that an answer hands out are to be typed: without it they would go to whatever store is the reader's own.
+// A Place says where the commands in an answer are to be typed. Without it they would go to the
+// store that is the reader's default.
 type Place struct {
 	Server string // as --server takes it
 	Store  string // as --store takes it; AnyStore where that is not told

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 )
 
-// wellFormed refuses a query string that net/url would read only partly, or differently than it was
+// wellFormed refuses a query string that net/url would read in part, or otherwise than it was
 // meant. net/url drops a pair with a wrong escape or a ;. Text that is not UTF-8 or has a NUL
 // reaches stores and tasks as something else. A problem names the pair without its value, which may
 // be a secret. wellFormed runs before any route reads the query.

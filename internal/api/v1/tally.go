@@ -17,8 +17,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// How often plans are read for listeners to counts: reading takes at most a fiftieth of the time,
-// and counts are at most two seconds old.
+// These limits say how often plans are read for listeners to counts. Reading takes at most a
+// fiftieth of the time. Counts are at most two seconds old.
 const (
 	tallyShare   = 50
 	tallyAtMost  = 250 * time.Millisecond // of one plan

@@ -7,8 +7,8 @@ import (
 )
 
 // A Plain prints a line for each end, and what tasks had printed. If the moment is brief, it prints
-// a line for each failure and each retry, and one line about the progress of the plan in place of
-// all others.
+// a line for each failure and each retry. One line about the progress of the plan takes the place
+// of all others.
 type Plain struct {
 	W        io.Writer
 	Notes    io.Writer

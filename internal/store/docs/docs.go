@@ -21,7 +21,7 @@ import (
 )
 
 // A Scan implements the methods of store.Documents that select among documents, for a store that
-// embeds it: it makes the documents of all records that may match.
+// embeds it. It makes the documents of all records that may match.
 type Scan struct{ Of Records }
 
 // Records are what the documents of a Scan are made from.

@@ -17,9 +17,9 @@ type Canceller[T, P any] interface {
 	PlanToCancel(ctx context.Context, id plan.PlanID) (p P, named plan.Plan, err error)
 	TaskToCancel(ctx context.Context, id plan.TaskID) (t T, named plan.Task, made bool, err error)
 
-	// Mark notes that a person wants a task ended that a node has, or that waits for its items, if
-	// it is still as it was looked at. Cancel writes the step of any other task. The unit
-	// remembers to cancel the items of a foreach task.
+	// Mark notes that a person wants a task ended, if the task is still as it was looked at. A node
+	// has the task, or the task waits for its items. Cancel writes the step of any other task. The
+	// unit remembers to cancel the items of a foreach task.
 	Mark(ctx context.Context, t T) (done bool, err error)
 	Cancel(ctx context.Context, t T, s rules.Step) (done bool, err error)
 }

@@ -26,7 +26,7 @@ type Instance[T any] interface {
 	Claim(ctx context.Context, t *protocol.Turn, s rules.Step) ([]protocol.ClaimedTask, error)
 
 	// Finish ends plans in which nothing is unfinished, and returns what the unit did. over reports
-	// whether that plan has ended or is deleted, if it is not none.
+	// whether the plan has ended or is deleted. It is false without a plan.
 	Finish(ctx context.Context, only plan.PlanID) (did Did, err error)
 }
 

@@ -64,8 +64,9 @@ func opened[S store.Store](s S, err error) (store.Store, error) {
 // Memory returns a new, empty store in memory. Commands do not offer it: such a store ends with its process.
 func Memory() store.Store { return memory.New(memory.Options{}) }
 
-// Default returns the URI of the store where none is given, and whether somebody named it: what SLUICE_STORE says, else a SQLite file of
-// the user's own, under $XDG_STATE_HOME/sluice or where the system keeps such things. It is empty if there is no home folder.
+// Default returns the URI of the store where none is given, and whether somebody named it.
+// SLUICE_STORE names it. Otherwise it is the user's own SQLite file, under $XDG_STATE_HOME/sluice
+// or where the system keeps such files. It is empty if there is no home folder.
 func Default() (uri string, named bool) {
 	if uri := os.Getenv(Variable); uri != "" {
 		return uri, true

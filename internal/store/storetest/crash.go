@@ -86,8 +86,8 @@ func crash(w *world) {
 	}
 }
 
-// A workload is what people and nodes do to a store, written so that whoever comes after one that died can do all of it again: it
-// looks first, and does what is left.
+// A workload is the work of people and nodes on a store. A process that follows a dead one can
+// repeat all of it: the workload looks first, and does what is left.
 type workload struct {
 	*world
 	main, doomed   plan.Plan

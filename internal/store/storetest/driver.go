@@ -17,19 +17,21 @@ type Driver struct {
 	Open func(t testing.TB, o Options) store.Store
 	// Reopen returns another handle on the same database, as another process would have it. The suite calls Close.
 	Reopen func(t testing.TB, s store.Store, o Options) store.Store
-	// Pass is given by drivers that read their server's clock, and so take no notice of Options.Now: it makes every instant that
-	// the database keeps d older, as if that time had passed.
+	// Pass is for drivers that read their server's clock and ignore Options.Now. It makes every
+	// instant in the database d older, as if that time had passed.
 	Pass func(t testing.TB, s store.Store, d time.Duration)
 	// Foreign is given by drivers of databases that programs of other makers write as well.
 	Foreign func(t testing.TB, s store.Store) Foreign
 
-	// Left counts what the driver keeps of work that is to be done, by what it is called, and what belongs to nothing that is there.
+	// Left counts the records of work that is to be done, by their names, and the records that
+	// belong to nothing in the store.
 	Left func(t testing.TB, s store.Store) map[string]int
 
-	// Damage changes at random some of what the driver keeps beside the states of tasks and plans, which say what is to be done: owners, notes,
-	// jobs, counters, gates, marks and places in queues. It returns what it changed, for who reads a failure. It takes chances from r alone, and
-	// looks at what is there in an order that is the same each time. Params, outputs, lists of items, needs and counts of plans that
-	// have ended are no bookkeeping.
+	// Damage changes some of the driver's bookkeeping at random: owners, notes, jobs, counters,
+	// gates, marks and places in queues. It leaves the states of tasks and plans, which say what is
+	// to be done. It returns what it changed, for who reads a failure. It takes chances from r
+	// alone, and looks at what is there in an order that is the same each time. Params, outputs,
+	// lists of items, needs and counts of plans that have ended are no bookkeeping.
 	Damage func(t testing.TB, s store.Store, r *rand.Rand) []string
 
 	// Mended is given by drivers whose audits change nothing where nothing was damaged: it says how many faults those of the handle mended.
@@ -43,8 +45,9 @@ type Driver struct {
 
 	Keep time.Duration // how long plans, and tasks of queues, are kept that do not say it themselves; 0: for ever
 
-	// AtOnce has cases run beside each other, as many as go test -parallel says, each on a database of its own; but for those of scale, which
-	// measure what they take. It is for drivers whose tests mostly wait for a server. Several goroutines then call Open, Reopen, Pass and Foreign.
+	// AtOnce has cases run concurrently, as many as go test -parallel says, each on a database of
+	// its own. The cases of scale run alone, because they measure time. It is for drivers whose
+	// tests mostly wait for a server. Several goroutines then call Open, Reopen, Pass and Foreign.
 	AtOnce bool
 
 	Sizes

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// halfwayCases are about what others do to a plan between two writes of a retry, or between the one at which its process died and the
-// sweep that comes after it.
+// halfwayCases are about the actions of others between two writes of a retry, or between the write
+// at which its process died and the next sweep.
 var halfwayCases = []testCase{
 	{"what happens while a retry is made is lost neither to it nor by it", func(w *world) { w.halfway(halfway{dies: never}) }},
 	{"what happens after a retry died half-way is not lost, whatever write it died before", func(w *world) { w.halfway(halfway{}) }},
@@ -42,8 +42,8 @@ type halfway struct {
 	err    error // of the retry
 }
 
-// halfway makes such a retry for each write that one has, and then has one process, which comes after all of them, put right what they
-// left.
+// halfway makes such a retry for each write that a retry has. Then one more process completes all
+// of them.
 func (w *world) halfway(like halfway) {
 	var retries []*halfway
 	for at := 1; len(retries) == 0 || retries[len(retries)-1].met; at++ {

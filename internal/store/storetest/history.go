@@ -16,8 +16,9 @@ type Named struct {
 	Driver
 }
 
-// Histories replays random histories on all drivers at once. A history is a random walk: each of its steps is made on every store, and
-// after each step all that readers of the stores see is compared. A history that differs is shortened to the steps that it needs.
+// Histories replays random histories on all drivers at once. A history is a random walk. Each of
+// its steps is made on every store. After each step the test compares everything that readers of
+// the stores see. A history that differs is shortened to the steps that it needs.
 func Histories(t *testing.T, count, steps int, drivers ...Named) {
 	all := &Driver{Open: func(t testing.TB, o Options) store.Store { return openTogether(t, drivers, o.Now) }}
 	w := &world{T: t}

@@ -15,10 +15,11 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// lateCases hold one write back, as a node that stands still or a slow network does, and let it go after others have done something. On a
-// store of several writes the Hook holds each of them. On a store whose writer has a lock (OneWriter) nobody gets in between two writes
-// of a call: such a write is late only as a whole, so the call itself is held back, with what its caller knew before. The memory store's
-// Hook stands before its lock, which is the same.
+// lateCases hold one write back, as a node that stands still or a slow network does, and let it go
+// after others have done something. On a store of several writes the Hook holds each of them. On a
+// store whose writer has a lock (OneWriter) nobody gets in between two writes of a call. There only
+// a whole call can be late, so the test holds back the call, with what its caller knew before. The
+// memory store's Hook stands before its lock, which is the same.
 var lateCases = []testCase{
 	{"a write that arrives late, after others have done something, leaves no plan that never ends", lateWrites},
 }

@@ -1,5 +1,6 @@
-// Package storetest is what a store is, as tests: every sentence of package store is a case, and every driver runs them all, the
-// one in memory too. A limit of a driver is a field of Driver, never a case left out.
+// Package storetest tests the contract of stores. Every sentence of package store is a case, and
+// every driver runs them all, the one in memory too. A limit of a driver is a field of Driver,
+// never a case left out.
 package storetest
 
 import (

@@ -24,8 +24,8 @@ var walkCases = []testCase{
 	{"random walks over every verb keep the invariants, end every plan and leave nothing behind", func(w *world) { w.walks(w.d.Walks, false) }},
 }
 
-// damageCases take the same walks. After some steps, and at the end, the driver damages its bookkeeping: that the walk goes on as if
-// nothing had been is what audits are for.
+// damageCases take the same walks. After some steps, and at the end, the driver damages its
+// bookkeeping. Audits mend the damage, so the walk goes on as if nothing had happened.
 var damageCases = []testCase{
 	{"an audit mends all bookkeeping from the states of tasks, whatever was damaged", func(w *world) { w.walks(w.d.Damaged, true) }},
 }
@@ -108,8 +108,8 @@ func shorten(t *testing.T, d *Driver, seed uint64, steps []int, damaged bool, wr
 	return wrong, did
 }
 
-// A walker takes the steps of one walk. Each step has a source of chance of its own, so that a walk without some of the others still does
-// in each what it did.
+// A walker takes the steps of one walk. Each step has a random source of its own. A walk without
+// some of the other steps therefore still does the same in each step.
 type walker struct {
 	*world
 	r     *rand.Rand
