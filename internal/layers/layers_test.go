@@ -72,7 +72,7 @@ var allowed = map[string][]string{
 	"internal/runner/procid":   {"plan", "golang.org/x/sys/"},
 
 	// Parts of drivers.
-	"internal/store/mongodb/wire": {"plan", "internal/store", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
+	"internal/store/mongodb/wire": {"plan", "internal/rules", "internal/store", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
 }
 
 type listed struct {

@@ -99,7 +99,12 @@ type Loss struct {
 // task says whether it may run again after it ran, then its queue does. If neither does, a task of
 // a plan may run again. Each loss of a task that may run again is counted, and after MaxRescues of
 // them the next loss is final. A task whose plan is closed is not queued again.
+//
+// A task that another program orphaned counts as one that ran: that program knows nothing of plans.
 func Lost(l Loss) Step {
+	if l.Status == plan.Orphaned {
+		l.Status = plan.Running
+	}
 	ran := l.Status == plan.Running
 	switch {
 	case l.Cancel && ran:

@@ -28,12 +28,27 @@ func (e *OthersEnd) Counts(now time.Time) bool {
 	case e.Complete:
 		return true
 	}
-	return e.Status != plan.Orphaned && !e.Noticed.IsZero() && now.Sub(e.Noticed) >= OutputWait
+	return !e.GivenUp() && !e.Noticed.IsZero() && now.Sub(e.Noticed) >= OutputWait
+}
+
+// GivenUp reports whether the other program gave the task up.
+func (e *OthersEnd) GivenUp() bool { return e.Status == plan.Orphaned && !e.Complete }
+
+// StatusOf returns the status that a number stands for, as another program may have written it. Any
+// number above 1 that is no code is a failure as well.
+func StatusOf(n float64, isCode bool) plan.Status {
+	switch {
+	case isCode:
+		return plan.Status(n)
+	case n > float64(plan.Succeeded):
+		return plan.Failed
+	}
+	return plan.Unknown
 }
 
 // Notice reports whether a node that sees the end now has to note when it did.
 func (e *OthersEnd) Notice() bool {
-	return e.Status.Finished() && e.Status != plan.Orphaned && !e.Complete && e.Noticed.IsZero()
+	return e.Status.Finished() && !e.GivenUp() && !e.Complete && e.Noticed.IsZero()
 }
 
 // Times returns when the task began and ended; now is when it is asked. A zero start is unknown: a program that does not say complete is

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -48,6 +49,35 @@ func TestTheTimesOfWhatAnotherProgramEnded(t *testing.T) {
 	} {
 		if started, ended := c.end.Times(now); !started.Equal(c.started) || !ended.Equal(c.ended) {
 			t.Errorf("%s: %v to %v, want %v to %v", name, started, ended, c.started, c.ended)
+		}
+	}
+}
+
+func TestTheStatusesThatNumbersStandFor(t *testing.T) {
+	for n, want := range map[float64]plan.Status{
+		-6: plan.Orphaned, 0: plan.Running, 1: plan.Succeeded, 7: 7, -9: -9, 1.5: plan.Failed, 1e12: plan.Failed, 0.5: plan.Unknown, -1e12: plan.Unknown,
+	} {
+		if got := StatusOf(n, n == math.Trunc(n) && math.Abs(n) < 1<<31); got != want {
+			t.Errorf("%v is %d, want %d", n, got, want)
+		}
+	}
+}
+
+func TestWhenAForeachTaskEndsItsItems(t *testing.T) {
+	for _, c := range []struct {
+		status plan.Status
+		why    plan.Reason
+		want   bool
+	}{
+		{plan.Cancelled, plan.ReasonSkipped, true},
+		{plan.Failed, plan.ReasonInput, true},
+		{plan.Failed, plan.ReasonItems, false},
+		{plan.Terminated, plan.ReasonCancelled, false},
+		{plan.Succeeded, "", false},
+		{plan.Held, "", false},
+	} {
+		if got := EndsItems(c.status, c.why); got != c.want {
+			t.Errorf("%v, %q: %v, want %v", c.status, c.why, got, c.want)
 		}
 	}
 }

@@ -55,6 +55,10 @@ func TestWhatIsLostWithItsNode(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := rules.Loss{Claim: rules.Claim{Status: c.status, Cancel: c.cancel}, InPlan: c.inPlan, Definition: &c.def, Queue: c.queue, Rescues: c.rescues}
 			got := rules.Lost(l)
+			orphaned := l
+			if orphaned.Status = plan.Orphaned; c.status == plan.Running && !reflect.DeepEqual(rules.Lost(orphaned), got) {
+				t.Errorf("one that another program orphaned: %+v, want %+v", rules.Lost(orphaned), got)
+			}
 			if got.Status != c.want || got.Reason != c.reason {
 				t.Errorf("got %v, %q; want %v, %q", got.Status, got.Reason, c.want, c.reason)
 			}

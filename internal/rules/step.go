@@ -100,6 +100,11 @@ func Stopped(was plan.Status) Step {
 	return to(was, s)
 }
 
+// EndsItems reports whether a foreach task that has items, and finished so, ended before they did.
+func EndsItems(s plan.Status, why plan.Reason) bool {
+	return s == plan.Cancelled || s == plan.Failed && why == plan.ReasonInput
+}
+
 // Dropped ends a held or queued item. The foreach task ended before the item, or a person cancelled
 // the foreach task while it waits for its items. of and why are the foreach task's status and reason.
 func Dropped(was, of plan.Status, why plan.Reason) Step {

@@ -113,7 +113,7 @@ func (s *Store) markBelowCancelled(ctx context.Context, a *addition) error {
 		return nil
 	}
 	cancelled := map[plan.TaskID]bool{}
-	if err := wire.Each(ctx, s.tasks, d("plan", a.plan.ID, "status", plan.Cancelled), wire.Query{Fields: ones("_id"), Hint: indexPlan}, func(t *taskDoc) error {
+	if err := wire.Each(ctx, s.tasks, onlyCancelled(d("plan", a.plan.ID)), wire.Query{Fields: ones("_id"), Hint: indexPlan}, func(t *taskDoc) error {
 		cancelled[taskID(t.ID)] = true
 		return nil
 	}); err != nil || len(cancelled) == 0 {
@@ -126,7 +126,7 @@ func (s *Store) markBelowCancelled(ctx context.Context, a *addition) error {
 		}
 	}
 	for some := range slices.Chunk(below, addAtOnce) {
-		if _, err := s.UpdateMany(ctx, s.tasks, d("_id", d("$in", some), "status", plan.Held, "hold", holdNeeds), d("$set", d("adding", a.plan.ID))); err != nil {
+		if _, err := s.UpdateMany(ctx, s.tasks, onlyHeld(d("_id", d("$in", some)), "hold", holdNeeds), d("$set", d("adding", a.plan.ID))); err != nil {
 			return err
 		}
 	}
@@ -210,7 +210,7 @@ func (s *Store) takeBack(ctx context.Context, a *addition, ended *planDoc) error
 	}
 	for chunk := range slices.Chunk(a.tasks, addAtOnce) {
 		ids := idsFrom(chunk, idOf)
-		if _, err := s.Remove(ctx, s.tasks, d("_id", d("$in", ids), "status", plan.Held)); err != nil {
+		if _, err := s.Remove(ctx, s.tasks, onlyHeld(d("_id", d("$in", ids)))); err != nil {
 			return err
 		}
 		if _, err := s.Remove(ctx, s.joins, d("child", d("$in", ids))); err != nil {

@@ -81,7 +81,7 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 	if p.Closing != plan.Open {
 		return r.auditClosed(ctx, p)
 	}
-	held := d("plan", p.ID, "status", plan.Held)
+	held := onlyHeld(d("plan", p.ID))
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, held, wire.Query{Fields: auditFields, Hint: indexPlan, Limit: auditHeld})
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 		return nil
 	}
 	if len(docs) == auditHeld {
-		busy, err := wire.FindOne[taskDoc](ctx, r.tasks, d("plan", p.ID, "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})),
+		busy, err := wire.FindOne[taskDoc](ctx, r.tasks, onlyQueuedOrActive(d("plan", p.ID)),
 			wire.Query{Fields: ones("_id"), Hint: indexPlan})
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 
 // auditClosed has the items of a closed plan counted again that are said to have ended. A sweep ends the rest of the plan.
 func (r *round) auditClosed(ctx context.Context, p *planDoc) error {
-	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("plan", p.ID, "status", plan.Held, "hold", holdItems, "expanded", true),
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, gathering(d("plan", p.ID)),
 		wire.Query{Fields: ones("items"), Hint: indexPlan, Limit: auditHeld})
 	for i := range docs {
 		if err == nil {
@@ -132,7 +132,7 @@ func (r *round) auditStill(ctx context.Context, held bson.D) error {
 
 // auditApart looks at held tasks that were added late, or are of no plan.
 func (r *round) auditApart(ctx context.Context) error {
-	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("batch", d("$exists", true), "status", plan.Held, "hold", holdNeeds),
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, onlyHeld(d("batch", d("$exists", true)), "hold", holdNeeds),
 		wire.Query{Fields: auditFields, Hint: indexApart, Limit: auditHeld})
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 	var changes []wire.Change
 	for i := range docs {
 		t := &docs[i]
-		w := rules.Waiter{Status: plan.Held}
+		w := rules.Waiter{Status: t.Status}
 		switch t.Hold {
 		case holdAdding, holdItem: // what they wait for is looked at
 			continue
@@ -212,7 +212,7 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 // itemsLeft returns how many items of a foreach task have not finished, 1,000 at most. It has joins
 // counted again that say of some of these that they have.
 func (r *round) itemsLeft(ctx context.Context, t *taskDoc) (int, error) {
-	left, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, t.Items)), "status", d("$in", openStatuses)),
+	left, err := wire.Find[taskDoc](ctx, r.tasks, onlyUnfinished(d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, t.Items)))),
 		wire.Query{Fields: ones("_id"), Limit: auditHeld})
 	if err != nil || len(left) == 0 {
 		return 0, err
@@ -229,7 +229,7 @@ func (r *round) itemsLeft(ctx context.Context, t *taskDoc) (int, error) {
 func (r *round) lookAgain(ctx context.Context, ids idList) error {
 	for len(ids) > 0 && r.budget > 0 {
 		n := min(len(ids), r.budget)
-		held, more, err := wire.FindSome[taskDoc](ctx, r.tasks, d("_id", d("$in", ids[:n]), "status", plan.Held, "hold", d("$in", bson.A{holdNeeds, holdItems})),
+		held, more, err := wire.FindSome[taskDoc](ctx, r.tasks, onlyHeld(d("_id", d("$in", ids[:n])), "hold", d("$in", bson.A{holdNeeds, holdItems})),
 			wire.Query{Fields: childFields})
 		if err != nil {
 			return err

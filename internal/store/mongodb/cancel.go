@@ -36,19 +36,19 @@ func (r *round) TaskToCancel(ctx context.Context, id plan.TaskID) (t *taskDoc, n
 	if t, err = r.task(ctx, id, ones("name status reason gen hold expanded cancel")); err != nil {
 		return nil, named, false, err
 	}
-	return t, *t.named(), t.Status == plan.Held && t.endsWithItems(), nil
+	return t, *t.named(), t.endsWithItems(), nil
 }
 
 // Mark implements engine.Canceller. The work of cancelling items is written down first: it finds the
 // mark, or has nothing to do.
 func (r *round) Mark(ctx context.Context, t *taskDoc) (done bool, err error) {
 	if t.Status.Active() {
-		return r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "status", d("$in", activeStatuses)), t.mark())
+		return r.UpdateOne(ctx, r.tasks, onlyActive(d("_id", t.ID)), t.mark())
 	}
 	if err := r.job(ctx, workCancel, t.ID); err != nil {
 		return false, err
 	}
-	return r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "status", plan.Held, "hold", holdItems, "expanded", true, "gen", t.Gen), t.mark())
+	return r.UpdateOne(ctx, r.tasks, gathering(d("_id", t.ID), "gen", t.Gen), t.mark())
 }
 
 // Cancel implements engine.Canceller.

@@ -122,7 +122,7 @@ func (c *claimer) next(ctx context.Context, q *queueDoc, n int, fields bson.D) (
 			return nil, err
 		}
 	}
-	return docs, c.mend(ctx, docs, plan.Queued)
+	return docs, c.mend(ctx, docs, onlyQueued)
 }
 
 // nameless reports whether nobody can say which task this is.
@@ -161,7 +161,7 @@ func (c *claimer) marked(ctx context.Context, draws []*draw, whole bool, write f
 		return err
 	}
 	for _, m := range misfits {
-		where := d("status", plan.Queued, "queue", of[m.ID].queue.ID)
+		where := onlyQueued(nil, "queue", of[m.ID].queue.ID)
 		if err := c.fail(ctx, m.ID, where, "it cannot be claimed: "+m.Err.Error()); err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (c *claimer) changes(q *queueDoc, docs []taskDoc, free slots) []wire.Change
 		if i > 0 && !free.limited() && t.Attempt == docs[i-1].Attempt && t.Gen == docs[i-1].Gen {
 			changes[i] = changes[i-1]
 		} else {
-			changes[i].Where = d("status", plan.Queued, "queue", q.ID, "node", nobodys, "attempt", wire.OrNone(t.Attempt), "gen", wire.OrNone(t.Gen))
+			changes[i].Where = onlyQueued(nil, "queue", q.ID, "node", nobodys, "attempt", wire.OrNone(t.Attempt), "gen", wire.OrNone(t.Gen))
 			set := d("node", c.node, "instance", c.instance, "token", c.token)
 			if free.queue != nil {
 				set = append(set, bson.E{Key: "slot", Value: free.queue[i]})
@@ -227,14 +227,6 @@ func (c *claimer) changes(q *queueDoc, docs []taskDoc, free slots) []wire.Change
 // claims is the update that claims a task, and sets more of it.
 func claims(set bson.D, start bool) bson.D {
 	return append(takes(set, start), bson.E{Key: "$inc", Value: d("attempt", 1)})
-}
-
-// takes is the update that gives a task to an instance for an attempt that counts already.
-func takes(set bson.D, start bool) bson.D {
-	if start {
-		return d("$set", append(set, bson.E{Key: "status", Value: plan.Running}), "$currentDate", d("mtime", true, "started", true))
-	}
-	return d("$set", append(set, bson.E{Key: "status", Value: plan.Claimed}), "$currentDate", d("mtime", true), "$unset", ones("started"))
 }
 
 // sound leaves out, of what was just claimed of each queue, the tasks of plans that were closed before, and returns how many these were. They
@@ -272,7 +264,7 @@ func (c *claimer) sound(ctx context.Context, byQueue [][]taskDoc) (ended int, er
 func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]idList, token bson.ObjectID) error {
 	for id, tasks := range closed {
 		step := rules.GivenBack(rules.Claim{Status: plan.Claimed, Closing: r.known[id].Closing})
-		end := (&ending{step: step}).update(plan.Claimed, stillOpen, "").bson()
+		end := (&ending{step: step, claimed: true}).update(stillOpen, "").bson()
 		if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", tasks), "token", token), end); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // noteDue notes that the delay of a task is over then, in so long a time.
@@ -29,7 +28,7 @@ func (s *Store) mayBeDue() bool {
 func (r *round) delays(ctx context.Context, most int) (pending time.Duration, err error) {
 	// Tasks that another program ended meanwhile are not among these, and must not take their room
 	// until they are adopted.
-	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$lte", r.at)),
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, onlyHeld(d("hold", holdDelay), "notbefore", d("$lte", r.at)),
 		wire.Query{Fields: ones("plan hold gen status def rank attempt needs joins"), Hint: indexDue, Limit: most})
 	if err != nil {
 		return 0, err
@@ -43,7 +42,7 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 	for i := range docs {
 		t := &docs[i]
 		def, _ := t.definition() // one that cannot be read fails the task when it is claimed
-		update := d("$set", d("status", plan.Queued), "$unset", ones("hold notbefore"), "$currentDate", d("mtime", true))
+		update := queues("hold notbefore")
 		if def.Foreach != nil && !def.Foreach.OnNode() || t.Attempt == 0 && t.hasParents() {
 			// It was held before its items were made, or its parents' outputs delivered: now its parents are looked at again.
 			batch := cmp.Or(t.Plan, t.ID)
@@ -59,14 +58,14 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 	}
 	n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
 	if err == nil {
-		err = r.failAll(ctx, misfits, d("status", plan.Held), "it cannot be queued")
+		err = r.failAll(ctx, misfits, onlyHeld(nil), "it cannot be queued")
 	}
 	if err != nil {
 		return 0, err
 	}
 	r.queued += max(0, n-looked)
 	r.budget -= len(changes)
-	next, err := wire.FindOne[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$gt", r.at)),
+	next, err := wire.FindOne[taskDoc](ctx, r.tasks, onlyHeld(d("hold", holdDelay), "notbefore", d("$gt", r.at)),
 		wire.Query{Fields: ones("notbefore"), Sort: d("notbefore", 1), Hint: indexDue})
 	if err != nil || next == nil {
 		return 0, err

@@ -6,7 +6,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // forgetBeside deletes the logs and files of tasks that are about to go, and has those of no plan looked at that wait for them.
@@ -22,7 +21,7 @@ func (r *round) forgetBeside(ctx context.Context, ids idList) error {
 	var orphans []taskDoc
 	var joins []joinDoc
 	for _, some := range needs {
-		held, err := wire.Find[taskDoc](ctx, r.tasks, d("needs", some, "status", plan.Held, "plan", nil, "hold", d("$ne", holdAdding)),
+		held, err := wire.Find[taskDoc](ctx, r.tasks, onlyHeld(d("needs", some), "plan", nil, "hold", d("$ne", holdAdding)),
 			wire.Query{Fields: ones("_id"), Hint: indexNeeds})
 		if err != nil {
 			return err
@@ -37,7 +36,7 @@ func (r *round) forgetBeside(ctx context.Context, ids idList) error {
 		batch := bson.NewObjectID()
 		held := idsOfTasks(orphans)
 		held = append(held, childrenOf(joins)...)
-		if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", held), "status", plan.Held, "hold", d("$ne", holdAdding)),
+		if _, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("_id", d("$in", held)), "hold", d("$ne", holdAdding)),
 			d("$set", d("adding", batch))); err != nil {
 			return err
 		}

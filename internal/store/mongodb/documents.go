@@ -35,13 +35,6 @@ const (
 	leadDead   = 3
 )
 
-var (
-	activeStatuses  = bson.A{plan.Claimed, plan.Running}
-	waitingStatuses = bson.A{plan.Held, plan.Queued}
-	openStatuses    = bson.A{plan.Held, plan.Queued, plan.Claimed, plan.Running}
-	stoppedStatuses = bson.A{plan.Terminated, plan.Cancelled, plan.Orphaned}
-)
-
 // smallOutput is up to how many bytes an output lies where it is read together with the status of a parent.
 const smallOutput = 4 << 10
 
@@ -372,11 +365,11 @@ func (t *taskDoc) named() *plan.Task {
 
 // dropsItems reports whether a foreach task ended before its items did.
 func (t *taskDoc) dropsItems() bool {
-	return t.Items > 0 && (t.Status == plan.Cancelled || t.Status == plan.Failed && t.Reason == plan.ReasonInput)
+	return t.Items > 0 && rules.EndsItems(t.Status, t.Reason)
 }
 
-// endsWithItems reports whether a held task is a foreach task that waits for nothing but the end of its items.
-func (t *taskDoc) endsWithItems() bool { return t.Hold == holdItems && t.Expanded }
+// endsWithItems reports whether the task is a held foreach task that waits for nothing but the end of its items.
+func (t *taskDoc) endsWithItems() bool { return t.heldFor(holdItems) && t.Expanded }
 
 // alone is the task that a deletion of this one begins with, which is of no plan: the foreach task of an item.
 func (t *taskDoc) alone() bson.ObjectID { return cmp.Or(t.Of, t.ID) }
@@ -398,9 +391,10 @@ func (t *taskDoc) mark() bson.D {
 // newTask makes the document of a submitted task, and the joins of its parents if these are many.
 func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any, err error) {
 	doc = taskDoc{
-		ID: oid(t.ID.ID), Queue: oid(t.Queue.ID), Status: plan.Held, Ctime: t.Created, Mtime: now, Plan: oid(t.Plan.ID), Name: t.Name,
-		Of: oid(t.Of.ID), Index: t.Index, Hold: hold, NotBefore: t.NotBefore, Open: true,
+		ID: oid(t.ID.ID), Queue: oid(t.Queue.ID), Ctime: t.Created, Mtime: now, Plan: oid(t.Plan.ID), Name: t.Name,
+		Of: oid(t.Of.ID), Index: t.Index, NotBefore: t.NotBefore, Open: true,
 	}
+	doc.hold(hold)
 	if doc.Ctime.IsZero() {
 		doc.Ctime = now
 	}
@@ -532,5 +526,5 @@ func nameKey(n plan.NodeName) string { return "node:" + string(n) }
 
 // claimsOf matches what an instance has claimed: by the node's name first, which Disbatch's indexes begin with.
 func claimsOf(i *instanceDoc) bson.D {
-	return d("node", i.Node, "status", d("$in", activeStatuses), "instance", i.ID)
+	return onlyActive(d("node", i.Node), "instance", i.ID)
 }

@@ -10,7 +10,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A draw is what a claim takes from one queue.
@@ -236,7 +235,7 @@ func (c *claimer) heads(ctx context.Context, draws []*draw, whole bool) error {
 			one.docs = append(one.docs, t)
 		}
 	}
-	if err := c.mend(ctx, docs, plan.Queued); err != nil {
+	if err := c.mend(ctx, docs, onlyQueued); err != nil {
 		return err
 	}
 	for _, one := range draws {

@@ -57,11 +57,7 @@ func (r *round) DeleteExpired(ctx context.Context, limits map[rules.Kept[bson.Ob
 
 // expireQueue deletes tasks of a queue that ended so before an instant. It reads no more at once than the budget may delete.
 func (r *round) expireQueue(ctx context.Context, queue bson.ObjectID, status plan.Status, before time.Time) (n int, err error) {
-	is := any(status)
-	if status == plan.Failed {
-		is = d("$gte", status)
-	}
-	old := d("queue", queue, "status", is, "ended", d("$exists", true, "$lt", before), "plan", nil, "of", nil, "open", nil, "gate", nil)
+	old := d("queue", queue, "status", codes(status), "ended", d("$exists", true, "$lt", before), "plan", nil, "of", nil, "open", nil, "gate", nil)
 	q := wire.Query{Fields: ones("status ended items shared"), Sort: d("ended", 1)}
 	for r.budget > 0 {
 		q.Limit = min(r.budget, deleteAtOnce)
@@ -110,7 +106,7 @@ func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []task
 			return nil, err
 		}
 		if len(of) > 0 {
-			unfinished := d("_id", d("$in", some), "of", d("$exists", true), "$or", bson.A{d("status", d("$in", openStatuses)), d("open", true)})
+			unfinished := d("_id", d("$in", some), "of", d("$exists", true), "$or", bson.A{onlyUnfinished(nil), d("open", true)})
 			left, err := wire.Find[taskDoc](ctx, r.tasks, unfinished, wire.Query{Fields: ones("_id")})
 			if err != nil {
 				return nil, err
@@ -284,7 +280,7 @@ func (r *round) NeededBy(ctx context.Context, p *planDoc) (*plan.Task, error) {
 	if p.Shared == 0 {
 		return nil, nil
 	}
-	by, err := wire.FindOne[taskDoc](ctx, r.tasks, d("plans", p.ID, "open", true, "status", d("$in", openStatuses)),
+	by, err := wire.FindOne[taskDoc](ctx, r.tasks, onlyUnfinished(d("plans", p.ID, "open", true)),
 		wire.Query{Fields: ones("status"), Hint: indexNeeded})
 	if err != nil || by == nil {
 		return nil, err

@@ -49,11 +49,7 @@ func outcomesOf(docs []taskDoc) []*outcome {
 
 // ClaimView implements engine.Ender. clearClosed ends tasks that come back to a closed plan.
 func (r *round) ClaimView(o *outcome) rules.Claim {
-	was := o.task.Status
-	if o.lost && was == plan.Orphaned {
-		was = plan.Running // so another program judged, which knows nothing of plans
-	}
-	return rules.Claim{Status: was, Cancel: o.task.Cancel}
+	return rules.Claim{Status: o.task.Status, Cancel: o.task.Cancel}
 }
 
 // LossView implements engine.Ender.
@@ -173,9 +169,7 @@ func (s *Store) give(tasks []taskDoc) {
 	}
 	for i := range tasks {
 		if t := &tasks[i]; t.Items == 0 && t.Missing.IsZero() {
-			s.given[t.ID] = taskDoc{
-				ID: t.ID, Status: plan.Running, Token: t.Token, Attempt: t.Attempt, Plan: t.Plan, Of: t.Of, Lenient: t.Lenient, Gen: t.Gen,
-			}
+			s.given[t.ID] = t.running()
 		}
 	}
 }
@@ -231,8 +225,8 @@ func (r *round) keepItems(ctx context.Context, o *outcome) error {
 
 // change is the write that applies an ending. The claim is named in it, so that it changes nothing once the claim is lost.
 func (r *round) change(o *outcome) wire.Change {
-	filter := d("token", o.task.Token, "attempt", o.task.Attempt, "status", d("$in", activeStatuses))
-	u := (&ending{step: o.Step}).update(o.task.Status, false, o.task.nobody())
+	filter := onlyActive(d("token", o.task.Token, "attempt", o.task.Attempt))
+	u := (&ending{step: o.Step, claimed: true}).update(released, o.task.nobody())
 	u.put("last", true, r.id)
 	if !o.Step.Finishes() { // a mark that a person sets meanwhile is not to be lost: this is looked at again then
 		filter = append(filter, bson.E{Key: "cancel", Value: d("$ne", true)})
@@ -370,7 +364,7 @@ func (r *round) writeLosses(ctx context.Context, lost []*outcome) error {
 	changes := make([]wire.Change, len(lost))
 	for k, o := range lost {
 		t := o.task
-		changes[k] = wire.Change{ID: t.ID, Where: d("token", wire.OrNone(t.Token), "attempt", wire.OrNone(t.Attempt), "status", t.Status), Update: t.lost(o.Step, r.ClaimView(o).Status)}
+		changes[k] = wire.Change{ID: t.ID, Where: d("token", wire.OrNone(t.Token), "attempt", wire.OrNone(t.Attempt), "status", t.Status), Update: t.lost(o.Step)}
 		if o.Step.Finishes() {
 			r.queue = append(r.queue, ended{id: t.ID})
 		} else {
@@ -380,7 +374,7 @@ func (r *round) writeLosses(ctx context.Context, lost []*outcome) error {
 	}
 	_, misfits, err := r.BulkEach(ctx, r.tasks, changes)
 	if err == nil {
-		err = r.failAll(ctx, misfits, d("status", d("$in", activeStatuses)), "its loss cannot be stored")
+		err = r.failAll(ctx, misfits, onlyActive(nil), "its loss cannot be stored")
 	}
 	if err != nil {
 		return err
@@ -419,8 +413,8 @@ func (r *round) forgetNode(ctx context.Context, n plan.NodeName) error {
 var lostFields = ones("status plan queue def rank rescues cancel token attempt ours")
 
 // lost is what a loss changes. A task that ends by it stays open until its children are released.
-func (t *taskDoc) lost(loss rules.Step, was plan.Status) bson.D {
-	u := (&ending{step: loss}).update(was, stillOpen, t.nobody())
+func (t *taskDoc) lost(loss rules.Step) bson.D {
+	u := (&ending{step: loss, claimed: true}).update(stillOpen, t.nobody())
 	if !loss.Finishes() {
 		u.clear("hold", "notbefore", "noticed", "claimed")
 	}

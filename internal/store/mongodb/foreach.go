@@ -120,7 +120,7 @@ func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err
 	case t == nil || t.Status.Finished():
 		_, err := r.Remove(ctx, r.items, d("task", of))
 		return true, err
-	case t.Status != plan.Held || t.Hold != holdItems || !t.Making:
+	case !t.heldFor(holdItems) || !t.Making:
 		return true, nil
 	}
 	if err := r.loadPlans(ctx, []bson.ObjectID{t.Plan}); err != nil {
@@ -248,7 +248,7 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 			err = r.takeBackItems(ctx, t, ids, joinIDs)
 		}
 		if err == nil { // a task that was cancelled meanwhile has these items; readers count them
-			_, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "gen", wire.OrNone(t.Gen), "list", t.List, "status", d("$nin", openStatuses)),
+			_, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "gen", wire.OrNone(t.Gen), "list", t.List, "status", finished),
 				d("$max", d("inserted", t.Inserted)))
 		}
 	}
@@ -342,8 +342,7 @@ func (r *round) itemParams(ctx context.Context, t *taskDoc, of *plan.Task) (para
 func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	to := min(t.Items, t.Released+r.budget, t.Released+outputsAtOnce)
 	ids := itemIDs(t.ID, t.Released, to)
-	n, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", plan.Held, "hold", holdItem),
-		d("$set", d("status", plan.Queued), "$unset", ones("hold"), "$currentDate", d("mtime", true)))
+	n, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("_id", d("$in", ids)), "hold", holdItem), queues("hold"))
 	if err != nil {
 		return err
 	}
@@ -364,7 +363,7 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 // one of the index on, and returns up to which it came. It releases what waits for them: the foreach task itself, if it has not ended.
 func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to int, done bool, err error) {
 	t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", of), wire.Query{Fields: append(ones("reason"), childFields...)})
-	ending := t != nil && t.Status == plan.Held && t.endsWithItems() && t.Cancel
+	ending := t != nil && t.endsWithItems() && t.Cancel
 	if err != nil || t == nil || !ending && !t.dropsItems() {
 		return from, err == nil, err
 	}
@@ -377,11 +376,11 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 			return from, false, nil
 		}
 		ids := itemIDs(of, from, min(t.Items, from+outputsAtOnce))
-		n, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, released).bson())
+		n, err := r.UpdateMany(ctx, r.tasks, onlyWaiting(d("_id", d("$in", ids))), unstarted(step, released).bson())
 		if err != nil {
 			return from, false, err
 		}
-		m, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", activeStatuses), "cancel", nil),
+		m, err := r.UpdateMany(ctx, r.tasks, onlyActive(d("_id", d("$in", ids)), "cancel", nil),
 			d("$set", d("cancel", true), "$currentDate", d("mtime", true)))
 		if err != nil {
 			return from, false, err
@@ -407,7 +406,7 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 
 // waitedFor reports whether any task is held for one of the tasks, or may be by joins of parents.
 func (r *round) waitedFor(ctx context.Context, ids idList) (bool, error) {
-	child, err := wire.FindOne[taskDoc](ctx, r.tasks, d("needs", d("$in", ids), "status", plan.Held), wire.Query{Fields: ones("_id"), Hint: indexNeeds})
+	child, err := wire.FindOne[taskDoc](ctx, r.tasks, onlyHeld(d("needs", d("$in", ids))), wire.Query{Fields: ones("_id"), Hint: indexNeeds})
 	if err != nil || child != nil {
 		return child != nil, err
 	}

@@ -35,7 +35,7 @@ func (r *round) adoptEnded(ctx context.Context) error {
 // adoptStopped releases tasks that were cancelled or terminated without an ending, by Sluice too. A
 // task that another program gave up is judged as in a rescue.
 func (r *round) adoptStopped(ctx context.Context) error {
-	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("open", true, "status", d("$in", stoppedStatuses)),
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, onlyStopped(d("open", true)),
 		wire.Query{Fields: foreignFields, Sort: ones("mtime"), Hint: indexStopped, Limit: max(r.budget, 1)})
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (r *round) adoptStopped(ctx context.Context) error {
 	for _, t := range docs {
 		switch {
 		case !t.Gate.IsZero(): // a retry is about to take it back
-		case t.Status != plan.Orphaned || t.Complete:
+		case !t.othersEnd().GivenUp():
 			ended = append(ended, t)
 		case !t.Plan.IsZero():
 			lost = append(lost, t)
@@ -237,7 +237,7 @@ func (s *Store) strangers(ctx context.Context) (found []stranger, err error) {
 		N     int    `bson:"n"`
 	}
 	counts, err := wire.Aggregate[count](ctx, s.tasks, bson.A{
-		d("$match", d("queue", d("$type", "string"), "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running}))),
+		d("$match", onlyQueuedOrActive(d("queue", d("$type", "string")))),
 		d("$group", d("_id", "$queue", "n", d("$sum", 1))), d("$sort", d("_id", 1)),
 	})
 	for _, c := range counts {

@@ -77,13 +77,14 @@ type forgetting struct {
 
 // TakenBack implements engine.Retaker. The gate holds the task.
 func (f *forgetting) TakenBack(t taskDoc) rules.TakenBack {
-	return rules.TakenBack{Status: plan.Held, Attempt: t.Attempt, With: f.with[t.ID]}
+	t.hold(holdRetry)
+	return rules.TakenBack{Status: t.Status, Attempt: t.Attempt, With: f.with[t.ID]}
 }
 
 // Step implements engine.Retaker.
 func (f *forgetting) Step(_ context.Context, t taskDoc, s rules.Step) error {
 	t.Ours = !t.Of.IsZero() && t.ByRef
-	u := (&ending{step: s}).update(plan.Held, stillOpen, t.nobody())
+	u := (&ending{step: s}).update(stillOpen, t.nobody())
 	u.put("adding", true, f.adding)
 	if err := u.again(&t, s.With); err != nil {
 		return err

@@ -118,7 +118,7 @@ func (r *retryDoc) groups(finished bool) []group {
 // hold is the write by which the gate holds tasks. It makes tasks of no plan open, so that a
 // deletion sees that they need tasks of a plan.
 func (r *retryDoc) hold() bson.D {
-	set := d("status", plan.Held, "hold", holdRetry, "gate", r.Retry)
+	set := onlyHeld(nil, "hold", holdRetry, "gate", r.Retry)
 	if r.Plan.IsZero() {
 		set = append(set, bson.E{Key: "open", Value: true})
 	}
@@ -188,13 +188,13 @@ func (s *Store) fence(ctx context.Context, parents bson.D, check belowCheck) err
 		return err
 	}
 	q := wire.Query{Fields: ones("status hold plan name"), Hint: indexNeeds}
-	held, err := wire.Find[taskDoc](ctx, s.tasks, d("needs", parents, "status", plan.Held, "gate", nil), q)
+	held, err := wire.Find[taskDoc](ctx, s.tasks, onlyHeld(d("needs", parents), "gate", nil), q)
 	if err != nil {
 		return err
 	}
 	if len(joined) > 0 {
 		q.Hint = ""
-		more, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", joined), "status", plan.Held, "gate", nil), q)
+		more, err := wire.Find[taskDoc](ctx, s.tasks, onlyHeld(d("_id", d("$in", joined)), "gate", nil), q)
 		if err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (s *Store) fence(ctx context.Context, parents bson.D, check belowCheck) err
 			return err
 		}
 	}
-	_, err = s.UpdateMany(ctx, s.tasks, d("_id", d("$in", idsOfTasks(held)), "status", plan.Held, "gate", nil), d("$inc", d("gen", 1)))
+	_, err = s.UpdateMany(ctx, s.tasks, onlyHeld(d("_id", d("$in", idsOfTasks(held))), "gate", nil), d("$inc", d("gen", 1)))
 	return err
 }
 
@@ -280,9 +280,8 @@ type belowCheck = func(id bson.ObjectID, t *plan.Task, decided bool) error
 // come back.
 func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool, missing []bson.D, check belowCheck) error {
 	below := func(filter bson.D, hint string, is func(*taskDoc) bool) error {
-		filter = append(filter, bson.E{Key: "status", Value: d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})})
 		q := wire.Query{Fields: ones("status plan name needs of"), Hint: hint}
-		return wire.Each(ctx, s.tasks, filter, q, func(t *taskDoc) error {
+		return wire.Each(ctx, s.tasks, onlyQueuedOrActive(filter), q, func(t *taskDoc) error {
 			if !is(t) {
 				return nil
 			}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // joinsOf returns the joins of tasks, those of parents and those of items.
@@ -70,7 +69,7 @@ func (r *round) releaseJoins(ctx context.Context, joins []joinDoc) error {
 // settleHeld is settle of those of the tasks that are held.
 func (r *round) settleHeld(ctx context.Context, ids idList) error {
 	for last, more := bson.NilObjectID, len(ids) > 0; more; { // each of them whole, and so not all at a time
-		held, some, err := wire.FindSome[taskDoc](ctx, r.tasks, d("_id", d("$in", ids, "$gt", last), "status", plan.Held),
+		held, some, err := wire.FindSome[taskDoc](ctx, r.tasks, onlyHeld(d("_id", d("$in", ids, "$gt", last))),
 			wire.Query{Fields: childFields, Sort: ones("_id")})
 		if err != nil {
 			return err
@@ -223,7 +222,7 @@ func (r *round) tellMissing(ctx context.Context, first bson.ObjectID, from int) 
 		return nil
 	}
 	needs := itemsFrom(first, from)
-	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("needs", needs, "status", plan.Held), wire.Query{Fields: ones("_id"), Hint: indexNeeds})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, onlyHeld(d("needs", needs)), wire.Query{Fields: ones("_id"), Hint: indexNeeds})
 	if err != nil {
 		return err
 	}

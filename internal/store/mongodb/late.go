@@ -219,7 +219,7 @@ func (s *Store) watch(ctx context.Context, a *addition) error {
 		}
 	}
 	for chunk := range slices.Chunk(ids, addAtOnce) {
-		unmarked := d("_id", d("$in", chunk), "open", nil, "$or", bson.A{d("status", d("$in", openStatuses)), d("ended", nil)})
+		unmarked := d("_id", d("$in", chunk), "open", nil, "$or", bson.A{onlyUnfinished(nil), d("ended", nil)})
 		if _, err := s.UpdateMany(ctx, s.tasks, unmarked, d("$set", d("open", true))); err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func (s *Store) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.
 	found := true
 	err := s.Command(ctx, func() error {
 		err := s.tasks.FindOneAndUpdate(ctx,
-			d("_id", oid(c.Task.ID), "token", bson.ObjectID(c.Token), "attempt", c.Attempt, "status", d("$in", activeStatuses)),
+			onlyActive(d("_id", oid(c.Task.ID), "token", bson.ObjectID(c.Token), "attempt", c.Attempt)),
 			d("$inc", d("lines", len(entries))),
 			options.FindOneAndUpdate().SetProjection(ones("lines")).SetReturnDocument(options.Before)).Decode(&before)
 		if err == mongo.ErrNoDocuments {

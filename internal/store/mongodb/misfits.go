@@ -33,12 +33,7 @@ func (s *Store) leftAlone() idList {
 
 // fail ends a task that is as where says, and why it did not run.
 func (r *round) fail(ctx context.Context, id bson.ObjectID, where bson.D, why string) error {
-	u := unstarted(rules.InputFailed(plan.Held, errors.New(why)), stillOpen) // whatever it is
-	u.clear("token", "slot", "nodeslot", "qnslot")
-	for _, update := range []bson.D{
-		u.bson(),
-		d("$set", d("status", plan.Failed), "$unset", ones("token slot nodeslot qnslot hold")), // there may be no room for more
-	} {
+	for _, update := range failures(why) {
 		n, misfits, err := r.BulkEach(ctx, r.tasks, []wire.Change{{ID: id, Where: where, Update: update}})
 		if err != nil {
 			return err
@@ -75,8 +70,7 @@ func (r *round) failAll(ctx context.Context, misfits []wire.Misfit, where bson.D
 // failNameless ends what a queue has of tasks whose ids are no ObjectIDs: neither a claim nor a person could name them.
 func (c *claimer) failNameless(ctx context.Context, q *queueDoc, waiting bson.D) error {
 	const why = "its _id is no ObjectID"
-	update := d("$set", d("status", plan.Failed, "reason", plan.ReasonInput, "detail", why, "complete", true), "$currentDate", d("mtime", true, "ended", true))
-	n, err := c.UpdateMany(ctx, c.tasks, append(slices.Clone(waiting), bson.E{Key: "$and", Value: bson.A{d("_id", d("$not", d("$type", "objectId")))}}), update)
+	n, err := c.UpdateMany(ctx, c.tasks, append(slices.Clone(waiting), bson.E{Key: "$and", Value: bson.A{d("_id", d("$not", d("$type", "objectId")))}}), namelessFails(why))
 	if n > 0 {
 		c.refused = append(c.refused, fmt.Sprintf("%d tasks in queue %q failed: %s", n, q.Name, why))
 	}
@@ -86,8 +80,8 @@ func (c *claimer) failNameless(ctx context.Context, q *queueDoc, waiting bson.D)
 // counters are fields that a claim and what follows it add to.
 var counters = []string{"attempt", "gen", "rescues", "lines"}
 
-// mend takes from tasks of a status, in which they are claimed, what another program wrote into fields that a claim counts in.
-func (r *round) mend(ctx context.Context, docs []taskDoc, status plan.Status) error {
+// mend takes from tasks, while they can be claimed, what another program wrote into fields that a claim counts in.
+func (r *round) mend(ctx context.Context, docs []taskDoc, only narrowing) error {
 	var changes []wire.Change
 	for i := range docs {
 		var wrong bson.D
@@ -97,7 +91,7 @@ func (r *round) mend(ctx context.Context, docs []taskDoc, status plan.Status) er
 			}
 		}
 		if len(wrong) > 0 {
-			changes = append(changes, wire.Change{ID: docs[i].ID, Where: d("status", status), Update: d("$unset", wrong)})
+			changes = append(changes, wire.Change{ID: docs[i].ID, Where: only(nil), Update: d("$unset", wrong)})
 		}
 	}
 	_, _, err := r.BulkEach(ctx, r.tasks, changes) // what is not mended is not claimed

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -120,11 +119,7 @@ func (i index) of() (indexDoc, error) {
 	if i.partial == "" {
 		return is, nil
 	}
-	partial := i.partial
-	for s := plan.Orphaned; s <= plan.Failed; s++ {
-		partial = strings.ReplaceAll(partial, strings.ToUpper(s.String()), strconv.Itoa(int(s)))
-	}
-	return is, bson.UnmarshalExtJSON([]byte(partial), false, &is.Partial)
+	return is, bson.UnmarshalExtJSON([]byte(withCodes(i.partial)), false, &is.Partial)
 }
 
 // collectionIndexes are the indexes of one collection.

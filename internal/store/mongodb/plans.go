@@ -75,7 +75,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 	r.touched[id] = true
 	delete(r.busy, id)
 	if p.Closing == plan.ClosedByPerson {
-		n, err := r.UpdateMany(ctx, r.tasks, d("plan", id, "status", d("$in", activeStatuses), "cancel", nil),
+		n, err := r.UpdateMany(ctx, r.tasks, onlyActive(d("plan", id), "cancel", nil),
 			d("$set", d("cancel", true), "$currentDate", d("mtime", true)))
 		if err != nil {
 			return false, err
@@ -83,9 +83,9 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 		r.budget -= n
 	}
 	notItems := bson.A{d("hold", d("$ne", holdItems)), d("expanded", nil)}
-	for _, waiting := range []bson.D{d("status", plan.Queued), d("status", plan.Held, "$or", notItems)} {
+	for _, waiting := range []bson.D{onlyQueued(d("plan", id)), onlyHeld(d("plan", id), "$or", notItems)} {
 		for r.budget > 0 {
-			docs, err := wire.Find[taskDoc](ctx, r.tasks, append(d("plan", id), waiting...), wire.Query{Fields: ones("_id"), Hint: indexPlan, Limit: r.budget})
+			docs, err := wire.Find[taskDoc](ctx, r.tasks, waiting, wire.Query{Fields: ones("_id"), Hint: indexPlan, Limit: r.budget})
 			if err != nil {
 				return false, err
 			}
@@ -94,7 +94,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 			}
 			ids := idsOfTasks(docs)
 			step := rules.NotStarted(plan.Held, p.Closing) // or queued
-			if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, stillOpen).bson()); err != nil {
+			if _, err := r.UpdateMany(ctx, r.tasks, onlyWaiting(d("_id", d("$in", ids))), unstarted(step, stillOpen).bson()); err != nil {
 				return false, err
 			}
 			for i := range docs {
@@ -107,7 +107,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 		return false, nil
 	}
 	// For the others, all items may have finished before, or the count of items may be damaged.
-	expanded, err := wire.Find[taskDoc](ctx, r.tasks, d("plan", id, "status", plan.Held, "hold", holdItems, "expanded", true), wire.Query{Fields: childFields, Hint: indexPlan})
+	expanded, err := wire.Find[taskDoc](ctx, r.tasks, gathering(d("plan", id)), wire.Query{Fields: childFields, Hint: indexPlan})
 	if err != nil {
 		return false, err
 	}
@@ -153,26 +153,26 @@ func (r *round) Finished(ctx context.Context, p *planDoc) (all, broken, cancelle
 	// end. With one query for each status, a task that goes back for another attempt could move
 	// from a status that is still to be asked for to one that was asked for. The query also finds
 	// tasks that another program ended, and whose output may still come or is not adopted.
-	if is, err := some(d("open", true, "$or", bson.A{d("status", d("$in", openStatuses)), d("ended", nil)}), indexOpen); err != nil || is {
+	if is, err := some(d("open", true, "$or", bson.A{onlyUnfinished(nil), d("ended", nil)}), indexOpen); err != nil || is {
 		return false, false, false, err
 	}
 	// A mark that was lost is not to end the plan: once for a plan that seems to have ended, its tasks are asked without it.
-	if is, err := some(d("status", d("$in", openStatuses)), indexPlan); err != nil {
+	if is, err := some(onlyUnfinished(nil), indexPlan); err != nil {
 		return false, false, false, err
 	} else if is {
-		_, err := r.UpdateMany(ctx, r.tasks, d("plan", id, "status", d("$in", openStatuses), "open", nil), d("$set", d("open", true)))
+		_, err := r.UpdateMany(ctx, r.tasks, onlyUnfinished(d("plan", id), "open", nil), d("$set", d("open", true)))
 		return false, false, false, err
 	}
-	broken, err = some(d("status", d("$gt", plan.Succeeded), "coe", nil), indexPlan)
+	broken, err = some(onlyFailed("coe", nil), indexPlan)
 	if err == nil && !broken {
 		// A foreach task that has items was perhaps stopped though none of them was: they decide.
-		broken, err = some(d("status", d("$in", bson.A{plan.Terminated, plan.Orphaned}), "coe", nil,
+		broken, err = some(onlyCutOff(nil, "coe", nil,
 			"$or", bson.A{d("expanded", nil), d("items", d("$in", bson.A{nil, 0}))}), indexPlan)
 	}
 	if err != nil {
 		return false, false, false, err
 	}
-	cancelled, err = some(d("status", plan.Cancelled, "reason", d("$ne", plan.ReasonSkipped)), indexPlan)
+	cancelled, err = some(onlyCancelled(nil, "reason", d("$ne", plan.ReasonSkipped)), indexPlan)
 	return true, broken, cancelled, err
 }
 

@@ -157,7 +157,7 @@ func (n *nodeDoc) limit() count {
 // queuedOf matches the queued tasks of a plan, or of all if it is none.
 func queuedOf(p plan.PlanID) bson.D {
 	if p.IsZero() {
-		return d("status", plan.Queued)
+		return onlyQueued(nil)
 	}
-	return d("plan", oid(p.ID), "status", plan.Queued)
+	return onlyQueued(d("plan", oid(p.ID)))
 }

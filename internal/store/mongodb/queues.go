@@ -160,12 +160,12 @@ func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
 		ids[i] = oid(q.ID.ID)
 		byID[oid(q.ID.ID)], q.Queued, q.Active = q, 0, 0
 	}
-	counts, err := s.countTasks(ctx, d("queue", d("$in", ids), "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})))
+	counts, err := s.countTasks(ctx, onlyQueuedOrActive(d("queue", d("$in", ids))))
 	for _, c := range counts {
-		if q := byID[c.Key.Queue]; c.Key.Status == plan.Queued {
-			q.Queued += c.N
-		} else {
+		if q := byID[c.Key.Queue]; c.Key.Status.Active() {
 			q.Active += c.N
+		} else {
+			q.Queued += c.N
 		}
 	}
 	return err

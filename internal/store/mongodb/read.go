@@ -236,7 +236,7 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 		if progress, err = s.progress(ctx, d("progress.0", d("$exists", true))); err != nil || len(progress) == 0 {
 			return nil, err
 		}
-		filter = append(filter, bson.E{Key: "status", Value: plan.Running}, bson.E{Key: "_id", Value: d("$in", idsOfReached(progress))})
+		filter = onlyRunning(filter, "_id", d("$in", idsOfReached(progress)))
 	}
 	fields := d("stdout", 0, "stderr", 0)
 	if !q.Params {
@@ -340,16 +340,11 @@ func taskFilter(q *store.TaskQuery) (_ bson.D, none bool) {
 		and = append(and, d("_id", bson.D{e}))
 	}
 	if len(q.Statuses) > 0 {
-		status := d("status", d("$in", q.Statuses))
-		if slices.Contains(q.Statuses, plan.Failed) {
-			status = d("$or", bson.A{status, d("status", d("$gt", plan.Failed))})
-		}
-		and = append(and, status)
+		and = append(and, onlyOneOf(q.Statuses))
 	}
 	if q.Troubled { // rules.Troubled
 		and = append(and, d("$or", bson.A{
-			d("attempt", d("$gt", 1)), d("attempt", 1, "status", d("$in", waitingStatuses)),
-			d("status", d("$in", bson.A{plan.Terminated, plan.Orphaned})), d("status", d("$gt", plan.Succeeded)),
+			d("attempt", d("$gt", 1)), onlyWaiting(d("attempt", 1)), onlyCutOff(nil), onlyFailed(),
 		}))
 	}
 	filter.add(true, "$and", and)
@@ -401,7 +396,7 @@ func (s *Store) progress(ctx context.Context, filter bson.D) (map[saidBy]*plan.P
 func (s *Store) progressOf(ctx context.Context, docs []taskDoc) (map[saidBy]*plan.Progress, error) {
 	instances := map[bson.ObjectID]bool{}
 	for i := range docs {
-		if t := &docs[i]; t.Status == plan.Running && !t.Instance.IsZero() {
+		if t := &docs[i]; t.runs() && !t.Instance.IsZero() {
 			instances[t.Instance] = true
 		}
 	}
@@ -413,7 +408,7 @@ func (s *Store) progressOf(ctx context.Context, docs []taskDoc) (map[saidBy]*pla
 
 // reached returns what the attempt said that the task is claimed for; nil if it said nothing, or the task does not run.
 func (t *taskDoc) reached(progress map[saidBy]*plan.Progress) *plan.Progress {
-	if t.Status != plan.Running {
+	if !t.runs() {
 		return nil
 	}
 	return progress[saidBy{t.ID, t.Attempt, t.Token}]

@@ -145,10 +145,10 @@ func (r *round) learn(ctx context.Context, chunk []ended) error {
 // reads.
 func (r *round) children(ctx context.Context, chunk []ended) (children []taskDoc, more bool, err error) {
 	q := wire.Query{Fields: childFields, Limit: r.budget + 1, Hint: indexNeeds}
-	filter := d("needs", d("$in", keys(chunk)), "status", plan.Held)
+	filter := onlyHeld(d("needs", d("$in", keys(chunk))))
 	if e := chunk[0]; e.paged {
 		q.Sort = ones("_id")
-		filter = d("needs", e.id, "_id", d("$gt", e.after), "status", plan.Held)
+		filter = onlyHeld(d("needs", e.id, "_id", d("$gt", e.after)))
 	}
 	if chunk[0].outside {
 		filter = append(filter, bson.E{Key: "plan", Value: nil})
@@ -167,7 +167,7 @@ func (r *round) released(ctx context.Context, done []ended) error {
 	if len(open) == 0 {
 		return nil
 	}
-	_, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", open), "open", true, "status", d("$nin", openStatuses)), d("$unset", ones("open")))
+	_, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", open), "open", true, "status", finished), d("$unset", ones("open")))
 	return err
 }
 
@@ -181,7 +181,7 @@ func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err 
 		return true, nil // Ready, or the end of the retry, comes back to it
 	}
 	for r.budget > 0 {
-		held, _, err := wire.FindSome[taskDoc](ctx, r.tasks, d("adding", target, "status", plan.Held, "hold", d("$ne", holdAdding)),
+		held, _, err := wire.FindSome[taskDoc](ctx, r.tasks, onlyHeld(d("adding", target), "hold", d("$ne", holdAdding)),
 			wire.Query{Fields: childFields, Limit: min(r.budget, addAtOnce), Hint: indexAdding})
 		if err != nil {
 			return false, err
@@ -215,7 +215,7 @@ func (r *round) lookAt(ctx context.Context, target bson.ObjectID, held []taskDoc
 	if err != nil || waiting == 0 {
 		return err
 	}
-	n, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "adding", target, "status", plan.Held), d("$unset", ones("adding")))
+	n, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("_id", d("$in", ids), "adding", target)), d("$unset", ones("adding")))
 	r.budget -= n
 	return err
 }

@@ -279,7 +279,7 @@ func TestAClaimThatComesAfterItsNodeHasGone(t *testing.T) {
 			goes(r)
 			close(l.free)
 			<-over
-			late, err := wire.Find[taskDoc](t.Context(), s.tasks, d("instance", oid(r.victim.ID), "status", d("$in", activeStatuses)), wire.Query{})
+			late, err := wire.Find[taskDoc](t.Context(), s.tasks, onlyActive(d("instance", oid(r.victim.ID))), wire.Query{})
 			if r.no(err); len(late) != 1 {
 				t.Fatalf("%d claims came late, want 1", len(late))
 			}

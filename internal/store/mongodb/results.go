@@ -60,7 +60,7 @@ type chunkDoc struct {
 func (s *Store) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) (err error) {
 	defer about(&err, "results of task %s, attempt %d", c.Task, c.Attempt)
 	p := put{
-		Store: s, task: oid(c.Task.ID), claimed: d("token", bson.ObjectID(c.Token), "attempt", c.Attempt, "status", d("$in", activeStatuses)),
+		Store: s, task: oid(c.Task.ID), claimed: onlyActive(d("token", bson.ObjectID(c.Token), "attempt", c.Attempt)),
 		stdout: printed{name: "stdout", from: stdout}, stderr: printed{name: "stderr", from: stderr},
 	}
 	return p.run(ctx, mode)

@@ -172,7 +172,7 @@ func (r *round) writeSettled(ctx context.Context) error {
 	r.budget -= len(p.changes)
 	for _, m := range misfits {
 		if err == nil {
-			err = r.fail(ctx, m.ID, d("status", plan.Held), "it cannot be queued: "+m.Err.Error())
+			err = r.fail(ctx, m.ID, onlyHeld(nil), "it cannot be queued: "+m.Err.Error())
 			r.queue = append(r.queue, ended{id: m.ID})
 			k := slices.IndexFunc(p.queued, func(w *waiter) bool { return w.ID == m.ID })
 			delete(r.busy, p.queued[k].Plan)
@@ -186,7 +186,7 @@ func (r *round) writeSettled(ctx context.Context) error {
 // parent of theirs. Write first, look second: whoever makes the plan ready finds the marks, or is found here.
 func (r *round) leaveToReady(ctx context.Context, early map[bson.ObjectID]idList) error {
 	for id, tasks := range early {
-		if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", tasks), "status", plan.Held, "hold", holdNeeds), d("$set", d("adding", id))); err != nil {
+		if _, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("_id", d("$in", tasks)), "hold", holdNeeds), d("$set", d("adding", id))); err != nil {
 			return err
 		}
 		p, err := wire.FindOne[planDoc](ctx, r.plans, d("_id", id), wire.Query{Fields: ones("state")})
@@ -316,7 +316,7 @@ func (r *round) comesBack(p bson.ObjectID) {
 // held changes the task as long as it is held for what it was held for when it was read, and its items are made if they were: whoever
 // wrote first has decided.
 func (t *taskDoc) held(update bson.D) wire.Change {
-	where := d("status", plan.Held, "hold", t.Hold, "gen", t.Gen)
+	where := onlyHeld(nil, "hold", t.Hold, "gen", t.Gen)
 	if t.Making {
 		where = append(where, bson.E{Key: "making", Value: true})
 	}
@@ -428,7 +428,7 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 	}
 	changes := make([]wire.Change, len(ends))
 	for i, e := range ends {
-		u := e.update(e.doc.Status, true, "")
+		u := e.update(stillOpen, "")
 		if e.doc.Hold == holdItems && e.step.Reason == plan.ReasonInput { // it has not all of its items
 			u.put("items", true, e.items)
 			u.clear("expanded", "list")
@@ -437,7 +437,7 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 	}
 	n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
 	if err == nil {
-		err = r.failAll(ctx, misfits, d("status", plan.Held), "its end cannot be stored")
+		err = r.failAll(ctx, misfits, onlyHeld(nil), "its end cannot be stored")
 	}
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ func (c *claimer) free(ctx context.Context, of bson.D, field string, slot func(*
 	if c.resting() {
 		return []int{}, nil
 	}
-	active, err := wire.Find[taskDoc](ctx, c.tasks, append(of, bson.E{Key: "status", Value: d("$in", activeStatuses)}), wire.Query{Fields: d("_id", 0, field, 1)})
+	active, err := wire.Find[taskDoc](ctx, c.tasks, onlyActive(of), wire.Query{Fields: d("_id", 0, field, 1)})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (c *claimer) keep(ctx context.Context, q *queueDoc, got []taskDoc) ([]taskD
 	if len(got) == 0 || q.Unlimited || !c.shared() {
 		return got, nil
 	}
-	active, err := wire.Find[taskDoc](ctx, c.tasks, d("queue", q.ID, "status", d("$in", activeStatuses)), wire.Query{Fields: claimFields})
+	active, err := wire.Find[taskDoc](ctx, c.tasks, onlyActive(d("queue", q.ID)), wire.Query{Fields: claimFields})
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (r *round) Take(ctx context.Context, o *outcome, start *rules.Step) (taken 
 	if err != nil {
 		return false, err
 	}
-	return r.takeTask(ctx, r.taking.by, o.task, start != nil)
+	return r.takeTask(ctx, r.taking.by, o.task, start)
 }
 
 // Handed implements engine.Taker. Another program that runs the task reads the outputs of its parents
@@ -133,31 +133,31 @@ func (r *round) wholeParams(ctx context.Context, t *taskDoc) (bson.D, error) {
 }
 
 // takeTask makes the task the instance's, if it is still as it was read, and changes t likewise. It reports whether it is.
-func (r *round) takeTask(ctx context.Context, i *instanceDoc, t *taskDoc, start bool) (taken bool, err error) {
+func (r *round) takeTask(ctx context.Context, i *instanceDoc, t *taskDoc, start *rules.Step) (taken bool, err error) {
 	foreign, has := t.Token.IsZero(), any(t.Token)
 	token, attempt, update := t.Token, t.Attempt, takes
 	switch {
 	case foreign:
-		if err := r.mend(ctx, []taskDoc{*t}, plan.Claimed); err != nil {
+		if err := r.mend(ctx, []taskDoc{*t}, onlyClaimed); err != nil {
 			return false, err
 		}
 		has = d("$not", d("$type", "objectId")) // there may be anything else
 		token, attempt, update = bson.NewObjectID(), attempt+1, claims
 	case t.Instance != i.ID:
 		token = bson.NewObjectID()
-	case !start || t.Status == plan.Running:
+	case start == nil:
 		return true, nil
 	}
-	where := d("status", plan.Claimed, "node", i.Node, "token", has, "attempt", wire.OrNone(t.Attempt), "gen", wire.OrNone(t.Gen))
+	where := onlyClaimed(nil, "node", i.Node, "token", has, "attempt", wire.OrNone(t.Attempt), "gen", wire.OrNone(t.Gen))
 	if !t.Cancel { // a mark that a person sets meanwhile is looked at again
 		where = append(where, bson.E{Key: "cancel", Value: d("$ne", true)})
 	}
-	n, misfits, err := r.BulkEach(ctx, r.tasks, []wire.Change{{ID: t.ID, Where: where, Update: update(d("instance", i.ID, "token", token), start)}})
+	n, misfits, err := r.BulkEach(ctx, r.tasks, []wire.Change{{ID: t.ID, Where: where, Update: update(d("instance", i.ID, "token", token), start != nil)}})
 	if err == nil && len(misfits) > 0 {
 		err = r.failTaken(ctx, t, where, fmt.Errorf("it cannot be claimed: %w", misfits[0].Err))
 	}
-	if t.Instance, t.Token, t.Attempt = i.ID, token, attempt; start {
-		t.Status = plan.Running
+	if t.Instance, t.Token, t.Attempt = i.ID, token, attempt; start != nil {
+		t.Status = start.Status
 	}
 	return n > 0, err
 }

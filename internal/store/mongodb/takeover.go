@@ -71,7 +71,7 @@ func (r *round) goneClaims(ctx context.Context, there rules.Registered) ([]*outc
 	for id := range there {
 		known = append(known, oid(id.ID))
 	}
-	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("instance", d("$exists", true, "$nin", known), "status", d("$in", activeStatuses)),
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, onlyActive(d("instance", d("$exists", true, "$nin", known))),
 		wire.Query{Fields: append(d("instance", 1), lostFields...), Hint: indexClaims, Limit: max(r.budget, 1)})
 	if err != nil || len(docs) == 0 {
 		return nil, err

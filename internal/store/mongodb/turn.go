@@ -103,7 +103,9 @@ func (r *round) ahead(t *protocol.Turn, queues []queueDoc) *round {
 	r.mu.Unlock()
 	if !ample || len(t.Ended) < manyEnded || len(r.queue)+len(r.jobs) > 0 || len(queues) > fewQueues ||
 		slices.ContainsFunc(queues, func(q queueDoc) bool { return !q.Unlimited || q.NodeThreads.n > 0 }) ||
-		slices.ContainsFunc(t.Ended, func(e protocol.Ending) bool { return e.Status != plan.Succeeded }) {
+		slices.ContainsFunc(t.Ended, func(e protocol.Ending) bool {
+			return rules.OutcomeOf(e.Status, e.Reason, false) != rules.OutcomeSucceeded
+		}) {
 		return nil
 	}
 	beside := r.Store.round(r.at, 0)
@@ -182,8 +184,7 @@ func (s *Store) Start(ctx context.Context, claims []protocol.Claim) (lost []plan
 // startClaims starts claims of one token.
 func (s *Store) startClaims(ctx context.Context, token protocol.Token, claims []protocol.Claim) (lost []plan.TaskID, err error) {
 	ids := idsFrom(claims, func(c protocol.Claim) bson.ObjectID { return oid(c.Task.ID) })
-	n, err := s.UpdateMany(ctx, s.tasks, d("_id", d("$in", ids), "token", bson.ObjectID(token), "status", plan.Claimed),
-		d("$set", d("status", plan.Running), "$currentDate", d("mtime", true, "started", true)))
+	n, err := s.UpdateMany(ctx, s.tasks, onlyClaimed(d("_id", d("$in", ids), "token", bson.ObjectID(token))), takes(nil, true))
 	if err != nil || n == len(claims) {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 	if err != nil {
 		return fmt.Errorf("queue %s: %w", id, err)
 	}
-	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("queue", oid(id.ID), "status", d("$in", openStatuses), "plan", d("$exists", true)),
+	t, err := wire.FindOne[taskDoc](ctx, s.tasks, onlyUnfinished(d("queue", oid(id.ID)), "plan", d("$exists", true)),
 		wire.Query{Fields: ones("name plan status reason")})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -38,13 +39,7 @@ func registry() *bson.Registry {
 	})
 	decode(r, func(vr bson.ValueReader) (plan.Status, error) {
 		n, err := readNumber(vr)
-		switch {
-		case isCode(n):
-			return plan.Status(n), err
-		case n > float64(plan.Succeeded): // any other number above it is a failure as well
-			return plan.Failed, err
-		}
-		return plan.Unknown, err
+		return rules.StatusOf(n, isCode(n)), err
 	})
 	decode(r, func(vr bson.ValueReader) (plan.Lifecycle, error) {
 		if n, err := readNumber(vr); err != nil || isCode(n) {
