@@ -55,7 +55,7 @@ func (r *round) Mark(ctx context.Context, t *taskDoc) (done bool, err error) {
 func (r *round) Cancel(ctx context.Context, t *taskDoc, s rules.Step) (done bool, err error) {
 	done, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "status", t.Status, "gen", wire.OrNone(t.Gen)), unstarted(s, stillOpen).bson())
 	if done {
-		r.queue = append(r.queue, ended{id: t.ID})
+		r.queue = append(r.queue, parent{id: t.ID})
 	}
 	return done, err
 }

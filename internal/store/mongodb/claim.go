@@ -264,7 +264,7 @@ func (c *claimer) sound(ctx context.Context, byQueue [][]taskDoc) (ended int, er
 func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]idList, token bson.ObjectID) error {
 	for id, tasks := range closed {
 		step := rules.GivenBack(rules.Claim{Status: plan.Claimed, Closing: r.known[id].Closing})
-		end := (&ending{step: step, claimed: true}).update(stillOpen, "").bson()
+		end := (&stepDoc{step: step, claimed: true}).update(stillOpen, "").bson()
 		if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", tasks), "token", token), end); err != nil {
 			return err
 		}

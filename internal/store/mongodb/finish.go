@@ -23,7 +23,7 @@ var claimFields = ones("status token attempt cancel plan of coe gen lines items 
 
 // Attempts implements engine.Instance. The tasks of the first endings were read with the beginning
 // of the round.
-func (r *round) Attempts(ctx context.Context, endings []protocol.Ending) (held []engine.Attempt[*outcome], lost []plan.TaskID, err error) {
+func (r *round) Attempts(ctx context.Context, endings []protocol.Ending) (held []engine.Attempt[*ending], lost []plan.TaskID, err error) {
 	docs := r.ready
 	for chunk := range slices.Chunk(endings, endingsAtOnce) {
 		if docs == nil {
@@ -38,40 +38,40 @@ func (r *round) Attempts(ctx context.Context, endings []protocol.Ending) (held [
 	return held, lost, nil
 }
 
-// outcomesOf returns what the rules ask of claimed tasks whose nodes say nothing.
-func outcomesOf(docs []taskDoc) []*outcome {
-	outcomes := make([]*outcome, len(docs))
+// endingsOf returns what the rules ask of claimed tasks whose nodes say nothing.
+func endingsOf(docs []taskDoc) []*ending {
+	endings := make([]*ending, len(docs))
 	for i := range docs {
-		outcomes[i] = &outcome{task: &docs[i]}
+		endings[i] = &ending{task: &docs[i]}
 	}
-	return outcomes
+	return endings
 }
 
 // ClaimView implements engine.Ender. clearClosed ends tasks that come back to a closed plan.
-func (r *round) ClaimView(o *outcome) rules.Claim {
-	return rules.Claim{Status: o.task.Status, Cancel: o.task.Cancel}
+func (r *round) ClaimView(e *ending) rules.Claim {
+	return rules.Claim{Status: e.task.Status, Cancel: e.task.Cancel}
 }
 
 // LossView implements engine.Ender.
-func (r *round) LossView(o *outcome) rules.Loss {
-	def, _ := o.task.definition() // of one that cannot be read the defaults hold
+func (r *round) LossView(e *ending) rules.Loss {
+	def, _ := e.task.definition() // of one that cannot be read the defaults hold
 	return rules.Loss{
-		Claim: r.ClaimView(o), InPlan: !o.task.Plan.IsZero(), Definition: &def, Queue: o.queue, Rescues: o.task.Rescues, Uncounted: o.task.Token.IsZero(),
+		Claim: r.ClaimView(e), InPlan: !e.task.Plan.IsZero(), Definition: &def, Queue: e.queue, Rescues: e.task.Rescues, Uncounted: e.task.Token.IsZero(),
 	}
 }
 
 // End implements engine.Ender.
-func (r *round) End(ctx context.Context, a *engine.Attempt[*outcome]) error {
-	o := a.Task
-	o.Attempt = *a
-	if r.pending = append(r.pending, o); len(r.pending) == endingsAtOnce {
+func (r *round) End(ctx context.Context, a *engine.Attempt[*ending]) error {
+	e := a.Task
+	e.Attempt = *a
+	if r.pending = append(r.pending, e); len(r.pending) == endingsAtOnce {
 		return r.writeEndings(ctx)
 	}
 	return nil
 }
 
 // Ended implements engine.Ender.
-func (r *round) Ended(ctx context.Context) (again []engine.Attempt[*outcome], lost []plan.TaskID, err error) {
+func (r *round) Ended(ctx context.Context) (again []engine.Attempt[*ending], lost []plan.TaskID, err error) {
 	if err := r.writeEndings(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -95,20 +95,20 @@ func (r *round) writeEndings(ctx context.Context) error {
 		return err
 	}
 	var ids []bson.ObjectID
-	for _, o := range pending {
-		if err := r.keepItems(ctx, o); err != nil {
+	for _, e := range pending {
+		if err := r.keepItems(ctx, e); err != nil {
 			return err
 		}
-		if o.Step.Finishes() {
-			ids = append(ids, o.task.ID)
+		if e.Step.Finishes() {
+			ids = append(ids, e.task.ID)
 		}
 	}
 	if err := r.note(ctx, ids); err != nil {
 		return err
 	}
 	changes := make([]wire.Change, len(pending))
-	for i, o := range pending {
-		changes[i] = r.change(o)
+	for i, e := range pending {
+		changes[i] = r.change(e)
 	}
 	n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
 	if err != nil {
@@ -126,8 +126,8 @@ func (r *round) writeEndings(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, o := range pending {
-		if err := r.applied(ctx, o); err != nil {
+	for _, e := range pending {
+		if err := r.applied(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -184,13 +184,13 @@ func (s *Store) forgetGiven(endings []protocol.Ending) {
 }
 
 // claimed sorts out the endings whose claim is not the present one of their task.
-func claimed(endings []protocol.Ending, docs []taskDoc) (held []engine.Attempt[*outcome], lost []plan.TaskID) {
+func claimed(endings []protocol.Ending, docs []taskDoc) (held []engine.Attempt[*ending], lost []plan.TaskID) {
 	byID := byID(docs)
 	for i := range endings {
 		e := &endings[i]
 		id := oid(e.Task.ID)
 		if t := byID[id]; t != nil && t.claimedBy(e.Claim) {
-			held = append(held, engine.Attempt[*outcome]{Task: &outcome{task: t, printed: e.Printed}, Ending: e})
+			held = append(held, engine.Attempt[*ending]{Task: &ending{task: t, printed: e.Printed}, Ending: e})
 			delete(byID, id) // a second ending of the same claim comes too late
 		} else {
 			lost = append(lost, e.Task)
@@ -204,103 +204,103 @@ func (t *taskDoc) claimedBy(c protocol.Claim) bool {
 }
 
 // keepItems keeps the items that a node found for a foreach task.
-func (r *round) keepItems(ctx context.Context, o *outcome) error {
-	if o.list != "" { // a person has cancelled it since this looked last: nobody will make these items
-		if _, err := r.Remove(ctx, r.items, d("task", o.task.ID, "list", o.list)); err != nil {
+func (r *round) keepItems(ctx context.Context, e *ending) error {
+	if e.list != "" { // a person has cancelled it since this looked last: nobody will make these items
+		if _, err := r.Remove(ctx, r.items, d("task", e.task.ID, "list", e.list)); err != nil {
 			return err
 		}
-		o.list = ""
+		e.list = ""
 	}
-	if len(o.Step.Items) == 0 {
+	if len(e.Step.Items) == 0 {
 		return nil
 	}
-	err := checkItems(o.Step.Items)
+	err := checkItems(e.Step.Items)
 	if err == nil {
-		o.list, err = r.keepList(ctx, o.task, o.Step.Items)
+		e.list, err = r.keepList(ctx, e.task, e.Step.Items)
 		return err
 	}
-	o.Step = rules.InputFailed(o.task.Status, err)
+	e.Step = rules.InputFailed(e.task.Status, err)
 	return nil
 }
 
 // change is the write that applies an ending. The claim is named in it, so that it changes nothing once the claim is lost.
-func (r *round) change(o *outcome) wire.Change {
-	filter := onlyActive(d("token", o.task.Token, "attempt", o.task.Attempt))
-	u := (&ending{step: o.Step, claimed: true}).update(released, o.task.nobody())
+func (r *round) change(e *ending) wire.Change {
+	filter := onlyActive(d("token", e.task.Token, "attempt", e.task.Attempt))
+	u := (&stepDoc{step: e.Step, claimed: true}).update(released, e.task.nobody())
 	u.put("last", true, r.id)
-	if !o.Step.Finishes() { // a mark that a person sets meanwhile is not to be lost: this is looked at again then
+	if !e.Step.Finishes() { // a mark that a person sets meanwhile is not to be lost: this is looked at again then
 		filter = append(filter, bson.E{Key: "cancel", Value: d("$ne", true)})
 	}
-	if o.bare {
-		return wire.Change{ID: o.task.ID, Where: filter, Update: d("$set", d("status", o.Step.Status, "last", r.id), "$unset", u.unset)}
+	if e.bare {
+		return wire.Change{ID: e.task.ID, Where: filter, Update: d("$set", d("status", e.Step.Status, "last", r.id), "$unset", u.unset)}
 	}
-	if p := o.printed; p != nil {
+	if p := e.printed; p != nil {
 		u.set = append(u.set, d("stdout", inDocument(p.Stdout), "stderr", inDocument(p.Stderr))...)
 	}
 	switch {
-	case o.list != "":
-		u.set = append(u.set, d("hold", holdItems, "making", true, "items", len(o.Step.Items), "list", o.list)...)
+	case e.list != "":
+		u.set = append(u.set, d("hold", holdItems, "making", true, "items", len(e.Step.Items), "list", e.list)...)
 		u.clear("expanded", "inserted", "released")
-	case o.Step.Delay > 0:
-		u.set = append(u.set, d("hold", holdDelay, "notbefore", r.at.Add(o.Step.Delay))...)
+	case e.Step.Delay > 0:
+		u.set = append(u.set, d("hold", holdDelay, "notbefore", r.at.Add(e.Step.Delay))...)
 	}
-	switch lines := len(o.log()); {
-	case lines > 0 && o.anew:
-		u.set = append(u.set, d("lines", o.task.Lines+int64(lines), "sealed", bson.A{o.task.Token})...)
+	switch lines := len(e.log()); {
+	case lines > 0 && e.anew:
+		u.set = append(u.set, d("lines", e.task.Lines+int64(lines), "sealed", bson.A{e.task.Token})...)
 	case lines > 0:
 		u.add("lines", lines)
-		return wire.Change{ID: o.task.ID, Where: filter, Update: u.bson(bson.E{Key: "$addToSet", Value: d("sealed", o.task.Token)})}
+		return wire.Change{ID: e.task.ID, Where: filter, Update: u.bson(bson.E{Key: "$addToSet", Value: d("sealed", e.task.Token)})}
 	}
-	return wire.Change{ID: o.task.ID, Where: filter, Update: u.bson()}
+	return wire.Change{ID: e.task.ID, Where: filter, Update: u.bson()}
 }
 
 // log returns the entries of the log that came with the ending.
-func (o *outcome) log() []plan.LogEntry {
-	if o.Ending == nil {
+func (e *ending) log() []plan.LogEntry {
+	if e.Ending == nil {
 		return nil
 	}
-	return o.Ending.Log
+	return e.Ending.Log
 }
 
 // compare returns those of the endings that were applied, after some were not. Endings whose task was
 // only marked for cancelling meanwhile are tried again. The other claims were lost.
-func (r *round) compare(ctx context.Context, pending []*outcome) (applied []*outcome, err error) {
-	ids := idsFrom(pending, func(o *outcome) bson.ObjectID { return o.task.ID })
+func (r *round) compare(ctx context.Context, pending []*ending) (applied []*ending, err error) {
+	ids := idsFrom(pending, func(e *ending) bson.ObjectID { return e.task.ID })
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), wire.Query{Fields: claimFields})
 	if err != nil {
 		return nil, err
 	}
 	byID := byID(docs)
-	for _, o := range pending {
-		switch t := byID[o.task.ID]; {
+	for _, e := range pending {
+		switch t := byID[e.task.ID]; {
 		case t != nil && t.Last == r.id:
-			applied = append(applied, o)
-		case t != nil && t.Status.Active() && t.Token == o.task.Token && t.Attempt == o.task.Attempt:
-			o.task = t
-			r.again = append(r.again, engine.Attempt[*outcome]{Task: o, Ending: o.Ending})
+			applied = append(applied, e)
+		case t != nil && t.Status.Active() && t.Token == e.task.Token && t.Attempt == e.task.Attempt:
+			e.task = t
+			r.again = append(r.again, engine.Attempt[*ending]{Task: e, Ending: e.Ending})
 		default:
-			r.lost = append(r.lost, taskID(o.task.ID))
+			r.lost = append(r.lost, taskID(e.task.ID))
 		}
 	}
 	return applied, nil
 }
 
 // applied takes note of an ending for what comes next.
-func (r *round) applied(ctx context.Context, o *outcome) error {
-	t := o.task
-	if o.Step.Finishes() {
-		t.Status, t.Reason, t.Open = o.Step.Status, o.Step.Reason, false
-		e := ended{id: t.ID}
-		e.fill(t)
-		r.queue = append(r.queue, e)
+func (r *round) applied(ctx context.Context, e *ending) error {
+	t := e.task
+	if e.Step.Finishes() {
+		t.Status, t.Reason, t.Open = e.Step.Status, e.Step.Reason, false
+		p := parent{id: t.ID}
+		p.fill(t)
+		r.queue = append(r.queue, p)
 		return nil
 	}
 	switch {
-	case o.list != "":
+	case e.list != "":
 		r.stays(t.Plan)
 		return r.job(ctx, workItems, t.ID)
-	case o.Step.Delay > 0:
-		r.noteDue(o.Step.Delay)
+	case e.Step.Delay > 0:
+		r.noteDue(e.Step.Delay)
 	default:
 		r.queued++
 		r.stays(t.Plan)
@@ -312,11 +312,11 @@ func (r *round) applied(ctx context.Context, o *outcome) error {
 }
 
 // appendLogs appends the logs of endings. They count from the endings' own writes on, which name them.
-func (r *round) appendLogs(ctx context.Context, endings []*outcome) error {
+func (r *round) appendLogs(ctx context.Context, endings []*ending) error {
 	var docs []any
-	for _, o := range endings {
-		if entries := o.log(); len(entries) > 0 {
-			docs = append(docs, logDocs(o.task.ID, protocol.Token(o.task.Token), o.task.Lines, entries, true)...)
+	for _, e := range endings {
+		if entries := e.log(); len(entries) > 0 {
+			docs = append(docs, logDocs(e.task.ID, protocol.Token(e.task.Token), e.task.Lines, entries, true)...)
 		}
 	}
 	const atOnce = 100 // at most logBytes each, mostly far less
@@ -349,24 +349,24 @@ func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) 
 }
 
 // lostOf returns the losses of these tasks, with what their queues say of them.
-func (r *round) lostOf(ctx context.Context, docs []taskDoc) ([]*outcome, error) {
+func (r *round) lostOf(ctx context.Context, docs []taskDoc) ([]*ending, error) {
 	queues, err := r.onLost(ctx, docs)
-	lost := outcomesOf(docs)
-	for _, o := range lost {
-		o.lost, o.queue = true, queues[o.task.Queue]
+	lost := endingsOf(docs)
+	for _, e := range lost {
+		e.lost, e.queue = true, queues[e.task.Queue]
 	}
 	return lost, err
 }
 
 // writeLosses writes losses, as long as their tasks have the claim and the status with which they
 // were read.
-func (r *round) writeLosses(ctx context.Context, lost []*outcome) error {
+func (r *round) writeLosses(ctx context.Context, lost []*ending) error {
 	changes := make([]wire.Change, len(lost))
-	for k, o := range lost {
-		t := o.task
-		changes[k] = wire.Change{ID: t.ID, Where: d("token", wire.OrNone(t.Token), "attempt", wire.OrNone(t.Attempt), "status", t.Status), Update: t.lost(o.Step)}
-		if o.Step.Finishes() {
-			r.queue = append(r.queue, ended{id: t.ID})
+	for k, e := range lost {
+		t := e.task
+		changes[k] = wire.Change{ID: t.ID, Where: d("token", wire.OrNone(t.Token), "attempt", wire.OrNone(t.Attempt), "status", t.Status), Update: t.lost(e.Step)}
+		if e.Step.Finishes() {
+			r.queue = append(r.queue, parent{id: t.ID})
 		} else {
 			r.comesBack(t.Plan)
 			r.queued++
@@ -414,7 +414,7 @@ var lostFields = ones("status plan queue def rank rescues cancel token attempt o
 
 // lost is what a loss changes. A task that ends by it stays open until its children are released.
 func (t *taskDoc) lost(loss rules.Step) bson.D {
-	u := (&ending{step: loss, claimed: true}).update(stillOpen, t.nobody())
+	u := (&stepDoc{step: loss, claimed: true}).update(stillOpen, t.nobody())
 	if !loss.Finishes() {
 		u.clear("hold", "notbefore", "noticed", "claimed")
 	}

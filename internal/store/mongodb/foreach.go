@@ -181,7 +181,7 @@ func (r *round) failItems(ctx context.Context, t *taskDoc, why error) error {
 	if err != nil {
 		return err
 	}
-	if err := r.finishHeld(ctx, []ending{{doc: t, step: rules.InputFailed(t.Status, why), items: items}}); err != nil {
+	if err := r.finishHeld(ctx, []stepDoc{{doc: t, step: rules.InputFailed(t.Status, why), items: items}}); err != nil {
 		return err
 	}
 	_, err = r.Remove(ctx, r.items, d("task", t.ID, "list", t.List))
@@ -363,8 +363,8 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 // one of the index on, and returns up to which it came. It releases what waits for them: the foreach task itself, if it has not ended.
 func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to int, done bool, err error) {
 	t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", of), wire.Query{Fields: append(ones("reason"), childFields...)})
-	ending := t != nil && t.endsWithItems() && t.Cancel
-	if err != nil || t == nil || !ending && !t.dropsItems() {
+	stops := t != nil && t.endsWithItems() && t.Cancel
+	if err != nil || t == nil || !stops && !t.dropsItems() {
 		return from, err == nil, err
 	}
 	step := rules.Dropped(plan.Held, t.Status, t.Reason) // or queued
@@ -392,13 +392,13 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 		if err != nil {
 			return from, false, err
 		}
-		if waited || ending {
+		if waited || stops {
 			for _, id := range ids {
-				r.queue = append(r.queue, ended{id: id})
+				r.queue = append(r.queue, parent{id: id})
 			}
 		}
 	}
-	if ending { // all of them may have finished before, or what counts them may be damaged
+	if stops { // all of them may have finished before, or what counts them may be damaged
 		_, err = r.settle(ctx, []taskDoc{*t})
 	}
 	return from, true, err

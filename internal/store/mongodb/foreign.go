@@ -96,9 +96,9 @@ func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
 			changes = append(changes, wire.Change{ID: t.ID, Where: d("open", true, "status", t.Status), Update: u.bson()})
 		}
 		t.Open = true
-		e := ended{id: t.ID}
-		e.fill(t)
-		r.queue = append(r.queue, e)
+		p := parent{id: t.ID}
+		p.fill(t)
+		r.queue = append(r.queue, p)
 	}
 	_, misfits, err := r.BulkEach(ctx, r.tasks, changes)
 	r.budget -= len(changes)

@@ -84,7 +84,7 @@ func (f *forgetting) TakenBack(t taskDoc) rules.TakenBack {
 // Step implements engine.Retaker.
 func (f *forgetting) Step(_ context.Context, t taskDoc, s rules.Step) error {
 	t.Ours = !t.Of.IsZero() && t.ByRef
-	u := (&ending{step: s}).update(stillOpen, t.nobody())
+	u := (&stepDoc{step: s}).update(stillOpen, t.nobody())
 	u.put("adding", true, f.adding)
 	if err := u.again(&t, s.With); err != nil {
 		return err

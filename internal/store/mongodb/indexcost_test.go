@@ -55,7 +55,7 @@ func BenchmarkIndexCost(b *testing.B) {
 	for i := range docs {
 		t := &docs[i]
 		t.Attempt, t.Token = 1, c.token
-		ends[i] = r.change(&outcome{Attempt: engine.Attempt[*outcome]{Step: rules.Step{Status: plan.Succeeded}}, task: t})
+		ends[i] = r.change(&ending{Attempt: engine.Attempt[*ending]{Step: rules.Step{Status: plan.Succeeded}}, task: t})
 	}
 
 	// cost returns how many microseconds a task more each command took on the first collection than on the second.

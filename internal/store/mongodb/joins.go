@@ -29,7 +29,7 @@ func (r *round) joinsOf(ctx context.Context, children idList) (map[bson.ObjectID
 
 // joinsAbout returns the joins that finished tasks are in. A join of items that is gone or damaged
 // is returned as done: its child has to be checked.
-func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error) {
+func (r *round) joinsAbout(ctx context.Context, chunk []parent) ([]joinDoc, error) {
 	docs, err := wire.Find[joinDoc](ctx, r.joins, d("needs", wire.AnyOf(keys(chunk))), wire.Query{Hint: "needs"})
 	if err != nil {
 		return nil, err

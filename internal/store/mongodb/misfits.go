@@ -100,25 +100,25 @@ func (r *round) mend(ctx context.Context, docs []taskDoc, only narrowing) error 
 
 // finishMisfits applies endings that their documents did not take, as far as they do. It returns how many it applied, and what is left of
 // those pending without the others, whose claims count as lost.
-func (r *round) finishMisfits(ctx context.Context, pending []*outcome, misfits []wire.Misfit) (applied int, left []*outcome, err error) {
+func (r *round) finishMisfits(ctx context.Context, pending []*ending, misfits []wire.Misfit) (applied int, left []*ending, err error) {
 	why := make(map[bson.ObjectID]error, len(misfits))
 	for _, m := range misfits {
 		why[m.ID] = m.Err
 	}
-	for _, o := range pending {
-		reason := why[o.task.ID]
+	for _, e := range pending {
+		reason := why[e.task.ID]
 		if reason == nil {
-			left = append(left, o)
+			left = append(left, e)
 			continue
 		}
-		n, taken, err := r.finishMisfit(ctx, o, reason)
+		n, taken, err := r.finishMisfit(ctx, e, reason)
 		if err != nil {
 			return applied, nil, err
 		}
 		if taken {
-			applied, left = applied+n, append(left, o)
+			applied, left = applied+n, append(left, e)
 		} else {
-			r.lost = append(r.lost, taskID(o.task.ID))
+			r.lost = append(r.lost, taskID(e.task.ID))
 		}
 	}
 	return applied, left, nil
@@ -126,17 +126,17 @@ func (r *round) finishMisfits(ctx context.Context, pending []*outcome, misfits [
 
 // putApart puts the results of an ending into files, if the document has no room for them. Results
 // that cannot be kept there either are dropped.
-func (r *round) putApart(ctx context.Context, o *outcome, why error) error {
-	if o.printed == nil || !outgrown(why) {
+func (r *round) putApart(ctx context.Context, e *ending, why error) error {
+	if e.printed == nil || !outgrown(why) {
 		return nil
 	}
 	sections := make([]*io.SectionReader, 0, 2)
 	for _, s := range []plan.Stream{plan.Stdout, plan.Stderr} {
-		text := o.printed.Of(s)
+		text := e.printed.Of(s)
 		sections = append(sections, io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))))
 	}
-	o.printed = nil
-	err := r.PutResults(ctx, o.Ending.Claim, sections[0], sections[1], protocol.GFSAlways)
+	e.printed = nil
+	err := r.PutResults(ctx, e.Ending.Claim, sections[0], sections[1], protocol.GFSAlways)
 	if errors.Is(err, plan.ErrUnavailable) {
 		return err
 	}
@@ -145,34 +145,34 @@ func (r *round) putApart(ctx context.Context, o *outcome, why error) error {
 
 // finishMisfit makes of an ending what its document takes: first with what was printed in files, and without counting on what other programs wrote, then without the output,
 // then the end alone. taken is false if it takes none of that.
-func (r *round) finishMisfit(ctx context.Context, o *outcome, why error) (n int, taken bool, err error) {
+func (r *round) finishMisfit(ctx context.Context, e *ending, why error) (n int, taken bool, err error) {
 	failed := func() error {
 		reason := plan.ReasonInput
-		if len(o.Step.Output) > 0 {
+		if len(e.Step.Output) > 0 {
 			reason = plan.ReasonOutput
 			why = fmt.Errorf("its output of %d bytes does not fit beside the rest of the task, of which a document has at most %d: "+
-				"write a file and return its path", len(o.Step.Output), largestDocument)
+				"write a file and return its path", len(e.Step.Output), largestDocument)
 		}
-		o.list, o.Step = "", rules.NotKept(o.task.Status, &o.Step, reason, why)
-		return r.note(ctx, []bson.ObjectID{o.task.ID})
+		e.list, e.Step = "", rules.NotKept(e.task.Status, &e.Step, reason, why)
+		return r.note(ctx, []bson.ObjectID{e.task.ID})
 	}
 	for _, try := range []func() error{
-		func() error { o.anew = true; return r.putApart(ctx, o, why) },
+		func() error { e.anew = true; return r.putApart(ctx, e, why) },
 		failed,
-		func() error { o.bare = true; return nil },
+		func() error { e.bare = true; return nil },
 	} {
 		if err := try(); err != nil {
 			return 0, false, err
 		}
-		n, misfits, err := r.BulkEach(ctx, r.tasks, []wire.Change{r.change(o)})
+		n, misfits, err := r.BulkEach(ctx, r.tasks, []wire.Change{r.change(e)})
 		if err != nil {
 			return 0, false, err
 		}
 		if len(misfits) == 0 {
-			r.refused = append(r.refused, fmt.Sprintf("task %s: its end was not stored as it was: %v", o.task.ID.Hex(), why))
+			r.refused = append(r.refused, fmt.Sprintf("task %s: its end was not stored as it was: %v", e.task.ID.Hex(), why))
 			return n, true, nil
 		}
 	}
-	r.refused = append(r.refused, fmt.Sprintf("task %s: its end cannot be stored: %v", o.task.ID.Hex(), why))
+	r.refused = append(r.refused, fmt.Sprintf("task %s: its end cannot be stored: %v", e.task.ID.Hex(), why))
 	return 0, false, nil
 }

@@ -98,7 +98,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 				return false, err
 			}
 			for i := range docs {
-				r.queue = append(r.queue, ended{id: docs[i].ID, outside: true})
+				r.queue = append(r.queue, parent{id: docs[i].ID, outside: true})
 			}
 			r.budget -= len(docs)
 		}

@@ -69,7 +69,7 @@ func (r *round) release(ctx context.Context) error {
 
 // fewer returns the front of finished tasks that have too many children together: what comes before one that has most of those that were
 // read, that one alone if nothing does, or a half.
-func fewer(chunk []ended, children []taskDoc) []ended {
+func fewer(chunk []parent, children []taskDoc) []parent {
 	of := map[bson.ObjectID]int{}
 	for i := range children {
 		for _, id := range children[i].Needs {
@@ -86,7 +86,7 @@ func fewer(chunk []ended, children []taskDoc) []ended {
 
 // below returns tasks that are held for one of the finished tasks, and the joins that those are in. full is true if there are more of the
 // tasks than a round changes, or has in memory.
-func (r *round) below(ctx context.Context, chunk []ended) (children []taskDoc, joins []joinDoc, full bool, err error) {
+func (r *round) below(ctx context.Context, chunk []parent) (children []taskDoc, joins []joinDoc, full bool, err error) {
 	var g errgroup.Group
 	g.Go(func() (err error) { children, full, err = r.children(ctx, chunk); return err })
 	g.Go(func() (err error) { joins, err = r.joinsAbout(ctx, chunk); return err })
@@ -96,7 +96,7 @@ func (r *round) below(ctx context.Context, chunk []ended) (children []taskDoc, j
 
 // learn reads what is not known of finished tasks, and closes plans that a failure stops. A task that has not finished is left out of
 // what follows: its end was only about to be written. It stays noted as long as that may be.
-func (r *round) learn(ctx context.Context, chunk []ended) error {
+func (r *round) learn(ctx context.Context, chunk []parent) error {
 	var unknown idList
 	for _, e := range chunk {
 		if !e.known {
@@ -143,7 +143,7 @@ func (r *round) learn(ctx context.Context, chunk []ended) error {
 
 // children returns tasks that are held for one of the finished tasks: one more than the budget, if there are more, and as many as FindSome
 // reads.
-func (r *round) children(ctx context.Context, chunk []ended) (children []taskDoc, more bool, err error) {
+func (r *round) children(ctx context.Context, chunk []parent) (children []taskDoc, more bool, err error) {
 	q := wire.Query{Fields: childFields, Limit: r.budget + 1, Hint: indexNeeds}
 	filter := onlyHeld(d("needs", d("$in", keys(chunk))))
 	if e := chunk[0]; e.paged {
@@ -157,7 +157,7 @@ func (r *round) children(ctx context.Context, chunk []ended) (children []taskDoc
 }
 
 // released takes the mark off tasks that were finished but open: nobody has to look for them any more.
-func (r *round) released(ctx context.Context, done []ended) error {
+func (r *round) released(ctx context.Context, done []parent) error {
 	var open idList
 	for _, e := range done {
 		if e.known && e.open {

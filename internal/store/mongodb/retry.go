@@ -320,7 +320,7 @@ func (s *Store) undo(ctx context.Context, docs []retryDoc) error {
 		for _, t := range docs[i].Tasks {
 			if t.Status.Finished() {
 				finished = append(finished, t.ID)
-				r.queue = append(r.queue, ended{id: t.ID})
+				r.queue = append(r.queue, parent{id: t.ID})
 			}
 		}
 		if err := r.note(ctx, finished); err != nil {

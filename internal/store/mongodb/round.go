@@ -40,8 +40,8 @@ type workDoc struct {
 // bound implements bounded.
 func (w *workDoc) Bound() { wire.Within(&w.From) }
 
-// ended is a finished task whose children are to be released. The known facts save a read.
-type ended struct {
+// A parent is a finished task whose children are to be told. The known facts save a read.
+type parent struct {
 	id       bson.ObjectID
 	known    bool // the fields below are filled
 	plan, of bson.ObjectID
@@ -65,7 +65,7 @@ type round struct {
 	node      plan.NodeName
 	at        time.Time                  // the server's clock
 	budget    int                        // documents that may still be changed
-	queue     []ended                    // to be released, first come first
+	queue     []parent                   // to be released, first come first
 	unsure    []bson.ObjectID            // what this instance still has, and noted that it ends
 	jobs      []workDoc                  // other work
 	docs      []workDoc                  // of work, that are done with when the queue is empty
@@ -75,20 +75,20 @@ type round struct {
 	returned  map[bson.ObjectID]bool     // and to which claimed tasks came back
 	passed    bool                       // there is work that it passed by
 	queued    int
-	serves    map[bson.ObjectID]bool     // queues that the turn claims of; nil: it is not known
-	only      bson.ObjectID              // the one plan of the node, if it has one
-	forOthers bool                       // something was queued that the turn cannot claim
-	over      []protocol.EndedPlan       // plans that ended
-	taken     int                        // tasks that were claimed
-	refused   []string                   // tasks that were not claimed or ended as they should have been, and why
-	othersIn  map[bson.ObjectID]bool     // whether nodes of other programs serve a queue
-	audited   *auditDoc                  // of a sweep: when an audit was begun last
-	under     map[bson.ObjectID]bool     // of a sweep: plans and tasks that work is noted for
-	settling  settling                   // what settle gathers
-	pending   []*outcome                 // endings that are not written yet,
-	again     []engine.Attempt[*outcome] // those that are to be decided about again,
-	lost      []plan.TaskID              // and tasks whose claims were lost
-	ready     []taskDoc                  // of the first endings of a turn
+	serves    map[bson.ObjectID]bool    // queues that the turn claims of; nil: it is not known
+	only      bson.ObjectID             // the one plan of the node, if it has one
+	forOthers bool                      // something was queued that the turn cannot claim
+	over      []protocol.EndedPlan      // plans that ended
+	taken     int                       // tasks that were claimed
+	refused   []string                  // tasks that were not claimed or ended as they should have been, and why
+	othersIn  map[bson.ObjectID]bool    // whether nodes of other programs serve a queue
+	audited   *auditDoc                 // of a sweep: when an audit was begun last
+	under     map[bson.ObjectID]bool    // of a sweep: plans and tasks that work is noted for
+	settling  settling                  // what settle gathers
+	pending   []*ending                 // endings that are not written yet,
+	again     []engine.Attempt[*ending] // those that are to be decided about again,
+	lost      []plan.TaskID             // and tasks whose claims were lost
+	ready     []taskDoc                 // of the first endings of a turn
 	turn      turning
 	taking    taking
 	claims    int                    // tasks that the turn claimed
@@ -148,7 +148,7 @@ func (r *round) resume(w workDoc) {
 	}
 	r.docs = append(r.docs, w)
 	for i, id := range w.Tasks {
-		e := ended{id: id, own: w.Owner == r.instance && !r.instance.IsZero()}
+		e := parent{id: id, own: w.Owner == r.instance && !r.instance.IsZero()}
 		if i == 0 {
 			e.many, e.paged, e.after = w.Many || w.Paged, w.Paged, w.After
 		}
@@ -198,14 +198,14 @@ type auditDoc struct {
 const auditKey = "audit"
 
 // fill takes what release has to know from the task.
-func (e *ended) fill(t *taskDoc) {
-	e.known, e.plan, e.of = true, t.Plan, t.Of
-	e.outcome, e.open = rules.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Open
-	e.items, e.missing = t.dropsItems(), t.Missing
+func (p *parent) fill(t *taskDoc) {
+	p.known, p.plan, p.of = true, t.Plan, t.Of
+	p.outcome, p.open = rules.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Open
+	p.items, p.missing = t.dropsItems(), t.Missing
 }
 
-func keys(chunk []ended) idList {
-	return idsFrom(chunk, func(e ended) bson.ObjectID { return e.id })
+func keys(chunk []parent) idList {
+	return idsFrom(chunk, func(e parent) bson.ObjectID { return e.id })
 }
 
 // lateAfter is how long after they were inserted tasks are taken for dead that were added to a plan that ran, and that it never took.
@@ -272,7 +272,7 @@ type settling struct {
 	changes []wire.Change
 	queued  []*waiter // of these changes
 	size    int       // of these changes, in bytes
-	ends    []ending
+	ends    []stepDoc
 	early   map[bson.ObjectID]idList // tasks that may go on once their plan is ready
 	waiting int                      // how many stay held
 }
@@ -293,9 +293,9 @@ type waiter struct {
 	set     bson.D        // what Deliver gives it
 }
 
-// An outcome is an ending with what its task said before it.
-type outcome struct {
-	engine.Attempt[*outcome]
+// An ending is how the claim of a task ends, and what the task said before.
+type ending struct {
+	engine.Attempt[*ending]
 	task    *taskDoc
 	printed *protocol.Printed
 	list    string      // the list of items that were kept

@@ -103,7 +103,7 @@ func (r *round) Step(ctx context.Context, w *waiter, s rules.Step) error {
 		}
 		return r.expand(ctx, w.taskDoc, list, len(s.Items))
 	case s.Finishes():
-		e := ending{doc: w.taskDoc, step: s}
+		e := stepDoc{doc: w.taskDoc, step: s}
 		switch {
 		case w.damage != nil && w.Hold == holdItems:
 			items, err := r.itemsMade(ctx, w.taskDoc)
@@ -148,8 +148,8 @@ func (r *round) Written(ctx context.Context) error {
 
 // afterFailures puts endings into the order of the tasks, and lets those that come after a failure which stops their plan be of tasks that
 // were not started.
-func (r *round) afterFailures(ends []ending) []ending {
-	slices.SortFunc(ends, func(a, b ending) int { return bytes.Compare(a.doc.ID[:], b.doc.ID[:]) })
+func (r *round) afterFailures(ends []stepDoc) []stepDoc {
+	slices.SortFunc(ends, func(a, b stepDoc) int { return bytes.Compare(a.doc.ID[:], b.doc.ID[:]) })
 	stopped := map[bson.ObjectID]bool{}
 	for i := range ends {
 		e := &ends[i]
@@ -173,7 +173,7 @@ func (r *round) writeSettled(ctx context.Context) error {
 	for _, m := range misfits {
 		if err == nil {
 			err = r.fail(ctx, m.ID, onlyHeld(nil), "it cannot be queued: "+m.Err.Error())
-			r.queue = append(r.queue, ended{id: m.ID})
+			r.queue = append(r.queue, parent{id: m.ID})
 			k := slices.IndexFunc(p.queued, func(w *waiter) bool { return w.ID == m.ID })
 			delete(r.busy, p.queued[k].Plan)
 		}
@@ -422,7 +422,7 @@ func (t *taskDoc) keepParams(params json.RawMessage) (set bson.D, room bool, err
 
 // finishHeld ends held tasks, whose own children then come next. They stay open until these are released, so that a sweep finds them if
 // this process dies between.
-func (r *round) finishHeld(ctx context.Context, ends []ending) error {
+func (r *round) finishHeld(ctx context.Context, ends []stepDoc) error {
 	if len(ends) == 0 {
 		return nil
 	}
@@ -445,12 +445,12 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 	r.budget -= len(ends)
 	for i := range ends {
 		t := *ends[i].doc
-		e := ended{id: t.ID}
+		p := parent{id: t.ID}
 		if n == len(ends) {
 			t.Status, t.Reason, t.Open, t.Items = ends[i].step.Status, ends[i].step.Reason, true, max(t.Items, ends[i].items)
-			e.fill(&t)
+			p.fill(&t)
 		}
-		r.queue = append(r.queue, e)
+		r.queue = append(r.queue, p)
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func (c *claimer) keep(ctx context.Context, q *queueDoc, got []taskDoc) ([]taskD
 		ids[t.ID] = true
 	}
 	beyond := slices.DeleteFunc(active, func(t taskDoc) bool { return !ids[t.ID] || t.Token != c.token })
-	err = engine.GiveBack(ctx, c.round, outcomesOf(beyond))
+	err = engine.GiveBack(ctx, c.round, endingsOf(beyond))
 	return kept, err
 }
 

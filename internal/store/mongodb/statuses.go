@@ -128,8 +128,8 @@ func namelessFails(why string) bson.D {
 // An update is what one step writes into the document of a task.
 type update struct{ set, unset, inc, dates bson.D }
 
-// An ending is a step, with what a store knows beside it.
-type ending struct {
+// A stepDoc is a step, with what a store knows beside it.
+type stepDoc struct {
 	doc      *taskDoc
 	step     rules.Step
 	bytes    int  // of an output that is put together from those of items: it is not in the step
@@ -140,7 +140,7 @@ type ending struct {
 
 // update returns the update by which tasks take the step: every field that follows from it. The children of a task that ends are still to be
 // looked at if open is true. node is what a task that nobody has says instead of its node.
-func (e *ending) update(open bool, node nodeName) *update {
+func (e *stepDoc) update(open bool, node nodeName) *update {
 	s := &e.step
 	u := &update{set: make(bson.D, 0, 12), unset: make(bson.D, 0, 16), dates: d("mtime", true)}
 	u.put("status", true, s.Status)
@@ -186,7 +186,7 @@ func (e *ending) update(open bool, node nodeName) *update {
 
 // unstarted is the update that ends tasks which nobody has.
 func unstarted(s rules.Step, open bool) *update {
-	return (&ending{step: s}).update(open, "")
+	return (&stepDoc{step: s}).update(open, "")
 }
 
 // put sets a field, or takes it away if there is no value for it.

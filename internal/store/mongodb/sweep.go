@@ -45,13 +45,13 @@ func (r *round) Resume(ctx context.Context) error {
 }
 
 // Unknown implements engine.Sweeper.
-func (r *round) Unknown(ctx context.Context, holding []plan.TaskID) ([]*outcome, error) {
+func (r *round) Unknown(ctx context.Context, holding []plan.TaskID) ([]*ending, error) {
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, claimsOf(&instanceDoc{ID: r.instance, Node: r.node}), wire.Query{Fields: claimFields})
 	held := make(map[plan.TaskID]bool, len(holding))
 	for _, id := range holding {
 		held[id] = true
 	}
-	return outcomesOf(slices.DeleteFunc(docs, func(t taskDoc) bool { return held[taskID(t.ID)] })), err
+	return endingsOf(slices.DeleteFunc(docs, func(t taskDoc) bool { return held[taskID(t.ID)] })), err
 }
 
 // EndDelays implements engine.Instance. A turn looks only if a delay may be over.

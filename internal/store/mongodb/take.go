@@ -22,7 +22,7 @@ var takenFields = slices.Concat(claimedFields, d("status", 1, "node", 1, "instan
 
 // Take implements store.Node. A task whose claim has no token was claimed by another program.
 func (s *Store) Take(ctx context.Context, k protocol.Take) (protocol.ClaimedTask, error) {
-	claimed, err := engine.Take(ctx, &k, func(do func(engine.Taker[*outcome]) error) error {
+	claimed, err := engine.Take(ctx, &k, func(do func(engine.Taker[*ending]) error) error {
 		r, err := s.newRound(ctx, 0)
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ func (s *Store) Take(ctx context.Context, k protocol.Take) (protocol.ClaimedTask
 }
 
 // ToTake implements engine.Taker.
-func (r *round) ToTake(ctx context.Context, k *protocol.Take) (o *outcome, v engine.Taken, err error) {
+func (r *round) ToTake(ctx context.Context, k *protocol.Take) (e *ending, v engine.Taken, err error) {
 	i, err := wire.FindOne[instanceDoc](ctx, r.instances, d("_id", oid(k.Instance.ID), "gone", nil), wire.Query{Fields: d("node", 1)})
 	if err == nil && i == nil {
 		err = fmt.Errorf("instance %s: %w", k.Instance, plan.ErrInstanceGone)
@@ -69,30 +69,30 @@ func (r *round) ToTake(ctx context.Context, k *protocol.Take) (o *outcome, v eng
 		}
 		v.Other = other != nil && other.Runner
 	}
-	return &outcome{task: t}, v, nil
+	return &ending{task: t}, v, nil
 }
 
 // Take implements engine.Taker.
-func (r *round) Take(ctx context.Context, o *outcome, start *rules.Step) (taken bool, err error) {
-	r.taking.q, err = wire.FindOne[queueDoc](ctx, r.queues, d("_id", o.task.Queue), wire.Query{})
+func (r *round) Take(ctx context.Context, e *ending, start *rules.Step) (taken bool, err error) {
+	r.taking.q, err = wire.FindOne[queueDoc](ctx, r.queues, d("_id", e.task.Queue), wire.Query{})
 	if err == nil && r.taking.q == nil {
-		err = fmt.Errorf("its queue %s: %w", o.task.Queue.Hex(), plan.ErrNotFound)
+		err = fmt.Errorf("its queue %s: %w", e.task.Queue.Hex(), plan.ErrNotFound)
 	}
 	if err != nil {
 		return false, err
 	}
-	return r.takeTask(ctx, r.taking.by, o.task, start)
+	return r.takeTask(ctx, r.taking.by, e.task, start)
 }
 
 // Handed implements engine.Taker. Another program that runs the task reads the outputs of its parents
 // in its params.
-func (r *round) Handed(ctx context.Context, o *outcome, k *protocol.Take) (protocol.ClaimedTask, error) {
-	if !k.Start && o.task.ByRef {
-		if err := r.copyWhole(ctx, o.task); err != nil {
+func (r *round) Handed(ctx context.Context, e *ending, k *protocol.Take) (protocol.ClaimedTask, error) {
+	if !k.Start && e.task.ByRef {
+		if err := r.copyWhole(ctx, e.task); err != nil {
 			return protocol.ClaimedTask{}, err
 		}
 	}
-	return r.takenTask(ctx, o.task, r.taking.q)
+	return r.takenTask(ctx, e.task, r.taking.q)
 }
 
 // copyWhole copies the outputs of a taken task's parents into its params, because another program

@@ -12,7 +12,7 @@ import (
 // Strays implements engine.Sweeper. First it reads whose notes of work there are. Inherit takes these
 // up after the claims are taken away. So each ending that a note tells of was made by then, or can be
 // made no more.
-func (r *round) Strays(ctx context.Context) (lost []*outcome, err error) {
+func (r *round) Strays(ctx context.Context) (lost []*ending, err error) {
 	notes, err := r.readNotes(ctx)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (r *round) instancesThere(ctx context.Context) (rules.Registered, error) {
 // registered, and claimed, since the registered ones were read. So the found claims are compared
 // with the instances that are registered after that. MongoDB skips between the keys of registered
 // instances; a server on PostgreSQL reads all claimed tasks.
-func (r *round) goneClaims(ctx context.Context, there rules.Registered) ([]*outcome, error) {
+func (r *round) goneClaims(ctx context.Context, there rules.Registered) ([]*ending, error) {
 	known := make(bson.A, 0, len(there))
 	for id := range there {
 		known = append(known, oid(id.ID))
