@@ -50,7 +50,7 @@ func CheckEnding(e *protocol.Ending) error {
 	if e.Printed != nil && !s.Finished() {
 		return fmt.Errorf("task %s goes on, and has no results yet", e.Task)
 	}
-	if s == plan.Queued || s == plan.Held || s.Valid() && s.Finished() {
+	if Pending(s) || s.Valid() && s.Finished() {
 		return nil
 	}
 	return fmt.Errorf("task %s cannot end as %v", e.Task, e.Status)

@@ -51,6 +51,9 @@ type Kept[Q comparable] struct {
 	Status plan.Status
 }
 
+// KeptAs names the tasks that are kept like one of that queue with that status.
+func KeptAs[Q comparable](q Q, s plan.Status) Kept[Q] { return Kept[Q]{q, min(s, plan.Failed)} }
+
 // KeepLimits returns how long finished tasks of no plan are kept. Tasks that are not in the map are
 // kept for ever. byDefault is the store's value for what a queue leaves open.
 func KeepLimits[Q comparable](queues map[Q]plan.Keep, byDefault time.Duration) map[Kept[Q]]time.Duration {

@@ -177,7 +177,7 @@ func ItemTask(of *plan.Task, index int, item json.RawMessage, params json.RawMes
 	d.Foreach, d.When, d.Description = nil, "", ""
 	return plan.Task{
 		ID: ItemID(of.ID, index), Plan: of.Plan, Name: ItemName(of.Name, index), Queue: of.Queue, Definition: d,
-		Params: WithItem(params, item), Of: of.ID, Index: index, Status: plan.Held, Created: now, Modified: now,
+		Params: WithItem(params, item), Of: of.ID, Index: index, Status: FirstStatus, Created: now, Modified: now,
 	}
 }
 

@@ -19,5 +19,5 @@ func CheckPlanParams(bytes int) error {
 // was stopped or lost, or an earlier attempt did, however the task ended. A foreach task that makes
 // its items, or waits for them, may count as well: making items is an attempt.
 func Troubled(s plan.Status, attempt int) bool {
-	return attempt > 1 || attempt == 1 && (s == plan.Held || s == plan.Queued) || s.Wrong()
+	return attempt > 1 || attempt == 1 && Pending(s) || s.Wrong()
 }

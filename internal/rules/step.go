@@ -48,6 +48,15 @@ type Step struct {
 // Finishes reports whether the step ends the task.
 func (s *Step) Finishes() bool { return s.Status.Finished() }
 
+// LosesNode reports whether the task names no node after the step.
+func (s *Step) LosesNode() bool { return Pending(s.Status) || s.Status == plan.Cancelled }
+
+// Plain reports whether the step ends an attempt that succeeded, and left at most an output. Most
+// tasks end so, and a store may write many of them together.
+func (s *Step) Plain() bool {
+	return s.Status == plan.Succeeded && s.Reason == "" && s.Detail == "" && s.Attempted && s.Exit == nil
+}
+
 // to returns the step, of a task that has the status was. A rule that leads where no task may go is a
 // defect of this package: to panics.
 func to(was plan.Status, s Step) Step {

@@ -149,7 +149,7 @@ func newTask(t *plan.Task) *task {
 	params := orNone(t.Params)
 	return &task{own: params, Task: plan.Task{
 		ID: t.ID, Name: t.Name, Queue: t.Queue, Definition: t.Definition, Params: params, Needs: slices.Clone(t.Needs),
-		Status: plan.Held, NotBefore: t.NotBefore.UTC(), Created: t.Created.UTC(),
+		Status: rules.FirstStatus, NotBefore: t.NotBefore.UTC(), Created: t.Created.UTC(),
 	}}
 }
 

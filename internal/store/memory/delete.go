@@ -116,7 +116,7 @@ func (tx *tx) Keeps(context.Context) (map[plan.QueueID]plan.Keep, error) {
 // DeleteExpired implements engine.Expirer.
 func (tx *tx) DeleteExpired(_ context.Context, limits map[rules.Kept[plan.QueueID]]time.Duration) (n int, err error) {
 	for _, t := range tx.tasks {
-		limit, limited := limits[rules.Kept[plan.QueueID]{Queue: t.Queue, Status: min(t.Status, plan.Failed)}]
+		limit, limited := limits[rules.KeptAs(t.Queue, t.Status)]
 		if tx.budget <= 0 || t.plan != nil || t.of != nil || !limited || tx.at.Sub(t.Ended) <= limit || t.needed() {
 			continue
 		}

@@ -58,11 +58,6 @@ func (tx *tx) insertItems(t *task) error {
 	return nil
 }
 
-// complete reports whether only the end of a foreach task is left to do.
-func (t *task) complete() bool {
-	return t.Status == plan.Held && t.Expanded && t.done == t.Items
-}
-
 // gather takes notice of an item that has finished.
 func (t *task) gather(item *task) {
 	outcome := rules.OutcomeOfTask(&item.Task)

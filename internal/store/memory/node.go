@@ -182,7 +182,7 @@ func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claim
 				return true
 			}
 			room[q]--
-			if err = tx.take(t, i, token, s); err != nil {
+			if err = tx.take(t, i, token, turn.Start, s); err != nil {
 				return true
 			}
 			tasks = append(tasks, t)
@@ -250,9 +250,9 @@ func (q *queue) offer(only plan.PlanID) *task {
 	return q.heads.all[0].all[0]
 }
 
-func (tx *tx) take(t *task, i *instance, token protocol.Token, s rules.Step) error {
+func (tx *tx) take(t *task, i *instance, token protocol.Token, start bool, s rules.Step) error {
 	t.token, t.Node, t.Instance = token, i.Node, i.ID
-	if t.Started = (time.Time{}); s.Status == plan.Running {
+	if t.Started = (time.Time{}); start {
 		t.Started = tx.at
 	}
 	i.tasks[t.ID] = t

@@ -63,7 +63,6 @@ func (q *queue) add(t *task) {
 	t.lane = q.lane(t)
 	heap.Push(t.lane, t)
 	t.lane.moved()
-	q.Queued++
 }
 
 func (q *queue) remove(t *task) {
@@ -74,7 +73,6 @@ func (q *queue) remove(t *task) {
 		delete(q.lanes, t.Plan)
 	}
 	t.lane = nil
-	q.Queued--
 }
 
 // close takes a plan's lane out of what is claimed; open puts it back.
@@ -151,7 +149,7 @@ func byDelay() ordered[*task] {
 
 // delay keeps a held task in delays as long as it waits for nothing but its NotBefore.
 func (d *db) delay(t *task) {
-	wanted := t.Status == plan.Held && !t.NotBefore.IsZero() && !t.gone && (t.plan == nil || t.plan.State == plan.PlanRunning) &&
+	wanted := !t.NotBefore.IsZero() && !t.gone && (t.plan == nil || t.plan.State == plan.PlanRunning) &&
 		rules.Decide(t.When, t.seen, t.waiting == 0) == rules.ToRun
 	switch {
 	case wanted && t.delayed:

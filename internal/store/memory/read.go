@@ -148,7 +148,7 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, 
 // progress returns what the attempt at a running task said of how far it is; nil if it said nothing.
 func (d *db) progress(t *task) *plan.Progress {
 	i := d.instances[t.Instance]
-	if i == nil || t.Status != plan.Running {
+	if i == nil || !rules.Reports(t.Status) {
 		return nil
 	}
 	p, said := i.progress[protocol.Claim{Task: t.ID, Attempt: t.Attempt, Token: t.token}]
@@ -195,7 +195,7 @@ func matches(t *task, q *store.TaskQuery) bool {
 	}
 	return (q.Plan.IsZero() || t.Plan == q.Plan) && (!q.NoPlan || t.Plan.IsZero()) && (q.Name == "" || t.Name == q.Name) &&
 		strings.HasPrefix(t.ID.String(), q.Prefix) && (q.Queue.IsZero() || t.Queue == q.Queue) &&
-		(len(q.Statuses) == 0 || slices.Contains(q.Statuses, t.Status) || t.Status > plan.Failed && slices.Contains(q.Statuses, plan.Failed)) &&
+		(len(q.Statuses) == 0 || rules.Selected(t.Status, q.Statuses)) &&
 		(q.Of.IsZero() || t.Of == q.Of) && (q.Parent.IsZero() || slices.Contains(t.Needs, q.Parent)) && (!q.NoItems || t.Of.IsZero()) && (!q.Retried || t.Attempt > 1) &&
 		(!q.Troubled || rules.Troubled(t.Status, t.Attempt)) && (q.After.IsZero() || order > 0)
 }

@@ -20,7 +20,7 @@ func (tx *tx) work() error {
 // settle does what is to be done with a task now, if anything is. It may be called of any task at
 // any time.
 func (tx *tx) settle(t *task) error {
-	if t.gone || t.Status != plan.Held && t.Status != plan.Queued {
+	if t.gone || !rules.Pending(t.Status) {
 		return nil
 	}
 	_, err := engine.Settle(tx.ctx, tx, []*task{t})
@@ -72,7 +72,7 @@ func (t *task) waiter(at time.Time) *rules.Waiter {
 		Cancel: t.Cancel,
 	}
 	if t.of != nil {
-		w.Item, w.Stopped, w.Alone = true, t.of.Cancel || t.of.Status == plan.Cancelled, !t.of.Expanded
+		w.Item, w.Stopped, w.Alone = true, rules.StopsItems(t.of.Status, t.of.Cancel), !t.of.Expanded
 		w.Of, w.OfWhy = t.of.Status, t.of.Reason
 	}
 	if t.plan != nil {
@@ -134,12 +134,10 @@ func (tx *tx) Written(context.Context) error { return nil }
 // apply takes a step: a task goes to another status, with everything that counts or orders tasks by it.
 func (tx *tx) apply(t *task, s rules.Step) error {
 	was := t.Status
-	if was == plan.Queued {
+	if rules.Claimable(was) {
 		t.queue.remove(t)
 	}
-	if was.Active() {
-		t.queue.Active--
-	}
+	rules.CountInQueue(&t.queue.Queue, was, -1)
 	if was.Active() && !s.Status.Active() {
 		if i, ok := tx.instances[t.Instance]; ok {
 			delete(i.tasks, t.ID)
@@ -174,14 +172,12 @@ func (tx *tx) apply(t *task, s rules.Step) error {
 		t.NotBefore = tx.at.Add(s.Delay)
 	}
 	tx.count(t, 1)
-	switch {
-	case s.Status == plan.Queued:
+	rules.CountInQueue(&t.queue.Queue, s.Status, 1)
+	if rules.Claimable(s.Status) {
 		t.queue.add(t)
 		tx.queued++
-	case s.Status.Active():
-		t.queue.Active++
 	}
-	if !s.Status.Active() && !s.Finishes() || s.Status == plan.Cancelled {
+	if s.LosesNode() {
 		t.Node, t.Instance = "", plan.InstanceID{}
 	}
 	tx.delay(t)
@@ -207,14 +203,14 @@ func (tx *tx) finished(t *task) error {
 	for _, c := range t.children {
 		c.waiting--
 		c.seen |= outcome
-		if c.Status == plan.Held && rules.Decide(c.When, c.seen, c.waiting == 0) != rules.ToWait {
+		if rules.Pending(c.Status) && rules.Decide(c.When, c.seen, c.waiting == 0) != rules.ToWait {
 			tx.due.push(c)
 		}
 	}
 	tx.tellMissing(t) // it counts the parents anew, this task among them
 	if t.of != nil {
 		t.of.gather(t)
-		if t.of.complete() {
+		if t.of.Expanded && t.of.done == t.of.Items { // only its end is left to do
 			tx.due.push(t.of)
 		}
 	}
@@ -240,7 +236,7 @@ func (tx *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (cl
 	}
 	for _, t := range p.tasks {
 		switch {
-		case t.Status == plan.Held, t.Status == plan.Queued:
+		case rules.Pending(t.Status):
 			tx.due.push(t)
 		case t.Status.Active() && closing == plan.ClosedByPerson:
 			tx.mark(t)

@@ -53,12 +53,12 @@ func (f *faults) len() int {
 
 // auditQueues counts what is queued and active.
 func (c *conn) auditQueues(f *faults) {
-	for r := c.query("SELECT queue, count(*) FROM tasks INDEXED BY tasks_ready WHERE status = -2 GROUP BY lane, queue"); r.next(); {
+	for r := c.query("SELECT queue, count(*) FROM tasks " + inReady + " GROUP BY lane, queue"); r.next(); {
 		q := f.queues[r.int(0)]
 		q[0] += int(r.int(1))
 		f.queues[r.int(0)] = q
 	}
-	for r := c.query("SELECT queue FROM tasks INDEXED BY tasks_mine WHERE status IN (-1, 0)"); r.next(); {
+	for r := c.query("SELECT queue FROM tasks " + inMine); r.next(); {
 		q := f.queues[r.int(0)]
 		q[1]++
 		f.queues[r.int(0)] = q
@@ -77,9 +77,9 @@ func (c *conn) auditQueues(f *faults) {
 const placed = "t.lane = CASE WHEN p.own THEN t.plan ELSE 0 END AND t.prio = CASE q.sort WHEN '' THEN -t.rank ELSE 0 END"
 
 // queuedTasks are those that are claimed next, with what is to be wrong with them: a job that is left is about to put it right.
-const queuedTasks = `SELECT t.n, NOT (` + placed + `) AND NOT (coalesce(p.own, 0) AND EXISTS (SELECT 1 FROM jobs WHERE kind = 6 AND ref = t.plan)), t.plan, t.of, p.closing <> '', o.status = -5 OR o.cancel
+const queuedTasks = `SELECT t.n, NOT (` + placed + `) AND NOT (coalesce(p.own, 0) AND EXISTS (SELECT 1 FROM jobs WHERE kind = 6 AND ref = t.plan)), t.plan, t.of, p.closing <> '', ` + stopsItems + `
 	FROM tasks AS t INDEXED BY tasks_ready CROSS JOIN queues AS q ON q.n = t.queue LEFT JOIN plans AS p ON p.n = t.plan LEFT JOIN tasks AS o ON o.n = t.of AND t.of <> 0
-	WHERE t.status = -2 AND coalesce(p.retry, 0) = 0 LIMIT ? + 0`
+	WHERE t.` + isReady + ` AND coalesce(p.retry, 0) = 0 LIMIT ? + 0`
 
 // auditQueued looks at what is queued: whether it is in its place, and is to be there at all.
 func (c *conn) auditQueued(f *faults) {
@@ -123,11 +123,7 @@ func (c *conn) auditJobs(f *faults) {
 }
 
 // heldApart are the held tasks of no plan, by what they are said to wait for.
-var heldApart = []string{
-	"INDEXED BY tasks_apart WHERE t.status = -4 AND t.gate > 1 AND t.plan = 0",
-	"INDEXED BY tasks_root WHERE t.status = -4 AND t.gate = 0 AND t.plan = 0",
-	"INDEXED BY tasks_delay WHERE t.status = -4 AND t.gate = 1 AND t.plan = 0",
-}
+var heldApart = []string{inApart, inRoot + " AND plan = 0", inDelay + " AND plan = 0"}
 
 // auditApart looks at the held tasks of no plan, unless a retry is being made that some may wait for.
 func (c *conn) auditApart(f *faults) {
@@ -180,8 +176,8 @@ func (c *conn) auditCounts(f *faults, p *planRow) (total int) {
 	if r := c.query("SELECT count(*) FROM tasks INDEXED BY tasks_plan WHERE plan = ?", p.n); r.one() {
 		total = int(r.int(0))
 	}
-	if total > f.most.tasks && (c.query("SELECT 1 FROM tasks INDEXED BY tasks_mine WHERE status IN (-1, 0) AND plan = ? LIMIT 1", p.n).one() ||
-		c.query("SELECT 1 FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND plan = ? LIMIT 1", p.n).one()) {
+	if total > f.most.tasks && (c.query("SELECT 1 FROM tasks "+inMine+" AND plan = ? LIMIT 1", p.n).one() ||
+		c.query("SELECT 1 FROM tasks "+inReady+" AND plan = ? LIMIT 1", p.n).one()) {
 		return total
 	}
 	var are plan.Counts
@@ -198,7 +194,7 @@ func (c *conn) auditCounts(f *faults, p *planRow) (total int) {
 const (
 	partOf = "SELECT id FROM tasks INDEXED BY tasks_plan WHERE plan = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ? + 0"
 	heldOf = "SELECT " + taskColumns + `, b.parents FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN bodies AS b ON b.n = t.n
-		WHERE t.plan = ? AND t.id > ? AND t.id <= ? AND t.status = -4 ORDER BY t.id LIMIT ? + 0`
+		WHERE t.plan = ? AND t.id > ? AND t.id <= ? AND t.` + isHeld + ` ORDER BY t.id LIMIT ? + 0`
 )
 
 // lastID is behind all ids.
@@ -231,7 +227,7 @@ func (c *conn) auditHeld(f *faults, p *planRow, past []byte) []byte {
 func (c *conn) auditTasks(f *faults, p *planRow, held []taskRow) {
 	if p != nil && p.Closing != plan.Open {
 		all := len(held)
-		if held = slices.DeleteFunc(held, func(r taskRow) bool { return r.status != plan.Held || !r.is(flagExpanded) }); len(held) < all {
+		if held = slices.DeleteFunc(held, func(r taskRow) bool { return !r.is(flagExpanded) }); len(held) < all {
 			c.note(f, jobClose, p.n)
 		}
 	}
@@ -241,7 +237,7 @@ func (c *conn) auditTasks(f *faults, p *planRow, held []taskRow) {
 	k := c.knownOf(held)
 	for i := range held {
 		r := &held[i]
-		if of := k.of[r.of]; of != nil && of.dropsItems() {
+		if of := k.of[r.of]; of != nil && rules.StopsItems(of.status, of.cancel) {
 			c.note(f, jobDrop, r.of)
 		} else if len(f.held) < f.most.wrong && !c.right(k, p, r) {
 			f.held = append(f.held, r.n)

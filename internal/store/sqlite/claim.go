@@ -54,11 +54,11 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 			}
 		}
 	}
-	return t.takeAll(turn.Start, s.Status, offers), t.err
+	return t.takeAll(turn.Start, s, offers), t.err
 }
 
 // activeOn counts what the instances of a node have claimed, among all that is claimed.
-const activeOn = "SELECT count(*) FROM tasks INDEXED BY tasks_mine CROSS JOIN instances ON instances.n = instance WHERE status IN (-1, 0) AND node = ?"
+const activeOn = "SELECT count(*) FROM tasks INDEXED BY tasks_mine CROSS JOIN instances ON instances.n = instance WHERE " + isMine + " AND node = ?"
 
 // room returns how many tasks the instances of the caller's node may still claim together.
 func (t *tx) room() int {
@@ -88,19 +88,19 @@ func (t *tx) take(o *offer, some int) int {
 const (
 	oneLane    = "SELECT n"
 	someLanes  = "SELECT n, prio, id"
-	queuedUp   = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? ORDER BY prio, id LIMIT ? + 0"
-	queuedDown = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? ORDER BY prio DESC, id DESC LIMIT ? + 0"
+	queuedUp   = " FROM tasks " + inReady + " AND lane = ? AND queue = ? ORDER BY prio, id LIMIT ? + 0"
+	queuedDown = " FROM tasks " + inReady + " AND lane = ? AND queue = ? ORDER BY prio DESC, id DESC LIMIT ? + 0"
 	going      = "NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND (p.closing <> '' OR p.retry <> 0)) AND (w.plan <> 0 OR NOT EXISTS (" + retryOfNone + "))"
 	// While a plan is stopped, and not all of what is queued of it is cancelled, the shared lane is looked through, but not to its end:
 	// each turn cancels some, so that the next one sees further.
-	openUp = ` FROM (SELECT n, prio, id, plan FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ?
+	openUp = ` FROM (SELECT n, prio, id, plan FROM tasks ` + inReady + ` AND lane = ? AND queue = ?
 		ORDER BY prio, id LIMIT ?3 + 1000) AS w WHERE ` + going + ` ORDER BY prio, id LIMIT ?3 + 0`
-	openDown = ` FROM (SELECT n, prio, id, plan FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ?
+	openDown = ` FROM (SELECT n, prio, id, plan FROM tasks ` + inReady + ` AND lane = ? AND queue = ?
 		ORDER BY prio DESC, id DESC LIMIT ?3 + 1000) AS w WHERE ` + going + `
 		ORDER BY prio DESC, id DESC LIMIT ?3 + 0`
 	// For a node that claims of one plan only, and did not Adopt it.
-	onlyUp   = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio, id LIMIT ?3 + 0"
-	onlyDown = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio DESC, id DESC LIMIT ?3 + 0"
+	onlyUp   = " FROM tasks " + inReady + " AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio, id LIMIT ?3 + 0"
+	onlyDown = " FROM tasks " + inReady + " AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio DESC, id DESC LIMIT ?3 + 0"
 )
 
 // The statement passes by rows of the index that the turn does not serve.
@@ -236,7 +236,7 @@ func (t *tx) lanes() map[int64][]int64 {
 		}
 	}
 	for lane := int64(0); ; {
-		r := t.query("SELECT lane FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane > ? ORDER BY lane LIMIT 1", lane)
+		r := t.query("SELECT lane FROM tasks "+inReady+" AND lane > ? ORDER BY lane LIMIT 1", lane)
 		if !r.one() {
 			return found
 		}
@@ -252,7 +252,7 @@ func (t *tx) lanes() map[int64][]int64 {
 // queuesIn returns the queues in whose lane earlier transactions queued something.
 func (t *tx) queuesIn(lane int64) (queues []int64) {
 	for queue := int64(0); ; {
-		r := t.query("SELECT queue FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue > ? ORDER BY queue LIMIT 1", lane, queue)
+		r := t.query("SELECT queue FROM tasks "+inReady+" AND lane = ? AND queue > ? ORDER BY queue LIMIT 1", lane, queue)
 		if !r.one() {
 			return queues
 		}
@@ -291,7 +291,7 @@ func (t *tx) offersOf(turn *protocol.Turn) []*offer {
 }
 
 // takeAll claims what was taken, and returns it as its node gets it.
-func (t *tx) takeAll(start bool, status plan.Status, offers []*offer) []protocol.ClaimedTask {
+func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) []protocol.ClaimedTask {
 	byOffer := make([][]protocol.ClaimedTask, len(offers))
 	token := t.s.newToken()
 	started := int64(0)
@@ -303,39 +303,35 @@ func (t *tx) takeAll(start bool, status plan.Status, offers []*offer) []protocol
 			continue
 		}
 		ns := each(o.taken, func(c *candidate) int64 { return c.n })
-		byOffer[k] = t.readClaims(o.queueRow, ns, plan.Queued, status, token)
+		byOffer[k] = t.readClaims(o.queueRow, ns, readyStatus, s, token)
 		taken, written := t.takeNew(o.n, ns)
 		for at, fresh := range taken {
 			t.execEach(`UPDATE tasks SET gate = 0, flags = flags | ?, not_before = 0, status = ?, attempt = attempt + 1, token = ?, instance = ?,
-				started = ?, modified = ? WHERE n`, fresh, at.flag(), int64(status), token, t.by.n, started, t.now)
+				started = ?, modified = ? WHERE n`, fresh, at.flag(), int64(s.Status), token, t.by.n, started, t.now)
 		}
 		t.execEach(`UPDATE tasks SET status = ?, attempt = attempt + 1, token = ?, instance = ?, started = ?, modified = ?
-			WHERE n`, written, int64(status), token, t.by.n, started, t.now)
+			WHERE n`, written, int64(s.Status), token, t.by.n, started, t.now)
 		t.taken += len(ns)
 	}
 	return merge(byOffer)
 }
 
-// readClaims counts tasks of a queue, which had one status, by another one, in which a node has them, and returns what that needs of them,
-// in the order of the numbers.
-func (t *tx) readClaims(q *queueRow, ns []int64, was, status plan.Status, token int64) []protocol.ClaimedTask {
+// readClaims returns what a node needs of tasks of a queue, in the order of the numbers. It counts
+// the tasks, which had one status, by the status of the step that gives them to the node.
+func (t *tx) readClaims(q *queueRow, ns []int64, was plan.Status, s rules.Step, token int64) []protocol.ClaimedTask {
 	claimed := make([]protocol.ClaimedTask, len(ns))
 	at := make(map[int64]int, len(ns))
 	for i, n := range ns {
 		at[n] = i
 	}
 	parents := map[int64][]int64{} // of those with inputs
-	attempt := 0
-	if was == plan.Queued {
-		attempt = 1 // one more
-	}
 	t.queryEach(`SELECT t.n, t.id, t.plan, t.flags, t.attempt, t.rank, t.rule, t.rescues, t.idx, t.name, t.reason, b.def, b.params, b.needs, g.bytes, g.largest
 		FROM tasks AS t CROSS JOIN bodies AS b ON b.n = t.n LEFT JOIN gates AS g ON g.n = t.n WHERE t.n`, slices.Clone(ns), func(r *rows) {
 		row := taskRow{
 			n: r.int(0), id: plan.TaskID{ID: r.id(1)}, plan: r.int(2), flags: r.int(3), status: was, reason: plan.Reason(r.text(10)), queue: q.n,
 		}
 		c := protocol.ClaimedTask{
-			Claim: protocol.Claim{Task: row.id, Attempt: int(r.int(4)) + attempt, Token: packToken(row.n, token)},
+			Claim: protocol.Claim{Task: row.id, Attempt: int(r.int(4)) + s.Attempts, Token: packToken(row.n, token)},
 			Name:  r.text(9), Queue: q.ID, QueueName: q.Name, Plugin: q.Plugin, QueueLost: q.OnLost, QueueSecrets: q.Secrets,
 			Params: r.bytes(12), ByReference: row.is(flagByRef), Reason: row.reason, Rescues: int(r.int(7)), Index: int(r.int(8)),
 		}
@@ -351,8 +347,8 @@ func (t *tx) readClaims(q *queueRow, ns []int64, was, status plan.Status, token 
 		if p := t.plan(row.plan); p != nil {
 			c.Plan, c.PlanName = p.ID, p.Title()
 		}
-		if status != was {
-			t.move(&row, status, row.reason)
+		if s.Status != was {
+			t.move(&row, s.Status, row.reason)
 		}
 		claimed[at[row.n]] = c
 	})

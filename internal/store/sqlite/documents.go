@@ -98,7 +98,7 @@ func (s *Store) EditQueue(ctx context.Context, id plan.QueueID, e store.QueueEdi
 
 // unfinishedOfPlan finds a task of a plan that has not ended in a queue. Plans that have ended have none.
 const unfinishedOfPlan = `SELECT t.id, t.name, t.status, whole.id FROM plans AS whole CROSS JOIN tasks AS t INDEXED BY tasks_plan ON t.plan = whole.n
-	WHERE whole.ended = 0 AND t.queue = ? AND t.status IN (-4, -2, -1, 0) LIMIT 1`
+	WHERE whole.ended = 0 AND t.queue = ? AND t.` + isUnfinished + ` LIMIT 1`
 
 // DeleteQueue implements store.Documents. Its row stays under a name that nobody gives one, so that its number is nobody else's.
 func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {

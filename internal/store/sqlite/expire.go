@@ -49,7 +49,7 @@ func (t *tx) ExpiredPlans(_ context.Context, byDefault time.Duration) iter.Seq2[
 // which tasks ended that may go. A task stays that another one needs, or needs an item of, and one with items that have not finished.
 var overTasks = "SELECT " + taskColumns + `, 1 + (SELECT coalesce(max(seq), 0) FROM logs WHERE task = t.n)
 	FROM json_each(?1) AS j CROSS JOIN tasks AS t INDEXED BY tasks_over
-	WHERE t.plan = 0 AND t.of = 0 AND t.ended > 0 AND t.queue = j.value ->> 0 AND min(t.status, 2) = j.value ->> 1 AND t.ended < j.value ->> 2
+	WHERE t.plan = 0 AND t.of = 0 AND t.ended > 0 AND t.queue = j.value ->> 0 AND ` + keptStatus + ` = j.value ->> 1 AND t.ended < j.value ->> 2
 		AND t.ended + ` + lateBy("t.ended") + ` < j.value ->> 2 AND NOT EXISTS (SELECT 1 FROM kids AS k WHERE k.parent = t.n)
 		AND NOT EXISTS (SELECT 1 FROM tasks AS i INDEXED BY tasks_of WHERE i.of = t.n AND i.of <> 0
 			AND (i.outcome = 0 OR EXISTS (SELECT 1 FROM kids AS k WHERE k.parent = i.n)))

@@ -69,13 +69,14 @@ func (t *tx) List(_ context.Context, r *taskRow) (items []json.RawMessage, none 
 const listBatch = 256
 
 // expand starts to make the items of a foreach task that is held, or claimed by a node that found them.
-func (t *tx) expand(r *taskRow, items []json.RawMessage) {
-	if r.status != plan.Held {
-		t.move(r, plan.Held, "")
+func (t *tx) expand(r *taskRow, s rules.Step) {
+	if r.status != s.Status {
+		t.move(r, s.Status, s.Reason)
 	}
+	items := s.Items
 	r.flags |= flagExpanding
 	t.exec(`UPDATE tasks SET status = ?, gate = ?, flags = ?, instance = 0, not_before = 0, reason = NULL, detail = NULL, exit = NULL, modified = ?
-		WHERE n = ?`, int64(plan.Held), forItems, r.flags, t.now, r.n)
+		WHERE n = ?`, int64(s.Status), forItems, r.flags, t.now, r.n)
 	t.changed = append(t.changed, r.n)
 	t.foreachs[r.n] = &foreachRow{n: r.n, items: int64(len(items)), undone: int64(len(items)), dirty: true}
 	for first := 0; first < len(items); first += listBatch {
@@ -91,11 +92,11 @@ func (t *tx) expand(r *taskRow, items []json.RawMessage) {
 // makeItems inserts the next of the items, held. They are queued when all are in.
 func (t *tx) makeItems(n int64) (done bool) {
 	rows := t.tasks([]int64{n})
-	if len(rows) == 0 || !rows[0].is(flagExpanding) || rows[0].status != plan.Held {
+	if len(rows) == 0 || !rows[0].is(flagExpanding) {
 		return true
 	}
 	r := &rows[0]
-	if t.settle(rows); r.status != plan.Held {
+	if t.settle(rows); !r.is(flagExpanding) {
 		return true
 	}
 	b := t.body(r)
@@ -189,19 +190,19 @@ func (t *tx) openItems(n, from int64) (past any, done bool) {
 	}
 	return t.settleItems(n, from, func(r *taskRow) bool {
 		r.rule, r.all = plan.AllDone, true
-		return r.status == plan.Held && r.hold == forOthers
+		return r.waitsFor(forOthers)
 	})
 }
 
 // dropItems ends the items of a foreach task that was cancelled.
 func (t *tx) dropItems(n, from int64) (past any, done bool) {
 	of := t.tasks([]int64{n})
-	if len(of) == 0 || !of[0].dropsItems() {
+	if len(of) == 0 || !rules.StopsItems(of[0].status, of[0].cancel) {
 		return nil, true
 	}
 	return t.settleItems(n, from, func(r *taskRow) bool {
 		r.stopped = &of[0]
-		return r.status == plan.Held || r.status == plan.Queued
+		return rules.Pending(r.status)
 	})
 }
 

@@ -22,10 +22,10 @@ type newTask struct {
 // insert inserts a held task with its body; its edges are the caller's. A task whose id is there already is left alone.
 func (t *tx) insert(task *plan.Task, x newTask) {
 	var in inserts
-	t.rowsOf(&in, task, x)
+	r := t.rowsOf(&in, task, x)
 	if t.exec(insertTask+" ON CONFLICT (id) DO NOTHING", in.tasks...) > 0 {
 		t.exec(insertBody, in.bodies...)
-		t.count(x)
+		t.count(&r)
 	}
 }
 
@@ -35,7 +35,7 @@ type inserts struct{ tasks, bodies, kids, joins []any }
 // The statements insert one row, or several with more of what follows VALUES.
 const (
 	insertTask = `INSERT INTO tasks (n, status, gate, plan, queue, flags, rank, rule, of, idx, not_before, modified, id, name)
-		VALUES (?, -4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+		VALUES (?, ` + firstStatus + `, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	insertBody = "INSERT INTO bodies (n, created, def, params, needs, parents) VALUES (?, ?, ?, ?, ?, ?)"
 	insertKid  = "INSERT INTO kids (parent, child) VALUES (?, ?)"
 	insertJoin = "INSERT INTO gates (n, waits, bytes, largest) VALUES (?, ?, 0, 0)"
@@ -64,7 +64,7 @@ func (t *tx) rowsOf(in *inserts, task *plan.Task, x newTask) taskRow {
 		t.fail(fmt.Errorf("task %s: %w", task.ID, err))
 	}
 	r := taskRow{
-		n: x.n, id: task.ID, status: plan.Held, hold: x.hold, plan: x.plan, queue: x.queue, flags: x.flags | definitionFlags(&task.Definition), rule: task.When, of: x.of,
+		n: x.n, id: task.ID, status: rules.FirstStatus, hold: x.hold, plan: x.plan, queue: x.queue, flags: x.flags | definitionFlags(&task.Definition), rule: task.When, of: x.of,
 		notBefore: t.unset(micro(task.NotBefore)), rank: task.Rank,
 	}
 	in.tasks = append(in.tasks, x.n, x.hold, x.plan, x.queue, r.flags, task.Rank, orNull(task.When), x.of, x.index, r.notBefore, t.now, task.ID.ID[:], task.Name)
@@ -77,11 +77,11 @@ func (t *tx) rowsOf(in *inserts, task *plan.Task, x newTask) taskRow {
 }
 
 // count takes notice of a task that was inserted.
-func (t *tx) count(x newTask) {
-	if p := t.plan(x.plan); p != nil {
-		rules.Count(&p.Counts, rules.Counted{Status: plan.Held}, 1)
+func (t *tx) count(r *taskRow) {
+	if p := t.plan(r.plan); p != nil {
+		rules.Count(&p.Counts, r.counted(), 1)
 	}
-	t.changed = append(t.changed, x.n)
+	t.changed = append(t.changed, r.n)
 }
 
 // number reserves numbers of tasks, and returns the first.

@@ -46,7 +46,7 @@ func (t *tx) mend(f *faults) (left []int64) {
 func (t *tx) mendPlaces(ns []int64) {
 	t.execEach(`UPDATE tasks SET lane = CASE WHEN (SELECT own FROM plans WHERE plans.n = tasks.plan) THEN plan ELSE 0 END,
 		prio = CASE (SELECT sort FROM queues WHERE queues.n = tasks.queue) WHEN '' THEN -rank ELSE 0 END
-		WHERE status = -2 AND n`, ns)
+		WHERE `+isReady+` AND n`, ns)
 }
 
 // mendHeld has held tasks wait for what they are to wait for, or does with them what is to be done.
@@ -56,7 +56,7 @@ func (t *tx) mendHeld(ns []int64) {
 	t.budget -= len(rows)
 	for i := range rows {
 		r := &rows[i]
-		if r.status != plan.Held || r.hold == forRetry || t.holdsUp(r) {
+		if !r.held() || r.hold == forRetry || t.holdsUp(r) {
 			continue
 		}
 		switch of := k.of[r.of]; {

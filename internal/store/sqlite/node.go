@@ -256,12 +256,11 @@ func (t *tx) active(instance int64) (found []*taskRow) {
 }
 
 const (
-	dueDelays = "SELECT " + taskColumns + ` FROM tasks AS t INDEXED BY tasks_delay
-		WHERE t.status = -4 AND t.gate = 1 AND t.not_before <= ? ORDER BY t.not_before LIMIT ? + 0`
-	nextDelay = "SELECT min(not_before) FROM tasks INDEXED BY tasks_delay WHERE status = -4 AND gate = 1"
+	dueDelays = "SELECT " + taskColumns + ` FROM tasks AS t ` + inDelay + ` AND t.not_before <= ? ORDER BY t.not_before LIMIT ? + 0`
+	nextDelay = "SELECT min(not_before) FROM tasks " + inDelay
 	claimants = `SELECT DISTINCT t.instance, i.id, i.gone FROM tasks AS t INDEXED BY tasks_mine LEFT JOIN instances AS i ON i.n = t.instance
-		WHERE t.status IN (-1, 0)`
-	activeOf = "SELECT " + taskColumns + " FROM tasks AS t INDEXED BY tasks_mine WHERE t.status IN (-1, 0) AND t.instance = ?"
+		WHERE t.` + isMine
+	activeOf = "SELECT " + taskColumns + " FROM tasks AS t " + inMine + " AND t.instance = ?"
 )
 
 // Inherit implements engine.Sweeper. Jobs have no owner.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -62,14 +63,14 @@ func (c *conn) fillProgress(found []foundTask, progress map[attempt]*plan.Progre
 	at := map[int64]*foundTask{}
 	var ns []int64
 	for i := range found {
-		if f := &found[i]; f.Status == plan.Running {
+		if f := &found[i]; rules.Reports(f.Status) {
 			at[f.n], ns = f, append(ns, f.n)
 		}
 	}
 	if len(progress) == 0 || len(ns) == 0 {
 		return
 	}
-	for r := c.query("SELECT n, token FROM tasks WHERE n IN (SELECT value FROM json_each(?)) AND status = 0", list(ns)); r.next(); {
+	for r := c.query("SELECT n, token FROM tasks WHERE n IN (SELECT value FROM json_each(?)) AND "+isReporting, list(ns)); r.next(); {
 		at[r.int(0)].Progress = progress[attempt{r.int(0), r.int(1)}]
 	}
 }

@@ -233,9 +233,7 @@ func (t *tx) deleteRows(tasks []taskRow) {
 		if p := t.plan(r.plan); p != nil {
 			rules.Count(&p.Counts, r.counted(), -1)
 		}
-		if r.status == plan.Queued {
-			t.queue(r.queue).Queued--
-		}
+		rules.CountInQueue(&t.queue(r.queue).Queue, r.status, -1)
 	}
 	t.dropMissing(tasks)
 	ns := list(numbers(tasks))

@@ -75,7 +75,7 @@ func (s *Store) setQueue(ctx context.Context, seen *plan.Queue, q plan.Queue) er
 			q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, string(q.OnLost), textList(q.Secrets),
 			keepText(q.Keep), n)
 		if ranked, ranks := was.Sort == plan.SortDefault, q.Sort == plan.SortDefault; ranked != ranks {
-			t.exec("UPDATE tasks SET prio = rank * ? WHERE n IN (SELECT n FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND queue = ?)",
+			t.exec("UPDATE tasks SET prio = rank * ? WHERE n IN (SELECT n FROM tasks "+inReady+" AND queue = ?)",
 				pick(ranks, -1, 0), n)
 		}
 		if was.Queued > 0 {

@@ -124,7 +124,7 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (out []plan.Plan, 
 }
 
 // instanceID is, in SQL, the instance of a task. The claim of one that is not there has an id that is nobody's: none is another program's.
-const instanceID = "coalesce(i.id, CASE WHEN t.instance <> 0 AND t.status IN (-1, 0) THEN unhex(printf('%024x', t.instance)) END)"
+const instanceID = "coalesce(i.id, CASE WHEN t.instance <> 0 AND t." + isMine + " THEN unhex(printf('%024x', t.instance)) END)"
 
 // The columns of a task that a reader reads. Columns that it does not ask for are NULL.
 const (
@@ -220,7 +220,7 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, 
 			}
 		}
 		if q.Reached {
-			w.add("t.status = 0 AND t.n IN (SELECT value FROM json_each(?))", numbersOf(progress))
+			w.add("t."+isReporting+" AND t.n IN (SELECT value FROM json_each(?))", numbersOf(progress))
 		}
 		found, err := read(c, w, from, q)
 		if c.fillProgress(found, progress); q.Reached {
@@ -268,8 +268,8 @@ func taskQuery(q *store.TaskQuery) (w where, index string) {
 	if q.Retried {
 		w.add("t.attempt > 1")
 	}
-	if q.Troubled { // rules.Troubled
-		w.add("(t.attempt > 1 OR t.attempt = 1 AND t.status IN (-4, -2) OR t.status > 1 OR t.status IN (-3, -6))")
+	if q.Troubled {
+		w.add(isTroubled)
 	}
 	if len(q.IDs) > 0 {
 		w.add("t.id IN (SELECT unhex(value) FROM json_each(?))", listIDs(q.IDs))
@@ -286,34 +286,6 @@ func taskQuery(q *store.TaskQuery) (w where, index string) {
 		}
 	}
 	return w, index
-}
-
-// ofActive has a query read what nodes have, whatever else there is.
-const ofActive = " INDEXED BY tasks_mine"
-
-// statusTerm selects statuses, and names the index in which all that have them are.
-func statusTerm(statuses []plan.Status) (term, index string) {
-	var words []string
-	failed, active, queued := false, true, true
-	for _, s := range statuses {
-		failed = failed || s == plan.Failed
-		active = active && s.Active()
-		queued = queued && s == plan.Queued
-		if s != plan.Failed {
-			words = append(words, fmt.Sprint(int32(s)))
-		}
-	}
-	switch {
-	case active:
-		return "t.status IN (-1, 0) AND t.status IN (" + strings.Join(words, ", ") + ")", ofActive
-	case queued:
-		return "t.status = -2", " INDEXED BY tasks_ready"
-	case failed && len(words) > 0:
-		return "(t.status > 1 OR t.status IN (" + strings.Join(words, ", ") + "))", ""
-	case failed:
-		return "t.status > 1", ""
-	}
-	return "t.status IN (" + strings.Join(words, ", ") + ")", ""
 }
 
 // foundTask is a task with what its reader needs besides.

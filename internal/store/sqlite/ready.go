@@ -88,7 +88,7 @@ func (t *tx) flushReady() {
 			continue
 		}
 		ns := each(ready, func(c *newcomer) int64 { return c.n })
-		t.execEach(`UPDATE tasks SET status = -2, gate = 0, flags = flags | ?, lane = ?, prio = rank * ?, instance = 0, not_before = 0, modified = ?
+		t.execEach(`UPDATE tasks SET `+isReady+`, gate = 0, flags = flags | ?, lane = ?, prio = rank * ?, instance = 0, not_before = 0, modified = ?
 			WHERE n`, ns, at.flag(), at.lane, t.ranked(at.queue), t.now)
 		t.ready[at] = ready[:0]
 	}

@@ -197,7 +197,7 @@ func (t *tx) decideAll(joins []join) {
 	}
 	waiting := children[:0]
 	for i := range children {
-		if r := &children[i]; r.status == plan.Held && r.hold == forParents {
+		if r := &children[i]; r.waitsFor(forParents) {
 			r.seen, r.all = settled[i].seen(), settled[i].waiting() == 0
 			waiting = append(waiting, *r)
 		}
@@ -208,7 +208,7 @@ func (t *tx) decideAll(joins []join) {
 // Waiter implements engine.Settler. To a task that a retry holds up, its plan seems not to run.
 func (t *tx) Waiter(r *taskRow) *rules.Waiter {
 	w := &rules.Waiter{Status: r.status, When: r.rule, Seen: r.seen, All: r.all}
-	if r.status == plan.Held && t.holdsUp(r) {
+	if r.held() && t.holdsUp(r) {
 		w.InPlan, w.State = true, plan.PlanSubmitting
 		return w
 	}
@@ -312,7 +312,7 @@ func (t *tx) EndPlan(_ context.Context, p *planRow, state plan.Lifecycle) error 
 
 // cancelActive marks claimed and running tasks for their nodes to stop: those of which a column has the value.
 func (t *tx) cancelActive(column string, value int64) {
-	ns := t.fresh("SELECT n FROM tasks INDEXED BY tasks_mine WHERE status IN (-1, 0) AND cancel = 0 AND "+column+" = ?", value).numbers()
+	ns := t.fresh("SELECT n FROM tasks "+inMine+" AND cancel = 0 AND "+column+" = ?", value).numbers()
 	t.execEach("UPDATE tasks SET cancel = 1, modified = ? WHERE n", ns, t.now)
 	t.changed = append(t.changed, ns...)
 }

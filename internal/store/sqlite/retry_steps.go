@@ -189,7 +189,7 @@ func (r *retry) flushReset() {
 		return
 	}
 	all := list(r.reset)
-	r.exec(`UPDATE tasks SET status = -4, gate = ?, flags = flags & ~ ?, outcome = 0, out_len = 0, attempt = 0, token = 0, instance = 0, cancel = 0,
+	r.exec(`UPDATE tasks SET `+isHeld+`, gate = ?, flags = flags & ~ ?, outcome = 0, out_len = 0, attempt = 0, token = 0, instance = 0, cancel = 0,
 		rescues = 0, not_before = 0, started = 0, ended = 0, reason = NULL, detail = NULL, exit = NULL, output = NULL, modified = ?
 		WHERE n IN (SELECT value FROM json_each(?))`, forRetry, flagDelivered|flagGathered|flagExpanding, r.now, all)
 	r.dropResults(all)

@@ -358,7 +358,7 @@ func (t *tx) addTasks(p *planRow, all []addition, from int) {
 			withParents = append(withParents, x.n)
 		}
 		rows[i] = t.rowsOf(&in, a.Task, x)
-		t.count(x)
+		t.count(&rows[i])
 		x.n++
 	}
 	t.insertEdges(&in, edges, p == nil)

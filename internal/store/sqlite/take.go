@@ -62,5 +62,5 @@ func (t *tx) Take(ctx context.Context, r *taskRow, start *rules.Step) (taken boo
 
 // Handed implements engine.Taker.
 func (t *tx) Handed(_ context.Context, r *taskRow, _ *protocol.Take) (protocol.ClaimedTask, error) {
-	return t.readClaims(t.queue(r.queue), []int64{r.n}, r.status, r.status, r.token)[0], t.err
+	return t.readClaims(t.queue(r.queue), []int64{r.n}, r.status, rules.Step{Status: r.status}, r.token)[0], t.err
 }

@@ -125,12 +125,7 @@ func (c *conn) taskNumber(id plan.TaskID) (n, of int64, err error) {
 
 // endsWithItems reports whether a task is a foreach task that waits for nothing but the end of its items.
 func (r *taskRow) endsWithItems() bool {
-	return r.status == plan.Held && r.hold == forItems && r.is(flagExpanded)
-}
-
-// dropsItems reports whether a foreach task was cancelled, so that its items are.
-func (r *taskRow) dropsItems() bool {
-	return r.status == plan.Cancelled || r.status == plan.Held && r.cancel
+	return r.waitsFor(forItems) && r.is(flagExpanded)
 }
 
 func numbers(tasks []taskRow) []int64 { return each(tasks, func(r *taskRow) int64 { return r.n }) }
@@ -218,8 +213,10 @@ func (at place) flag() int64 {
 // unstarted is the end of held and queued tasks that do not run. Tasks of one kind are written
 // together. A reader of such a task writes them first.
 type unstarted struct {
-	reason plan.Reason
-	detail string
+	status  plan.Status
+	reason  plan.Reason
+	detail  string
+	outcome rules.Outcome
 }
 
 // parent is a finished task whose children are to be told.

@@ -33,18 +33,10 @@ func (t *tx) move(r *taskRow, to plan.Status, why plan.Reason) {
 		return
 	}
 	q := t.queue(r.queue)
-	switch {
-	case r.status == plan.Queued:
-		q.Queued--
-	case r.status.Active():
-		q.Active--
-	}
-	switch {
-	case to == plan.Queued:
-		q.Queued++
+	rules.CountInQueue(&q.Queue, r.status, -1)
+	rules.CountInQueue(&q.Queue, to, 1)
+	if rules.Claimable(to) {
 		t.queued++
-	case to.Active():
-		q.Active++
 	}
 	was := r.counted()
 	r.status, r.reason = to, why
@@ -66,16 +58,15 @@ func (t *tx) step(r *taskRow, s rules.Step) {
 	case s.Finishes():
 		t.finish(r, s)
 	case len(s.Items) > 0:
-		t.expand(r, s.Items)
+		t.expand(r, s)
 	case s.Delay > 0:
 		t.delay(r, s)
 	default:
-		was := r.status
 		if !s.Keep {
 			t.exec("UPDATE tasks SET reason = ?, detail = ?, exit = iif(?, ?, exit) WHERE n = ?", orNull(s.Reason), orNull(s.Detail), s.Attempted, t.exit(s.Exit), r.n)
 			r.reason = s.Reason
 		}
-		t.enqueue(r, was == plan.Held && r.of == 0)
+		t.enqueue(r, s)
 	}
 }
 
@@ -112,12 +103,13 @@ func (t *tx) finish(r *taskRow, s rules.Step) {
 	if r.is(flagGathered) {
 		size = t.foreach(r.n).size()
 	}
-	if s.Status == plan.Succeeded && s.Reason == "" && s.Detail == "" && s.Attempted && s.Exit == nil && s.Output == nil && !r.is(flagForeach) {
+	switch alike := s.Output == nil && !r.is(flagForeach); {
+	case alike && s.Plain():
 		t.done = append(t.done, r.n)
-	} else if (was == plan.Held || was == plan.Queued) && s.Status == plan.Cancelled && !s.Attempted && !r.is(flagForeach) {
-		how := unstarted{s.Reason, s.Detail}
+	case alike && rules.Pending(was) && !s.Attempted:
+		how := unstarted{s.Status, s.Reason, s.Detail, outcome}
 		t.unstarted[how] = append(t.unstarted[how], r.n)
-	} else {
+	default:
 		t.writeEnd(r, &s, outcome, size)
 	}
 	t.ends = append(t.ends, parent{n: r.n, outcome: outcome, size: size})
@@ -130,20 +122,19 @@ func (t *tx) finish(r *taskRow, s rules.Step) {
 }
 
 func (t *tx) writeEnd(r *taskRow, s *rules.Step, outcome rules.Outcome, size int64) {
-	exit := t.exit(s.Exit)
 	inline := s.Output
 	if len(inline) > inlineOutput {
 		inline = nil
 		t.exec("INSERT OR REPLACE INTO outputs (n, output) VALUES (?, ?)", r.n, []byte(s.Output))
 	}
-	if s.Status == plan.Succeeded && s.Reason == "" && s.Detail == "" && s.Attempted && exit == nil { // fewer parameters: of most tasks that is all
-		t.exec(`UPDATE tasks SET status = 1, gate = 0, flags = ?1, reason = NULL, detail = NULL, exit = NULL, outcome = ?2, out_len = ?3, output = ?4,
-			cancel = 0, not_before = 0, ended = ?5, modified = ?5 WHERE n = ?6`, r.flags, int64(outcome), size, []byte(inline), t.now, r.n)
+	if s.Plain() { // fewer parameters: of most tasks that is all
+		t.exec("UPDATE tasks SET "+setPlain+", flags = ?1, outcome = ?2, out_len = ?3, output = ?4, ended = ?5, modified = ?5 WHERE n = ?6",
+			r.flags, int64(outcome), size, []byte(inline), t.now, r.n)
 		return
 	}
 	t.exec(`UPDATE tasks SET status = ?, gate = 0, flags = ?, reason = ?, detail = ?, exit = iif(?, ?, exit), outcome = ?, out_len = ?, output = ?, cancel = 0,
-		instance = iif(?1 = -5, 0, instance), not_before = 0, ended = ?, modified = ? WHERE n = ?`,
-		int64(s.Status), r.flags, orNull(s.Reason), orNull(s.Detail), s.Attempted, exit, int64(outcome), size, []byte(inline), t.now, t.now, r.n)
+		instance = iif(?, 0, instance), not_before = 0, ended = ?, modified = ? WHERE n = ?`,
+		int64(s.Status), r.flags, orNull(s.Reason), orNull(s.Detail), s.Attempted, t.exit(s.Exit), int64(outcome), size, []byte(inline), s.LosesNode(), t.now, t.now, r.n)
 }
 
 // exit is an exit status as it is stored; NULL where there is none.
@@ -159,12 +150,12 @@ func (t *tx) exit(x *plan.Exit) any {
 }
 
 // enqueue queues a held, claimed or running task. Its row is written by flushTasks, unless the same transaction claims it.
-func (t *tx) enqueue(r *taskRow, delivered bool) {
-	at := place{queue: r.queue, delivered: delivered}
+func (t *tx) enqueue(r *taskRow, s rules.Step) {
+	at := place{queue: r.queue, delivered: r.of == 0}
 	if p := t.plan(r.plan); p != nil && p.Own {
 		at.lane = p.n
 	}
-	t.move(r, plan.Queued, r.reason)
+	t.move(r, s.Status, r.reason)
 	t.ready[at] = append(t.ready[at], newcomer{candidate{n: r.n, prio: r.rank * t.ranked(r.queue), id: r.id.ID[:]}, r.plan})
 }
 
@@ -183,17 +174,16 @@ func (t *tx) flushTasks() {
 
 func (t *tx) flushUnstarted() {
 	for how, ns := range t.unstarted {
-		t.execEach(`UPDATE tasks SET status = -5, gate = 0, reason = ?, detail = ?, outcome = ?, out_len = 0, output = NULL, cancel = 0,
-			not_before = 0, ended = ?, modified = ? WHERE n`, ns, orNull(how.reason), orNull(how.detail),
-			int64(rules.OutcomeOf(plan.Cancelled, how.reason, false)), t.now, t.now)
+		t.execEach(`UPDATE tasks SET status = ?, gate = 0, reason = ?, detail = ?, outcome = ?, out_len = 0, output = NULL, cancel = 0,
+			not_before = 0, ended = ?, modified = ? WHERE n`, ns, int64(how.status), orNull(how.reason), orNull(how.detail), int64(how.outcome), t.now, t.now)
 		delete(t.unstarted, how)
 	}
 }
 
 func (t *tx) flushDone() {
 	if len(t.done) > 0 {
-		t.execEach(`UPDATE tasks SET status = 1, gate = 0, reason = NULL, detail = NULL, exit = NULL, outcome = ?, out_len = 0, output = NULL, cancel = 0,
-			not_before = 0, ended = ?, modified = ? WHERE n`, t.done, int64(rules.OutcomeSucceeded), t.now, t.now)
+		t.execEach("UPDATE tasks SET "+setPlain+", outcome = ?, out_len = 0, output = NULL, ended = ?, modified = ? WHERE n",
+			t.done, int64(rules.OutcomeSucceeded), t.now, t.now)
 		t.done = t.done[:0]
 	}
 }
@@ -201,6 +191,6 @@ func (t *tx) flushDone() {
 // delay holds a task until its next attempt.
 func (t *tx) delay(r *taskRow, s rules.Step) {
 	t.move(r, s.Status, s.Reason)
-	t.exec(`UPDATE tasks SET status = -4, gate = ?, reason = ?, detail = ?, exit = ?, instance = 0, not_before = ?, modified = ? WHERE n = ?`,
-		forInstant, orNull(s.Reason), orNull(s.Detail), t.exit(s.Exit), t.unset(t.now+s.Delay.Microseconds()), t.now, r.n)
+	t.exec(`UPDATE tasks SET status = ?, gate = ?, reason = ?, detail = ?, exit = ?, instance = 0, not_before = ?, modified = ? WHERE n = ?`,
+		int64(s.Status), forInstant, orNull(s.Reason), orNull(s.Detail), t.exit(s.Exit), t.unset(t.now+s.Delay.Microseconds()), t.now, r.n)
 }

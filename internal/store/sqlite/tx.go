@@ -34,7 +34,7 @@ type tx struct {
 	ends     []parent        // what ended here and whose children are still to be told
 	kept     int             // of those that were kept by others, how many are looked at together
 	done     []int64         // tasks to be written as succeeded with null, all together
-	// tasks to be written as cancelled that were held or queued, those that end alike together
+	// tasks to be written as ended that were held or queued, those that end alike together
 	unstarted map[unstarted][]int64
 	reset     []int64              // tasks to be written as a retry takes them back, all together
 	ready     map[place][]newcomer // tasks to be queued, those of a place together

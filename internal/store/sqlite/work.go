@@ -109,7 +109,7 @@ func (t *tx) ofPlan(j job) (past any, done bool) {
 }
 
 const rootsOf = "SELECT " + taskColumns + `, g.waits FROM tasks AS t INDEXED BY tasks_root LEFT JOIN gates AS g ON g.n = t.n
-	WHERE t.status = -4 AND t.gate = 0 AND t.plan = ? LIMIT ? + 0`
+	WHERE ` + isRoot + ` AND t.plan = ? LIMIT ? + 0`
 
 // releaseRoots releases the tasks of a plan that wait for nothing.
 func (t *tx) releaseRoots(n int64) (done bool) {
@@ -130,9 +130,9 @@ func (t *tx) releaseRoots(n int64) (done bool) {
 	return done
 }
 
-// eachOf hands over those tasks of a plan behind an id that have one of two statuses, as far as the budget reaches; it returns the
+// eachOf hands over those tasks of a plan behind an id whose status is selected, as far as the budget reaches; it returns the
 // last id that it looked at, and whether that was the last one of the plan.
-func (t *tx) eachOf(n int64, past []byte, a, b plan.Status, do func([]taskRow)) (any, bool) {
+func (t *tx) eachOf(n int64, past []byte, selects func(plan.Status) bool, do func([]taskRow)) (any, bool) {
 	if past == nil {
 		past = []byte{}
 	}
@@ -143,7 +143,7 @@ func (t *tx) eachOf(n int64, past []byte, a, b plan.Status, do func([]taskRow)) 
 		looked++
 		row := r.task()
 		past = row.id.ID[:]
-		if row.status == a || row.status == b {
+		if selects(row.status) {
 			found = append(found, row)
 		}
 	}
@@ -159,12 +159,12 @@ func (t *tx) closeTasks(n int64, past []byte) (any, bool) {
 	if p.Closing == plan.Open || p.State.Ended() {
 		return nil, true
 	}
-	return t.eachOf(n, past, plan.Held, plan.Queued, func(found []taskRow) { t.settle(found) })
+	return t.eachOf(n, past, rules.Pending, func(found []taskRow) { t.settle(found) })
 }
 
 func (t *tx) adoptTasks(n int64, past []byte) (any, bool) {
 	var ns []int64
-	at, done := t.eachOf(n, past, plan.Queued, plan.Queued, func(found []taskRow) { ns = numbers(found) })
+	at, done := t.eachOf(n, past, rules.Claimable, func(found []taskRow) { ns = numbers(found) })
 	t.execEach("UPDATE tasks SET lane = ? WHERE n", ns, n)
 	return at, done
 }

@@ -1,0 +1,40 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// FirstStatus is the status of a task that was submitted, or made as an item.
+const FirstStatus = plan.Held
+
+// Pending reports whether a task with the status is held or queued. It has not ended, and no node has
+// it.
+func Pending(s plan.Status) bool { return s == plan.Held || s == plan.Queued }
+
+// Claimable reports whether a node may claim a task with the status.
+func Claimable(s plan.Status) bool { return s == plan.Queued }
+
+// Reports reports whether an attempt at a task with the status tells its progress.
+func Reports(s plan.Status) bool { return s == plan.Running }
+
+// StopsItems reports whether a foreach task was cancelled, so that its items do not start any more.
+// cancel says that a person wants the task ended, and that the task still waits for items.
+func StopsItems(s plan.Status, cancel bool) bool { return cancel || s == plan.Cancelled }
+
+// Selected reports whether a query for some statuses finds a task with the status. plan.Failed stands
+// for every code above 1, and any other code for itself.
+func Selected(s plan.Status, among []plan.Status) bool {
+	return slices.Contains(among, s) || slices.Contains(among, min(s, plan.Failed))
+}
+
+// CountInQueue counts in the queue n more (or, negative, fewer) tasks with the status.
+func CountInQueue(q *plan.Queue, s plan.Status, n int) {
+	switch {
+	case Claimable(s):
+		q.Queued += n
+	case s.Active():
+		q.Active += n
+	}
+}
