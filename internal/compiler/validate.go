@@ -21,6 +21,7 @@ const maxName = 200
 
 var (
 	nameSyntax   = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	notInNames   = regexp.MustCompile(`[^\w\x{80}-\x{10FFFF}-]+`) // in ASCII
 	pluginSyntax = regexp.MustCompile(`^[\w:.-]+$`)
 )
 
@@ -41,7 +42,11 @@ func Validate(s *plan.Spec) error {
 		case name == "":
 			add(task, key, -1, "%s has no name; give it one of letters, digits, _ and -", what)
 		case !nameSyntax.MatchString(name):
-			add(task, key, -1, "%s %q: a name has only letters, digits, _ and -", what, name)
+			as := ""
+			if near := strings.Trim(notInNames.ReplaceAllString(name, "-"), "-"); nameSyntax.MatchString(near) {
+				as = ", as " + near
+			}
+			add(task, key, -1, "%s %q: a name has only letters, digits, _ and -%s", what, name, as)
 		case strings.HasPrefix(name, "-"):
 			add(task, key, -1, "%s %q: "+flagLike, what, name)
 		case len(name) > maxName:
