@@ -106,7 +106,7 @@ func (a *app) readSource(ctx context.Context, r store.Reader, p *plan.Plan, task
 			path = rel
 		}
 	}
-	file, err = a.readAgain(ctx, p, tasks, queues, path, nil, func(need compiler.QueueNeed) (plan.QueueID, error) {
+	file, err = a.readAgain(ctx, r, p, tasks, queues, path, nil, func(need compiler.QueueNeed) (plan.QueueID, error) {
 		for i := range queues {
 			if queues[i].Name == need.Name {
 				return queues[i].ID, nil
@@ -149,6 +149,7 @@ type fileAgain struct {
 	given    map[string]string          // those that a person gives now
 	values   map[string]json.RawMessage // the params by these two and the file
 	defaults map[string]json.RawMessage // as the file has them
+	began    map[string]json.RawMessage // the defaults as the plan was submitted; nil: nobody knows
 	tasks    []plan.Task                // compiled with values
 	stored   []plan.Task                // of the plan, with their params
 	secrets  secret.Names               // which are not printed,
@@ -160,7 +161,7 @@ type fileAgain struct {
 // the plan's id. tasks are those of the plan, with their params. queues are all queues, and queue
 // is as for compiler.Compile.
 func (a *app) readAgain(
-	ctx context.Context, p *plan.Plan, tasks []plan.Task, queues []plan.Queue, path string, given map[string]string, queue func(compiler.QueueNeed) (plan.QueueID, error),
+	ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task, queues []plan.Queue, path string, given map[string]string, queue func(compiler.QueueNeed) (plan.QueueID, error),
 ) (*fileAgain, error) {
 	text, err := readText(ctx, p, path)
 	if err != nil {
@@ -189,6 +190,13 @@ func (a *app) readAgain(
 	var spec *plan.Spec
 	if spec, f.defaults, err = text.load(values); err != nil {
 		return nil, err
+	}
+	kept, err := r.PlanFile(ctx, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	if kept.Text != "" { // a text that is not valid any more has no known defaults
+		_, f.began, _ = (&planText{p: p, path: path, dir: kept.Dir, data: []byte(kept.Text)}).load(planfile.Texts(f.was))
 	}
 	f.values = spec.Params
 	now, err := json.Marshal(f.values)
@@ -291,15 +299,15 @@ func (f *fileAgain) changedParams() []string {
 	return lines
 }
 
-// stays names the params that do not have the file's default, or returns "". Nobody knows whether
-// the plan was submitted with another value, or the default has changed. flags are the other flags,
-// next to --param, of a retry that changes that.
+// stays names the params that do not have the file's default, or returns "". It leaves out those
+// whose default has not changed since the submission: a person gave their value. flags are the other
+// flags, next to --param, of a retry that changes that.
 func (f *fileAgain) stays(flags string) string {
 	var parts []string
 	for _, name := range f.names() {
 		value, there := f.was[name]
 		other, has := f.defaults[name]
-		if _, now := f.given[name]; now || !there || !has || jsontext.Same(value, other) {
+		if _, now := f.given[name]; now || !there || !has || jsontext.Same(value, other) || jsontext.Same(f.began[name], other) {
 			continue
 		}
 		old, _ := f.shown(name, value, other)

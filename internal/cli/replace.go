@@ -43,7 +43,7 @@ func (a *app) replacements(
 	if err != nil {
 		return nil, err
 	}
-	file, err := a.readAgain(ctx, p, tasks, queues, path, given, submit.Queues(ctx, st))
+	file, err := a.readAgain(ctx, st, p, tasks, queues, path, given, submit.Queues(ctx, st))
 	if err != nil {
 		return nil, err
 	}
