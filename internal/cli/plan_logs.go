@@ -29,7 +29,7 @@ func planLogs(a *app) *cobra.Command {
 		ValidArgsFunction: a.completePlan,
 	}
 	follow := cmd.Flags().BoolP("follow", "f", false, "continue until the plan has ended")
-	times := cmd.Flags().Bool("timestamps", false, "begin what a task printed in each line with its time")
+	times := cmd.Flags().Bool("timestamps", false, "begin what a task printed in each line with its local time")
 	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {
 		if *follow {
 			ctx = a.patient(ctx, nil)
@@ -221,5 +221,5 @@ func (l *manyLogs) readTasks(ctx context.Context, tasks []plan.Task) error {
 
 // readLog prints what is new of a task's log.
 func (l *manyLogs) readLog(ctx context.Context, id plan.TaskID, o *oneLog) error {
-	return eachEntry(ctx, l.st, id, &o.cursor, func(e *plan.LogEntry) error { return l.Entry(&o.Named, e) })
+	return eachPage(ctx, l.st, id, &o.cursor, func(entries []plan.LogEntry) error { return l.Entries(&o.Named, entries) })
 }

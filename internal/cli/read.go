@@ -65,8 +65,8 @@ func queueNames(ctx context.Context, r store.Reader) (map[plan.QueueID]string, e
 	return names, err
 }
 
-// eachEntry calls do with each entry of a log from the cursor to its present end, and moves the cursor.
-func eachEntry(ctx context.Context, r store.Reader, id plan.TaskID, cursor *int64, do func(*plan.LogEntry) error) error {
+// eachPage calls do with the pages of a log from the cursor to its present end, and moves the cursor.
+func eachPage(ctx context.Context, r store.Reader, id plan.TaskID, cursor *int64, do func([]plan.LogEntry) error) error {
 	const page = 1000
 	for {
 		entries, next, err := r.Log(ctx, id, *cursor, page)
@@ -74,13 +74,8 @@ func eachEntry(ctx context.Context, r store.Reader, id plan.TaskID, cursor *int6
 			return err
 		}
 		*cursor = next
-		for i := range entries {
-			if err := do(&entries[i]); err != nil {
-				return err
-			}
-		}
-		if len(entries) < page {
-			return nil
+		if err := do(entries); err != nil || len(entries) < page {
+			return err
 		}
 	}
 }
@@ -88,8 +83,8 @@ func eachEntry(ctx context.Context, r store.Reader, id plan.TaskID, cursor *int6
 // readLog reads the log after the cursor to its present end.
 func readLog(ctx context.Context, r store.Reader, id plan.TaskID, after int64) (all []plan.LogEntry, next int64, err error) {
 	next = after
-	err = eachEntry(ctx, r, id, &next, func(e *plan.LogEntry) error {
-		all = append(all, *e)
+	err = eachPage(ctx, r, id, &next, func(entries []plan.LogEntry) error {
+		all = append(all, entries...)
 		return nil
 	})
 	return all, next, err

@@ -90,7 +90,7 @@ func (s *logSettings) flags(cmd *cobra.Command) {
 	spanFlag(cmd, &s.since, "since", 0, "only what was printed within the last while, as in 10m")
 	f.IntVar(&s.tail, "tail", -1, "only the last so many lines")
 	f.IntVar(&s.attempt, "attempt", 0, "only of this attempt, counted since the task was last retried; -1: only of the last one")
-	f.BoolVar(&s.times, "timestamps", false, "begin each line with its time")
+	f.BoolVar(&s.times, "timestamps", false, "begin each line with its local time")
 	f.BoolVar(&s.stdout, "stdout", false, "only its standard output; all of it if the store keeps it beside the log")
 	f.BoolVar(&s.stderr, "stderr", false, "only its standard error, as --stdout")
 	f.BoolVar(&s.withRunner, "runner", false, "also the output of another program's task runner itself")

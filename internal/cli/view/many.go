@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,13 +31,24 @@ type Named struct {
 // mostRest is how long a line gets before it is printed without its end.
 const mostRest = 64 << 10
 
-// Entry writes the lines that end with an entry of a task's log.
-func (m *Many) Entry(o *Named, e *plan.LogEntry) error {
+// Entries writes the lines that end with entries of a task's log. It says where each attempt begins
+// if these entries are of several, or of a later one than the first.
+func (m *Many) Entries(o *Named, entries []plan.LogEntry) error {
+	several := o.attempt != 0 || slices.ContainsFunc(entries, func(e plan.LogEntry) bool { return e.Attempt > 1 })
+	for i := range entries {
+		if err := m.entry(o, &entries[i], several); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Many) entry(o *Named, e *plan.LogEntry, several bool) error {
 	if e.Attempt != o.attempt && e.Attempt != 0 {
 		if err := m.line(o, "", e.At, false); err != nil { // that the attempt before it left without an end
 			return err
 		}
-		if o.attempt != 0 || e.Attempt > 1 {
+		if several {
 			if err := m.line(o, fmt.Sprintf("[attempt %d]", e.Attempt), e.At, true); err != nil {
 				return err
 			}
