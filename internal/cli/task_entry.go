@@ -123,7 +123,9 @@ func (a *app) detail(t *plan.Task, nodes []plan.Instance) string {
 	if t.Progress != nil {
 		d = t.Progress.String() // of this attempt, and not why the one before failed
 	}
-	d = cells.Cut(cells.Clean(d), 80, a.ellipsis())
+	if d = cells.Clean(d); view.IsTerminal(a.Stdout) { // a pipe has no width
+		d = cells.Cut(d, 80, a.ellipsis())
+	}
 	switch {
 	case t.Status.Active() && !explain.Holds(nodes, t):
 		return fmt.Sprintf("its node %s is gone", t.Node)

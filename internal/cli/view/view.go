@@ -77,7 +77,11 @@ func (e *Event) End(p Palette) string {
 	default:
 		return ""
 	}
-	line := p.State(word, cells.Pad(word, 10)) + " " + e.Label
+	shown := word
+	if states.SaysAllowed(word) {
+		shown = "allowed" // all of it is wider than the column
+	}
+	line := p.State(word, cells.Pad(shown, 10)) + " " + e.Label
 	if e.Took >= 0 && e.Attempt > 0 {
 		line += "  " + p.Dim(duration.Text(e.Took))
 	}
