@@ -191,7 +191,9 @@ func disbatchCommand() *cobra.Command {
 func (a *app) disbatchTopic(root *cobra.Command, wide int) string {
 	var b strings.Builder
 	b.WriteString(paragraphs(disbatchCommand().Long, wide))
-	b.WriteString("\nCommands, by Disbatch's names:\n")
+	b.WriteString("\nExamples, with the file /etc/disbatch/config.json:\n" +
+		"  sluice config check\n  sluice den --config /etc/disbatch/config.json --name mig01-sluice\n" +
+		"\nCommands, by Disbatch's names:\n")
 	line := func(name, text string) { fmt.Fprintf(&b, "  %-15s %s\n", name, hanging(text, wide, 18)) }
 	for _, c := range root.Commands() {
 		for _, name := range c.Aliases {

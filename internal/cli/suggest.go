@@ -34,7 +34,7 @@ func group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 		}
 		var known []string
 		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
+			if c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand() {
 				known = append(known, c.Name())
 			}
 		}
