@@ -172,6 +172,9 @@ func (a *app) tell(err error) {
 		fmt.Fprintln(a.Stderr, strings.TrimRight(err.Error(), "\n"))
 		return
 	}
+	if err.Error() == context.Canceled.Error() { // by the first signal, before there is anything to tell
+		err = errInterrupted
+	}
 	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Bad("sluice:"), cells.Tame(strings.TrimRight(err.Error(), "\n")))
 }
 
