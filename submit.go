@@ -59,7 +59,7 @@ func (s *Store) Submit(ctx context.Context, spec *plan.Spec, options ...SubmitOp
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	p, _, err := submit.Once(ctx, s.shown, spec, o.key)
+	p, _, err := submit.Once(ctx, s.shown, spec, o.key, false)
 	return p, err
 }
 

@@ -42,6 +42,7 @@ func planRun(a *app) *cobra.Command {
 	s.flags(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&s.params, "param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")
+	f.StringVar(&s.key, "key", "", "an idempotency `KEY`: if a plan was submitted with it before, continue that plan, as --resume does")
 	f.BoolVar(&s.failFast, "fail-fast", false, failFastHelp)
 	f.StringVar(&s.resume, "resume", "", "continue this interrupted `PLAN`")
 	f.VarP(&s.output, "output", "o", "the output: text, or json, one object per line for each change")
@@ -59,8 +60,8 @@ func planRun(a *app) *cobra.Command {
 			return usagef("name the plan's file, or a plan to go on with by --resume")
 		case len(args) == 1 && s.resume != "":
 			return usagef("give a FILE for a new run, or --resume for an interrupted plan, not both")
-		case s.resume != "" && (len(s.params) > 0 || s.failFast):
-			return usagef("--param and --fail-fast are for new plans; leave them out with --resume")
+		case s.resume != "" && (len(s.params) > 0 || s.failFast || s.key != ""):
+			return usagef("--param, --key and --fail-fast are for new plans; leave them out with --resume")
 		}
 		stop, release := a.interruptible(cmd.Context())
 		defer release()
@@ -103,11 +104,20 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 		if err := onlyOwnersWrite(st); err != nil {
 			return err
 		}
-		if err := a.noteUnfinished(stop.ctx, st, spec.Source); err != nil {
-			return err
+		if s.key == "" { // else the key says which run is meant
+			if err := a.noteUnfinished(stop.ctx, st, spec.Source); err != nil {
+				return err
+			}
 		}
-		p, err := submit.Submit(stop.ctx, st, spec, true)
-		if err != nil {
+		p, repeated, err := submit.Once(stop.ctx, st, spec, s.key, true)
+		switch {
+		case repeated && errors.Is(err, plan.ErrConflict):
+			return err
+		case repeated && err == nil:
+			a.note("%s was submitted with this key before", p.Title())
+			s.resume = p.ID.String()
+			return a.resumePlan(stop, st, s)
+		case err != nil:
 			if errors.Is(context.Cause(stop.ctx), errInterrupted) {
 				err = fmt.Errorf("%w before all of the plan was in the store", errInterrupted)
 			}
@@ -129,7 +139,8 @@ func (a *app) canRun(spec *plan.Spec) error {
 	return nil
 }
 
-// justBegun is how long after its submission a plan may be without a node, though one that runs it has started.
+// justBegun is how long a plan may be half submitted, or without a node, though the process that
+// submits and runs it lives.
 const justBegun = time.Second
 
 // noteUnfinished tells of earlier runs of the same file that have not finished.
@@ -143,7 +154,7 @@ func (a *app) noteUnfinished(ctx context.Context, st store.Store, source string)
 		return err
 	}
 	for i := range plans {
-		if p := &plans[i]; underSubmission(p) {
+		if p := &plans[i]; underSubmission(p) && time.Since(p.Created) >= justBegun { // else it is about to be ready
 			a.note("this is a new run; %s of this file is not ready: %s", p.Title(), a.submission(p, time.Now()))
 		}
 	}

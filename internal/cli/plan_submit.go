@@ -46,7 +46,7 @@ func planSubmit(a *app) *cobra.Command {
 			spec.OnFailure = plan.Stop
 		}
 		return a.makingStore(ctx, func(st store.Store) error {
-			p, repeated, err := submit.Once(ctx, st, spec, *key)
+			p, repeated, err := submit.Once(ctx, st, spec, *key, false)
 			switch {
 			case repeated && errors.Is(err, plan.ErrConflict):
 				return err

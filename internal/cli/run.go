@@ -30,6 +30,7 @@ type runSettings struct {
 	failFast bool
 	junit    string
 	resume   string
+	key      string
 	anew     bool // the plan was just submitted
 	quiet    bool
 	logs     choice
@@ -42,7 +43,7 @@ type runSettings struct {
 // flags gives a command those flags that say how its node runs a plan.
 func (s *runSettings) flags(cmd *cobra.Command) {
 	threadsFlag(cmd, &s.threads)
-	spanFlag(cmd, &s.timeout, "timeout", 0, "stop after so long; the plan can be resumed")
+	spanFlag(cmd, &s.timeout, "timeout", 0, "stop after so long, and what runs then at once, without --grace; --resume continues the plan")
 	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C; "+afterGrace)
 	pluginDirFlag(cmd, &s.programs)
 	cmd.Flags().StringVar(&s.web, "web", "", "serve the pages during the run, to this host only, on this `ADDRESS` (default, with "+
@@ -247,7 +248,7 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 		}
 		w.view, w.live, w.drawn.own = view.NewLive(a.Stdout, a.style(), all), true, own
 	default:
-		fmt.Fprintf(a.Stdout, "%s: %s, %d at once, in %s\n", p.Title(), view.Number(p.Counts.Total(), "task"), s.threads, a.Redact(a.storeURI()))
+		fmt.Fprintf(a.Stdout, "%s: %s, %d at once here, in %s\n", p.Title(), view.Number(p.Counts.Total(), "task"), s.threads, a.Redact(a.storeURI()))
 		w.logs = newOutputs(st, s.logs.value)
 		if s.progress.value == progressSome && s.logs.value != logsAll {
 			w.most = fewTasks

@@ -54,24 +54,24 @@ func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan,
 	return p, err
 }
 
-// Once is Submit for a request that has a key and may be repeated. For a repeated request it
-// returns the same plan, and adds missing tasks, as GoOn does. If the spec differs from the first
-// one, it returns plan.ErrConflict and that plan. If the first submission was abandoned, it returns
-// plan.ErrPlanEnded. Requests without a key are never repeated.
-func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Plan, repeated bool, err error) {
-	p, repeated, err = once(ctx, s, spec, key)
+// Once is Submit for a request that has a key and may be repeated. For a repeated request it returns
+// the same plan, whose own stays, and adds missing tasks, as GoOn does. If the spec differs from the
+// first one, it returns plan.ErrConflict and that plan. If the first submission was abandoned, it
+// returns plan.ErrPlanEnded. Requests without a key are never repeated.
+func Once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (p plan.Plan, repeated bool, err error) {
+	p, repeated, err = once(ctx, s, spec, key, own)
 	if repeated && errors.Is(err, plan.ErrConflict) {
 		err = fmt.Errorf("the idempotency key %q was used for another plan, %s: %w", key, p.Title(), err)
 	}
 	return p, repeated, err
 }
 
-func once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Plan, repeated bool, err error) {
+func once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (p plan.Plan, repeated bool, err error) {
 	by, err := ask(ctx, s, spec, key)
 	if err != nil {
 		return plan.Plan{}, false, err
 	}
-	p, repeated, err = submit(ctx, s, spec, by, false)
+	p, repeated, err = submit(ctx, s, spec, by, own)
 	if err == nil && repeated {
 		if err = compiler.SameRequest(by.request, p.Request); err != nil {
 			return p, true, err

@@ -497,14 +497,14 @@ func TestARequestIsRepeatedWhileItsFirstIsAtWork(t *testing.T) {
 			ctx := t.Context()
 			s := memory.New(memory.Options{})
 			died := errors.New("died")
-			p, repeated, err := submit.Once(ctx, &short{s, died}, chain(1200), "k")
+			p, repeated, err := submit.Once(ctx, &short{s, died}, chain(1200), "k", false)
 			if !errors.Is(err, died) || repeated {
 				t.Fatal(err, repeated)
 			}
 			spec := chain(1200)
 			c.change(spec)
 			q := &quick{Store: s, t: t, spec: chain(1200)}
-			again, repeated, err := submit.Once(ctx, q, spec, "k")
+			again, repeated, err := submit.Once(ctx, q, spec, "k", false)
 			if !errors.Is(err, c.want) || !repeated || again.ID != p.ID {
 				t.Errorf("the request that is repeated got plan %s, %v, %v, want %s, true, %v", again.ID, repeated, err, p.ID, c.want)
 			}
@@ -559,9 +559,9 @@ func TestAKeyThatIsUsedForAnotherRequestIsRefused(t *testing.T) {
 			}
 			_, err := s.CreateQueue(ctx, plan.Queue{Name: "exec", Plugin: "exec", Threads: 2, Secrets: []string{"tok*"}})
 			no(err)
-			p, _, err := submit.Once(ctx, s, request(func(*plan.Spec) {}), "k")
+			p, _, err := submit.Once(ctx, s, request(func(*plan.Spec) {}), "k", false)
 			no(err)
-			again, repeated, err := submit.Once(ctx, s, request(c.change), "k")
+			again, repeated, err := submit.Once(ctx, s, request(c.change), "k", false)
 			if !errors.Is(err, c.want) || !repeated || again.ID != p.ID {
 				t.Errorf("got plan %s, %v, %v, want %s, true, %v", again.ID, repeated, err, p.ID, c.want)
 			}
@@ -581,17 +581,17 @@ func TestRequestsOfWhichOtherThingsAreSecretAreNotCompared(t *testing.T) {
 		spec.Add(plan.TaskSpec{Name: "a", Params: json.RawMessage(`{"run":"x","token":"` + said + `"}`)})
 		return spec
 	}
-	if _, _, err := submit.Once(ctx, s, request("one"), "k"); err != nil {
+	if _, _, err := submit.Once(ctx, s, request("one"), "k", false); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := submit.Once(ctx, s, request("two"), "k"); !errors.Is(err, plan.ErrConflict) {
+	if _, _, err := submit.Once(ctx, s, request("two"), "k", false); !errors.Is(err, plan.ErrConflict) {
 		t.Errorf("before it is secret: %v, want %v", err, plan.ErrConflict)
 	}
 	if _, err := s.CreateQueue(ctx, plan.Queue{Name: "vault", Plugin: "exec", Secrets: []string{"token"}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, said := range []string{"one", "two"} {
-		if _, repeated, err := submit.Once(ctx, s, request(said), "k"); err != nil || !repeated {
+		if _, repeated, err := submit.Once(ctx, s, request(said), "k", false); err != nil || !repeated {
 			t.Errorf("with %s: repeated %v, %v", said, repeated, err)
 		}
 	}
@@ -599,7 +599,7 @@ func TestRequestsOfWhichOtherThingsAreSecretAreNotCompared(t *testing.T) {
 	if _, err := s.CreatePlan(ctx, before); err != nil {
 		t.Fatal(err)
 	}
-	if p, repeated, err := submit.Once(ctx, s, request("one"), "before"); err != nil || !repeated || p.ID != before.ID {
+	if p, repeated, err := submit.Once(ctx, s, request("one"), "before", false); err != nil || !repeated || p.ID != before.ID {
 		t.Errorf("plan %s, repeated %v, %v, want %s", p.ID, repeated, err, before.ID)
 	}
 }
@@ -610,7 +610,7 @@ func TestWhatWasGivenUpHalfWayIsNotSubmitted(t *testing.T) {
 	now := time.Now()
 	s := memory.New(memory.Options{Now: func() time.Time { return now }})
 	died := errors.New("died")
-	p, _, err := submit.Once(ctx, &short{s, died}, chain(1200), "k")
+	p, _, err := submit.Once(ctx, &short{s, died}, chain(1200), "k", false)
 	if !errors.Is(err, died) {
 		t.Fatal(err)
 	}
@@ -626,7 +626,7 @@ func TestWhatWasGivenUpHalfWayIsNotSubmitted(t *testing.T) {
 		}
 		more = did.More
 	}
-	again, repeated, err := submit.Once(ctx, s, chain(1200), "k")
+	again, repeated, err := submit.Once(ctx, s, chain(1200), "k", false)
 	if !errors.Is(err, plan.ErrPlanEnded) || !repeated || again.ID != p.ID || again.State != plan.PlanAbandoned {
 		t.Errorf("got plan %s, which is %v, %v, %v, want %s, abandoned, true, %v", again.ID, again.State, repeated, err, p.ID, plan.ErrPlanEnded)
 	}
@@ -640,7 +640,7 @@ func TestAPlanThatHasEndedWhileItWasSubmittedWasSubmitted(t *testing.T) {
 			spec := plan.New("p")
 			spec.Add(plan.TaskSpec{Name: "a"})
 			q := &quick{Store: memory.New(memory.Options{}), t: t, spec: spec, cancel: cancel}
-			p, repeated, err := submit.Once(ctx, &overtaken{q}, spec, "k")
+			p, repeated, err := submit.Once(ctx, &overtaken{q}, spec, "k", false)
 			switch {
 			case repeated || p.ID.IsZero():
 				t.Errorf("it got plan %s, repeated %v", p.ID, repeated)

@@ -144,7 +144,7 @@ func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, er
 // submitFile submits a plan file that was read.
 func (a *API) submitFile(ctx context.Context, file *planFile, key string) (*submitAnswer, error) {
 	file.spec.By = submitter(ctx)
-	p, repeated, err := submit.Once(ctx, a.st, file.spec, key)
+	p, repeated, err := submit.Once(ctx, a.st, file.spec, key, false)
 	switch {
 	case repeated && errors.Is(err, plan.ErrConflict):
 		return nil, api.NewProblem(http.StatusUnprocessableEntity, api.CodeRepeated, "%v", err)
