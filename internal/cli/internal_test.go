@@ -51,6 +51,15 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
+func TestAnEarlyInterruptIsToldAsOne(t *testing.T) {
+	var b strings.Builder
+	a := &app{Program: Program{Stderr: &b, Getenv: func(string) string { return "" }}}
+	a.tell(context.Canceled)
+	if got, want := b.String(), "sluice: interrupted\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestAgesMayBeInDaysAndWeeks(t *testing.T) {
 	for word, want := range map[string]time.Duration{"30d": 30 * 24 * time.Hour, "2w": 14 * 24 * time.Hour, "90m": 90 * time.Minute, "0": 0} {
 		if age, err := parseAge(word); err != nil || age != want {
