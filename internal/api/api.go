@@ -235,6 +235,7 @@ type Task struct {
 	Definition
 	Attempt   int             `json:"attempt,omitempty" doc:"The number of the last or present attempt; the first is 1."`
 	Rescues   int             `json:"rescues,omitempty" doc:"How often it was lost with its node."`
+	Most      int             `json:"most_attempts,omitempty" doc:"How many attempts it has at most, with those that were lost. It is left out of a task without retry."`
 	Node      plan.NodeName   `json:"node,omitempty"`
 	Instance  plan.InstanceID `json:"instance,omitzero"`
 	Progress  *plan.Progress  `json:"progress,omitempty" doc:"The progress that a running task reported: a fraction from 0 to 1, and a text of at most 200 bytes. A store has it within about a second."`
@@ -263,6 +264,9 @@ func TaskOf(t *plan.Task, queue string) Task {
 		Exit: t.Exit, Definition: definitionOf(&t.Definition), Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Instance: t.Instance, Of: t.Of,
 		Items: t.Items, Expanding: t.Expanding, Expanded: t.Expanded, Cancel: t.Cancel, Progress: t.Progress, NotBefore: writable(t.NotBefore), Created: writable(t.Created),
 		Modified: writable(t.Modified), Started: writable(t.Started), Ended: writable(t.Ended), Needs: t.Needs, Params: t.Params, Output: t.Output,
+	}
+	if t.Retry.Attempts > 1 {
+		w.Most = rules.Most(t.Retry.Attempts, t.Rescues)
 	}
 	if !t.Of.IsZero() {
 		w.Index = &t.Index

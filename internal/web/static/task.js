@@ -70,7 +70,7 @@ export default async function task({ main, params, page }) {
     const bad = finished(t.state) && t.state !== 'succeeded';
     fill(detail, t.detail && !/^exit status \d+$/.test(t.detail) && h('pre', { class: bad && t.state !== 'skipped' && t.state !== 'cancelled' ? 'code bad' : 'code' }, t.detail));
     fill(side, facts([
-      ['Queue', h('a', { href: '/ui/queues' }, t.queue)], ['Node', t.node && h('a', { href: '/ui/nodes' }, t.node)], ['Attempt', t.attempt ? attemptText(t) : null],
+      ['Queue', h('a', { href: '/ui/queues' }, t.queue)], ['Node', t.node && h('a', { href: '/ui/nodes' }, t.node)], ['Attempt', t.attempt ? `${t.attempt}${t.most_attempts ? ` of ${t.most_attempts}` : ''}` : null],
       ['Began', t.started && h('span', { title: instant(t.started) }, clock(t.started))], ['Ended', t.ended && finished(t.state) && h('span', { title: instant(t.ended) }, clock(t.ended))],
       ['Not before', instant(t.not_before)],
       ['When', t.when && h('code', {}, t.when)], ['Timeout', t.timeout?.replace(/(\D)0s$/, '$1').replace(/(\D)0m$/, '$1')], ['On failure', t.continue_on_error && 'the plan goes on'], ['Lost with nodes', t.rescues && plural(t.rescues, 'time')],
@@ -88,10 +88,6 @@ export default async function task({ main, params, page }) {
       h('h2', {}, 'Params'), Object.keys(rest).length ? folded(pretty(rest), { label: 'params' }) : h('p', { class: 'muted' }, 'It has none.'));
     explain();
     parents();
-  }
-  function attemptText(t) {
-    const most = t.retry?.attempts;
-    return most > 1 ? `${t.attempt} of ${most + (t.rescues || 0)}` : String(t.attempt);
   }
   function tick() {
     const parts = [how(t)];

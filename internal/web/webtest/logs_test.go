@@ -56,6 +56,7 @@ func TestALogSaysWhereEachAttemptBegins(t *testing.T) {
 	const seen = `[...document.querySelectorAll('.log .mark, .log .text')].filter((e) => e.checkVisibility()).map((e) => e.innerText).join('; ')`
 	b.open("/ui/tasks/" + s.task(id, "often"))
 	b.until(seen + ` === 'attempt 1; try 1; attempt 2; try 2'`)
+	b.sees("aside", "2 of 2")
 	b.js(`document.querySelector('.logbar select').value = '2'; document.querySelector('.logbar select').dispatchEvent(new Event('change'))`)
 	b.until(seen + ` === 'try 2'`)
 	s.ask("POST", "/plans/"+id+"/retry", "", "")
