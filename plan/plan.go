@@ -75,6 +75,7 @@ type Plan struct {
 	Edits     int             `json:"edits,omitempty"`        // tasks added after it was ready, and retries
 	Created   time.Time       `json:"created,omitzero"`
 	Modified  time.Time       `json:"modified,omitzero"`
+	Retried   time.Time       `json:"retried,omitzero"` // when a retry last let it run again after it had ended
 	Ended     time.Time       `json:"ended,omitzero"`
 	Counts    Counts          `json:"counts,omitzero"` // filled by readers that say so
 }

@@ -93,6 +93,7 @@ type Plan struct {
 	Secrets   []string        `json:"secrets,omitempty" doc:"Names of params that are never shown, in this plan; a * in a name stands for any letters."`
 	Created   time.Time       `json:"created"`
 	Modified  time.Time       `json:"modified,omitzero"`
+	Retried   time.Time       `json:"retried,omitzero" doc:"When a retry last let it run again after it had ended. What it took counts from then."`
 	Ended     time.Time       `json:"ended,omitzero"`
 	Left      int             `json:"seconds_left,omitempty" doc:"About how many seconds remain, by the pace of its tasks so far; left out if that is unknown."`
 	Counts    plan.Counts     `json:"counts" doc:"How many of its tasks are in each state, each in one number. allowed are failures that continue_on_error of their task allows. A foreach task that has items is in gathering or, once it has ended, in gathered; its items are counted instead."`
@@ -104,7 +105,7 @@ func PlanOf(p *plan.Plan) Plan {
 	return Plan{
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source, By: p.By,
 		Own: p.Own, Keep: Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: writable(p.Created), Modified: writable(p.Modified),
-		Ended: writable(p.Ended), Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
+		Retried: writable(p.Retried), Ended: writable(p.Ended), Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
 	}
 }
 
@@ -112,8 +113,8 @@ func PlanOf(p *plan.Plan) Plan {
 func (p *Plan) Domain() plan.Plan {
 	return plan.Plan{
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.Status, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source, By: p.By, Own: p.Own,
-		Keep: time.Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: p.Created, Modified: p.Modified, Ended: p.Ended,
-		Counts: p.Counts,
+		Keep: time.Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: p.Created, Modified: p.Modified,
+		Retried: p.Retried, Ended: p.Ended, Counts: p.Counts,
 	}
 }
 

@@ -68,6 +68,7 @@ type Timeline struct {
 	Begin   int64       `json:"begin" doc:"When the plan was created, in milliseconds since 1970."`
 	Now     float64     `json:"now" doc:"The present, by the store's clock."`
 	End     float64     `json:"end" doc:"When the plan ended, or the present time if it has not."`
+	Retried float64     `json:"retried,omitempty" doc:"When a retry last let the plan run again after it had ended."`
 	Ended   bool        `json:"ended"`
 	Tasks   int         `json:"tasks" doc:"The number of the plan's tasks."`
 	Started int         `json:"started" doc:"How many tasks were started, or ended without a start."`

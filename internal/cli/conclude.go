@@ -12,6 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -244,7 +245,7 @@ func (a *app) printEndEvent(r *report.Run) error {
 	p := &r.Plan
 	l := view.PlanLine("end", p, r.Now)
 	if !p.Ended.IsZero() {
-		seconds := p.Ended.Sub(p.Created).Seconds()
+		seconds := rules.Took(p, r.Now).Seconds()
 		l.Seconds = &seconds
 	}
 	l.Resume, l.Outdated = report.GoOn(p, a.command), r.Outdated

@@ -29,6 +29,7 @@ type planEntry struct {
 	Params  json.RawMessage `json:"params,omitempty"`
 	Secrets []string        `json:"secrets,omitempty"`
 	Created time.Time       `json:"created"`
+	Retried time.Time       `json:"retried,omitzero"`
 	Ended   time.Time       `json:"ended,omitzero"`
 	Left    int             `json:"seconds_left,omitempty"` // about how long it still takes, if anybody can tell
 	Counts  plan.Counts     `json:"counts"`
@@ -39,7 +40,7 @@ type planEntry struct {
 func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
 	e := planEntry{
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
-		Created: p.Created, Ended: p.Ended, Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
+		Created: p.Created, Retried: p.Retried, Ended: p.Ended, Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
 	}
 	if left, ok := rules.PlanLeft(p, time.Now()); ok {
 		e.Left = duration.Seconds(left)
@@ -79,11 +80,8 @@ func leftOf(p *plan.Plan, now time.Time) string {
 }
 
 func tookPlan(p *plan.Plan, now time.Time) string {
-	switch {
-	case p.State == plan.PlanSubmitting:
+	if p.State == plan.PlanSubmitting {
 		return ""
-	case p.Ended.IsZero():
-		return duration.Text(now.Sub(p.Created))
 	}
-	return duration.Text(p.Ended.Sub(p.Created))
+	return duration.Text(rules.Took(p, now))
 }

@@ -131,7 +131,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 		return err
 	}
 	for _, row := range [][2]string{
-		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", started(p, now)}, {"left", leftOf(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"lost", lost}, {"tasks", half},
+		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", ago(p.Created, now)}, {"retried", ago(p.Retried, now)}, {"left", leftOf(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"lost", lost}, {"tasks", half},
 		{"outdated", report.Outdated(p, old, a.command)}, {"failures", failures},
 	} {
 		if row[1] != "" {
@@ -230,8 +230,12 @@ func shownTasks(ctx context.Context, st store.Store, p *plan.Plan) (tasks []plan
 	return tasks, false, nil
 }
 
-func started(p *plan.Plan, now time.Time) string {
-	return fmt.Sprintf("%s (%s)", p.Created.Local().Format(time.DateTime), view.Ago(p.Created, now))
+// ago says when that was; "" if it never was.
+func ago(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s)", at.Local().Format(time.DateTime), view.Ago(at, now))
 }
 
 var (

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -102,7 +103,7 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 		return nil, err
 	}
 	w = &watcher{
-		st: st, p: p, model: view.NewModel(p.Title(), p.Created), view: &view.Quiet{Notes: a.Stderr}, goOn: a.goOn, mark: a.ellipsis(),
+		st: st, p: p, model: view.NewModel(p.Title(), rules.Began(&p)), view: &view.Quiet{Notes: a.Stderr}, goOn: a.goOn, mark: a.ellipsis(),
 		stalled: explain.Stalled(nodes, &p), looked: time.Now(), // of that the person was told
 	}
 	if a.redraws() && !output.json() && !p.State.Ended() {

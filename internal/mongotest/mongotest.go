@@ -109,9 +109,9 @@ func Pass(t testing.TB, db *mongo.Database, by time.Duration) {
 	t.Helper()
 	for collection, fields := range map[string][]string{
 		"tasks":     {"ctime", "mtime", "notbefore", "started", "ended", "noticed", "claimed"},
-		"plans":     {"ctime", "mtime", "ended", "until"},
+		"plans":     {"ctime", "mtime", "retried", "ended", "until"},
 		"instances": {"beat"},
-		"retries":   {"at", "ended"},
+		"retries":   {"at", "retried", "ended"},
 		"runs":      {"at"},
 		"nodes":     {"timestamp"},
 		"meta":      {"at"}, // of the audit

@@ -165,14 +165,10 @@ func (j *JUnit) Write(w io.Writer) error {
 		verdict := Verdict(&j.plan, j.now)
 		j.add(testcase{Name: "(plan)", Time: seconds(0), Error: &message{Message: verdict, Type: j.plan.State.String()}})
 	}
-	end := j.plan.Ended
-	if end.IsZero() {
-		end = j.now
-	}
 	j.suite.Name = cells.Clean(j.plan.Name)
-	j.suite.Time = seconds(max(end.Sub(j.plan.Created), 0))
-	if !j.plan.Created.IsZero() {
-		j.suite.Timestamp = j.plan.Created.UTC().Format("2006-01-02T15:04:05")
+	j.suite.Time = seconds(rules.Took(&j.plan, j.now))
+	if began := rules.Began(&j.plan); !began.IsZero() {
+		j.suite.Timestamp = began.UTC().Format("2006-01-02T15:04:05")
 	}
 	all := j.suite
 	all.Timestamp = ""

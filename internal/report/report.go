@@ -138,9 +138,9 @@ func StyledVerdict(p *plan.Plan, now time.Time, s Style) string {
 	how := s.State(p.State.String(), p.State.String())
 	switch {
 	case p.State == plan.PlanRunning:
-		how = "has not finished after " + duration.Text(now.Sub(p.Created))
+		how = "has not finished after " + duration.Text(rules.Took(p, now))
 	case !p.Ended.IsZero():
-		how += " in " + duration.Text(p.Ended.Sub(p.Created))
+		how += " in " + duration.Text(rules.Took(p, now))
 	}
 	return s.Bold(cells.Clean(p.Title())) + " " + how + ": " + tally(p.Counts)
 }

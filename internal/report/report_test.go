@@ -556,3 +556,17 @@ func TestWaysBeginWithWhatKeepsMost(t *testing.T) {
 		})
 	}
 }
+
+func TestARetriedPlanTookTheTimeSinceItsRetry(t *testing.T) {
+	p := plan.Plan{Name: "nightly", Run: 3, State: plan.PlanFailed, Created: began, Retried: began.Add(9 * time.Hour), Ended: began.Add(9*time.Hour + time.Second)}
+	if got, want := Verdict(&p, p.Ended.Add(time.Hour)), "nightly#3 failed in 1.0s: "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var b strings.Builder
+	if err := NewJUnit(p, p.Ended).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf(`time="1.000" timestamp="%s"`, p.Retried.UTC().Format("2006-01-02T15:04:05")); !strings.Contains(b.String(), want) {
+		t.Errorf("want %s in\n%s", want, b.String())
+	}
+}

@@ -33,6 +33,24 @@ func TimeLeft(from, to plan.Counts, passed time.Duration) (left time.Duration, o
 // ran returns how many tasks have ended that were not skipped or cancelled.
 func ran(c plan.Counts) int { return c.Total() - c.Unfinished() - c.Skipped - c.Cancelled }
 
+// Began returns when the plan last began to run: when it was submitted or, if it has ended since,
+// when a retry let it run again.
+func Began(p *plan.Plan) time.Time {
+	if p.Retried.IsZero() {
+		return p.Created
+	}
+	return p.Retried
+}
+
+// Took returns how long the plan has run since it Began, up to its end or until now. Earlier runs do
+// not count, and neither does the time in which it had ended.
+func Took(p *plan.Plan, now time.Time) time.Duration {
+	if !p.Ended.IsZero() {
+		now = p.Ended
+	}
+	return max(now.Sub(Began(p)), 0)
+}
+
 // PlanLeft estimates how much longer the plan takes, as TimeLeft does from its start. There is no
 // estimate for a plan that does not run or is closed. After a retry, or an addition, the counts hold
 // tasks of a time when the plan stood still, so there is none either.

@@ -52,3 +52,22 @@ func TestAPlanThatStoodStillHasNoEstimate(t *testing.T) {
 		}
 	}
 }
+
+func TestTookCountsFromTheLastRetry(t *testing.T) {
+	at := func(second int64) time.Time { return time.Unix(second, 0) }
+	for _, c := range []struct {
+		name string
+		plan plan.Plan
+		want time.Duration
+	}{
+		{"a plan that runs", plan.Plan{Created: at(10)}, 90 * time.Second},
+		{"a plan that has ended", plan.Plan{Created: at(10), Ended: at(30)}, 20 * time.Second},
+		{"a retried plan that runs", plan.Plan{Created: at(10), Retried: at(80)}, 20 * time.Second},
+		{"a retried plan that has ended", plan.Plan{Created: at(10), Retried: at(80), Ended: at(85)}, 5 * time.Second},
+		{"a clock that went back", plan.Plan{Created: at(10), Ended: at(5)}, 0},
+	} {
+		if got := Took(&c.plan, at(100)); got != c.want {
+			t.Errorf("%s took %v, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -99,8 +99,12 @@ func Retake(t TakenBack) Step {
 	return s
 }
 
-// Reopen lets a plan run again for a retry, with these params unless they are nil.
-func Reopen(p *plan.Plan, params json.RawMessage) {
+// Reopen lets a plan run again for a retry that is made at that instant, with these params unless
+// they are nil. A plan that still runs does not begin again.
+func Reopen(p *plan.Plan, params json.RawMessage, at time.Time) {
+	if p.State.Ended() {
+		p.Retried = at
+	}
 	p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, time.Time{}
 	p.Edits++
 	if params != nil {

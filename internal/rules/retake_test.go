@@ -72,16 +72,22 @@ func TestWhatARetryMayTake(t *testing.T) {
 }
 
 func TestAPlanIsReopened(t *testing.T) {
-	was := filled[plan.Plan]()
-	for _, params := range []json.RawMessage{nil, json.RawMessage(`{"new":1}`)} {
-		got, want := was, was
-		rules.Reopen(&got, params)
-		want.State, want.Closing, want.Ended, want.Edits = plan.PlanRunning, plan.Open, time.Time{}, was.Edits+1
-		if params != nil {
-			want.Params = params
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("with params %s: got %+v\nwant %+v", params, got, want)
+	was, at := filled[plan.Plan](), time.Unix(9, 0)
+	for _, state := range []plan.Lifecycle{plan.PlanFailed, plan.PlanRunning} {
+		for _, params := range []json.RawMessage{nil, json.RawMessage(`{"new":1}`)} {
+			was.State = state
+			got, want := was, was
+			rules.Reopen(&got, params, at)
+			want.State, want.Closing, want.Ended, want.Edits = plan.PlanRunning, plan.Open, time.Time{}, was.Edits+1
+			if state.Ended() {
+				want.Retried = at
+			}
+			if params != nil {
+				want.Params = params
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%v, with params %s: got %+v\nwant %+v", state, params, got, want)
+			}
 		}
 	}
 }

@@ -82,6 +82,9 @@ func (w *drawing) timeline(p *plan.Plan, now time.Time, l laid) (t *api.Timeline
 		Plan: p.ID, Begin: p.Created.UnixMilli(), Now: ms(now), End: ms(now), Ended: p.State.Ended(), Tasks: len(w.ids), States: stateWords,
 		Rows: []string{}, Size: []int{}, Keys: []string{}, RowState: []int{}, Row: []int{}, From: []float64{}, To: []float64{}, State: []int{}, IDs: []string{}, Names: []string{}, Path: []api.PathLink{},
 	}
+	if !p.Retried.IsZero() {
+		t.Retried = ms(p.Retried)
+	}
 	if t.Ended && !p.Ended.IsZero() {
 		t.End = ms(p.Ended)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -33,10 +34,10 @@ type Retrier[K comparable] interface {
 	// driver may leave held tasks to Take.
 	Below(ctx context.Context, s *Selection[K], check func(k K, t *plan.Task, decided bool) error) error
 
-	// Take opens the plan by reopen, takes the tasks back by Retake, and looks at these tasks and those
+	// Take opens the plan by reopen at the present, takes the tasks back by Retake, and looks at these tasks and those
 	// below. It takes all of them back or, if one has changed, none: plan.ErrConflict or
 	// plan.ErrPlanActive.
-	Take(ctx context.Context, s *Selection[K], reopen func(p *plan.Plan, params json.RawMessage)) error
+	Take(ctx context.Context, s *Selection[K], reopen func(p *plan.Plan, params json.RawMessage, at time.Time)) error
 }
 
 // A Retaker is a unit that makes a decided retry.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
@@ -61,7 +62,7 @@ func (s *selecting) Below(_ context.Context, _ *engine.Selection[string], check 
 	return nil
 }
 
-func (s *selecting) Take(_ context.Context, sel *engine.Selection[string], _ func(*plan.Plan, json.RawMessage)) error {
+func (s *selecting) Take(_ context.Context, sel *engine.Selection[string], _ func(*plan.Plan, json.RawMessage, time.Time)) error {
 	for i := range sel.Tasks {
 		t := &sel.Tasks[i]
 		as := t.Key

@@ -34,7 +34,8 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 			return nil
 		}
 		tx.runs[p.Name]++
-		p.Run, p.State, p.Closing, p.Edits, p.Counts, p.Ended = tx.runs[p.Name], plan.PlanSubmitting, plan.Open, 0, plan.Counts{}, time.Time{}
+		p.Run, p.State, p.Closing, p.Edits, p.Counts = tx.runs[p.Name], plan.PlanSubmitting, plan.Open, 0, plan.Counts{}
+		p.Retried, p.Ended = time.Time{}, time.Time{}
 		p.Created = tx.at.UTC()
 		tx.made++
 		row := &planRow{file: p.File, n: tx.made, byName: map[string]*task{}}

@@ -91,9 +91,9 @@ func (r *retry) Below(_ context.Context, s *engine.Selection[*task], check func(
 	return nil
 }
 
-func (r *retry) Take(ctx context.Context, s *engine.Selection[*task], reopen func(*plan.Plan, json.RawMessage)) error {
+func (r *retry) Take(ctx context.Context, s *engine.Selection[*task], reopen func(*plan.Plan, json.RawMessage, time.Time)) error {
 	if r.plan != nil {
-		reopen(&r.plan.Plan, r.params)
+		reopen(&r.plan.Plan, r.params, r.at.UTC())
 		r.openPlan(r.plan)
 	}
 	if err := engine.Retake(ctx, r, s.Tasks); err != nil {

@@ -444,6 +444,7 @@ type planDoc struct {
 	Deleting  bool           `bson:"deleting,omitempty"` // its deletion has begun
 	Ctime     time.Time      `bson:"ctime"`
 	Mtime     time.Time      `bson:"mtime"`
+	Retried   time.Time      `bson:"retried,omitempty"`
 	Ended     time.Time      `bson:"ended,omitempty"`
 }
 
@@ -458,7 +459,8 @@ func (p *planDoc) title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
 func (p *planDoc) domain() plan.Plan {
 	return plan.Plan{
 		ID: planID(p.ID), Name: p.Name, Run: p.Run, State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Params: json.RawMessage(p.Params),
-		Secrets: p.Secrets, By: p.By, Request: p.Request, Source: p.Source, Own: p.Own, Keep: p.Keep, Size: p.Size, Edits: p.Edits, Created: utc(p.Ctime), Modified: utc(p.Mtime), Ended: utc(p.Ended),
+		Secrets: p.Secrets, By: p.By, Request: p.Request, Source: p.Source, Own: p.Own, Keep: p.Keep, Size: p.Size, Edits: p.Edits,
+		Created: utc(p.Ctime), Modified: utc(p.Mtime), Retried: utc(p.Retried), Ended: utc(p.Ended),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -172,16 +173,16 @@ func (r *retrier) Below(ctx context.Context, s *engine.Selection[bson.ObjectID],
 }
 
 // Take notes the retry in its plan, and makes it.
-func (r *retrier) Take(ctx context.Context, _ *engine.Selection[bson.ObjectID], reopen func(*plan.Plan, json.RawMessage)) error {
+func (r *retrier) Take(ctx context.Context, _ *engine.Selection[bson.ObjectID], reopen func(*plan.Plan, json.RawMessage, time.Time)) error {
+	now, err := r.Now(ctx)
+	if err != nil {
+		return err
+	}
 	p := r.plan
 	var open plan.Plan
 	if p != nil {
 		open = p.domain()
-		reopen(&open, nil)
-	}
-	now, err := r.Now(ctx)
-	if err != nil {
-		return err
+		reopen(&open, nil, now)
 	}
 	retry := bson.NewObjectID()
 	// The first document comes last: a retry without it was never begun.
@@ -190,7 +191,7 @@ func (r *retrier) Take(ctx context.Context, _ *engine.Selection[bson.ObjectID], 
 		if n > 0 {
 			doc.ID = itemID(retry, n)
 		} else if p != nil {
-			doc.State, doc.Closing, doc.Ended, doc.Edits, doc.Params = p.State, p.Closing, p.Ended, open.Edits, text(r.params)
+			doc.State, doc.Closing, doc.Ended, doc.Edits, doc.Params, doc.Retried = p.State, p.Closing, p.Ended, open.Edits, text(r.params), open.Retried
 		}
 		if _, err := r.Insert(ctx, r.retries, doc); err != nil {
 			return err
@@ -257,6 +258,9 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 	set := d("fresh", true)
 	if len(first.Params) > 0 {
 		set = append(set, bson.E{Key: "params", Value: first.Params})
+	}
+	if !first.Retried.IsZero() {
+		set = append(set, bson.E{Key: "retried", Value: first.Retried})
 	}
 	if err := s.endRetry(ctx, first, wire.Change{Update: d("$set", set)}); err != nil {
 		return err

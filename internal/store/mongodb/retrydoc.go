@@ -22,7 +22,8 @@ type retryDoc struct {
 	Closing plan.Closing   `bson:"closing,omitempty"`
 	Ended   time.Time      `bson:"ended,omitempty"`
 	Edits   int            `bson:"edits"`
-	Params  text           `bson:"params,omitempty"` // in the first: those of the plan once the retry is made, if they are others
+	Params  text           `bson:"params,omitempty"`  // in the first: those of the plan once the retry is made, if they are others
+	Retried time.Time      `bson:"retried,omitempty"` // the same of this instant
 
 	Tasks []retriedDoc `bson:"tasks"` // children first
 }

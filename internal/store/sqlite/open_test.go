@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -342,6 +343,15 @@ func TestKeptDatabasesAreMigratedAndGoOn(t *testing.T) {
 			last := named(t, s, p.ID, "c")
 			if want := `{"needs":{"a":{"is":"a"},"b":"b"},"args":[{"is":"a"},"b"]}`; string(last.Params) != want {
 				t.Errorf("c ran with %s, want %s", last.Params, want)
+			}
+			if err := s.Retry(t.Context(), p.ID, []rules.Retried{{ID: last.ID, Status: plan.Succeeded}}, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range turn(t, s, protocol.Turn{Instance: i, Slots: 1, Start: true}).Claimed {
+				turn(t, s, protocol.Turn{Instance: i, Ended: []protocol.Ending{{Claim: c.Claim, Status: plan.Succeeded}}})
+			}
+			if again, err := s.Plan(t.Context(), p.ID); err != nil || again.State != plan.PlanSucceeded || !p.Retried.IsZero() || again.Retried.Before(p.Ended) {
+				t.Errorf("the plan that ended at %v was retried at %v, and then at %v: it is %v, %v", p.Ended, p.Retried, again.Retried, again.State, err)
 			}
 			if more, err := s.DeletePlan(t.Context(), p.ID, 0); err != nil || more {
 				t.Fatalf("delete the plan: more %v, %v", more, err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -131,7 +132,7 @@ func (r *retrier) Begin(ctx context.Context, check func(*plan.Plan, int) error) 
 }
 
 // Take writes down what the retry takes, and decides the retry.
-func (r *retrier) Take(ctx context.Context, sel *engine.Selection[int64], reopen func(*plan.Plan, json.RawMessage)) error {
+func (r *retrier) Take(ctx context.Context, sel *engine.Selection[int64], reopen func(*plan.Plan, json.RawMessage, time.Time)) error {
 	at := func(do func(*retry) error) error {
 		return r.write(ctx, func(t *tx) error {
 			noted := t.retryOf(r.n)
@@ -267,14 +268,17 @@ func (r *retry) fill(taken []engine.Retaken[int64]) error {
 
 // decide makes a retry that was checked be made: by this transaction as far as its budget reaches, and by others. It reports whether more is
 // left.
-func (r *retry) decide(reopen func(*plan.Plan, json.RawMessage)) (more bool, err error) {
+func (r *retry) decide(reopen func(*plan.Plan, json.RawMessage, time.Time)) (more bool, err error) {
 	r.step = stepFreeze
 	if p := r.plan; p != nil {
 		q := r.query("SELECT closing FROM retries WHERE n = ?", r.n)
 		if !q.one() || p.deleting || p.retry != r.n || string(p.Closing) != q.text(0) {
 			return false, refusal.New(plan.ErrConflict, "plan %s changed while the retry was checked", p.Title())
 		}
-		reopen(&p.Plan, r.params)
+		reopen(&p.Plan, r.params, r.at)
+		if err := r.noteRetried(p); err != nil {
+			return false, err
+		}
 		r.touch(p)
 		r.drop(jobClose, p.n)
 		if r.params != nil {
@@ -286,6 +290,22 @@ func (r *retry) decide(reopen func(*plan.Plan, json.RawMessage)) (more bool, err
 	r.within(r.s.retrySize, r.goOn)
 	r.work()
 	return r.noted(r.plan) != 0, nil
+}
+
+// noteRetried writes when the retry lets the plan run again that had ended, if it had.
+func (r *retry) noteRetried(p *planRow) error {
+	if p.Retried.IsZero() {
+		return nil
+	}
+	q := r.query("SELECT "+wholeColumns+" FROM plans WHERE n = ?", p.n)
+	if !q.one() {
+		return nil // the transaction has failed, and says why
+	}
+	whole := q.wholePlan()
+	whole.Retried = p.Retried
+	def, err := packPlan(&whole)
+	r.exec("UPDATE plans SET def = ? WHERE n = ?", def, p.n)
+	return err
 }
 
 // end lets the plan go on.

@@ -50,6 +50,7 @@ type planDef struct {
 	Secrets []string `json:"secrets,omitempty"`
 	By      string   `json:"by,omitempty"`
 	Request string   `json:"request,omitempty"`
+	Retried int64    `json:"retried,omitempty"` // microseconds
 }
 
 // wholeColumns are those of a plan for its readers; wholePlan reads them.
@@ -64,14 +65,14 @@ func (r *rows) wholePlan() plan.Plan {
 			r.c.fail(fmt.Errorf("plan %s: what its submitter said of it: %w", p.ID, err))
 		}
 	}
-	p.Secrets, p.By, p.Request = d.Secrets, d.By, d.Request
+	p.Secrets, p.By, p.Request, p.Retried = d.Secrets, d.By, d.Request, instant(d.Retried)
 	return p
 }
 
 // packPlan writes what wholePlan reads of def; nil if that is nothing.
 func packPlan(p *plan.Plan) ([]byte, error) {
-	d := planDef{Secrets: p.Secrets, By: p.By, Request: p.Request}
-	if len(d.Secrets) == 0 && d.By == "" && d.Request == "" {
+	d := planDef{Secrets: p.Secrets, By: p.By, Request: p.Request, Retried: micro(p.Retried)}
+	if len(d.Secrets) == 0 && d.By == "" && d.Request == "" && d.Retried == 0 {
 		return nil, nil
 	}
 	return json.Marshal(d)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
@@ -21,6 +22,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 	if err := cmp.Or(rules.CheckPlanParams(len(p.Params)), rules.CheckFile(p.File)); err != nil {
 		return plan.Plan{}, err
 	}
+	p.Retried = time.Time{}
 	def, err := packPlan(&p)
 	if err != nil {
 		return plan.Plan{}, err

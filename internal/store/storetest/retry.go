@@ -110,6 +110,29 @@ var retryCases = []testCase{
 		w.equal("ran", n.run(ok), "[bad c anyway d]")
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"a plan has the instant of the last retry that let it run again after it had ended", func(w *world) {
+		p := w.submit(task("a"), task("b"))
+		retriedAfter := func() time.Duration {
+			got := w.plan(p.ID)
+			return got.Retried.Sub(got.Created).Round(time.Hour)
+		}
+		w.equal("a plan that was not retried has none", w.plan(p.ID).Retried.IsZero(), true)
+		w.node("n1").run(failing("a", "b"))
+		for hours := range 2 {
+			w.pass(time.Hour)
+			w.retry(p, false)
+			w.equal("the retry of a plan that had ended", retriedAfter(), time.Duration(hours+1)*time.Hour)
+			n := w.node(plan.NodeName(fmt.Sprint("n", hours+2)))
+			c := n.claim(1)[0]
+			n.end(protocol.Ending{Claim: c.Claim, Status: plan.Failed})
+			w.pass(time.Second)
+			w.wantPlan(p, plan.PlanRunning)
+			w.retry(p, false)
+			w.equal("the retry of a plan that runs", retriedAfter(), time.Duration(hours+1)*time.Hour)
+			n.run(failing("a", "b"))
+			w.wantPlan(p, plan.PlanFailed)
+		}
+	}},
 	{"what ran because of a failure runs again if something fails again, and is skipped if nothing does", func(w *world) {
 		p := w.submit(task("copy"), task("switch", "copy"),
 			plan.TaskSpec{Name: "rollback", Needs: []string{"copy", "switch"}, When: plan.AnyFailed}, task("told", "rollback"))

@@ -1,12 +1,12 @@
 // One plan: how far it is, its graph, its time line, its tasks, what waits for what, what failed, and with what it was submitted.
-import { h, fill, put, href, fullName, labelled, number, plural, ago, between, instant, pretty, folded, empty, errorBox, command, quoted, copied, throttle } from './dom.js';
+import { h, fill, put, href, fullName, labelled, number, plural, ago, instant, pretty, folded, empty, errorBox, command, quoted, copied, throttle } from './dom.js';
 import * as api from './api.js';
 import { listen } from './events.js';
 import { go } from './address.js';
 import { notesOf, forgetNotes } from './submit.js';
 import { ask, action } from './dialog.js';
 import { may } from './session.js';
-import { badge, left, progress, COUNTS, FAILED, shown as shownState, ended, icon } from './states.js';
+import { badge, left, progress, COUNTS, FAILED, shown as shownState, ended, icon, tookPlan } from './states.js';
 import taskTable from './tasktable.js';
 import { runAgain, runs } from './again.js';
 import { coloured } from './log.js';
@@ -164,7 +164,7 @@ export default async function plan({ main, params, query, page }) {
   }
   function tick() {
     put(submitted, ago(p.created));
-    put(took, `${ended(p) ? 'took' : 'for'} ${between(p.created, p.ended)}${left(p)}`);
+    put(took, `${p.retried ? `retried ${ago(p.retried)} · ` : ''}${ended(p) ? 'took' : 'for'} ${tookPlan(p)}${left(p)}`);
     took.title = p.ended ? `ended ${instant(p.ended)}` : '';
   }
 
@@ -247,7 +247,7 @@ const show = {
     fill(c.element, h('div', { class: 'columns' },
       h('section', {}, h('h2', {}, 'Params'), p.params && Object.keys(p.params).length ? folded(pretty(p.params), { lines: 60, label: 'params' }) : empty('It was submitted without params.')),
       h('section', {}, h('h2', {}, 'Plan'), h('dl', { class: 'facts' }, facts([
-        ['Id', copied(p.id, 'the id')], ['From', p.source && h('code', { class: 'path' }, p.source)], ['Submitted', instant(p.created)], ['By', p.submitted_by], ['Never shown', p.secrets?.join(', ')], ['Ended', instant(p.ended)],
+        ['Id', copied(p.id, 'the id')], ['From', p.source && h('code', { class: 'path' }, p.source)], ['Submitted', instant(p.created)], ['By', p.submitted_by], ['Never shown', p.secrets?.join(', ')], ['Retried', instant(p.retried)], ['Ended', instant(p.ended)],
         ['After a failure', p.on_failure === 'stop' ? 'nothing more is started' : 'other branches go on'],
         ['Kept', p.keep ? (p.keep.startsWith('-') ? 'for ever' : `${p.keep} after its end`) : 'as long as the store keeps plans'],
         ['Tasks', number(p.sums.tasks)], ['Added or retried later', p.edits ? number(p.edits) : null],

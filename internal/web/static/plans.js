@@ -1,10 +1,10 @@
 // The plans: all of them, newest first, as they go on.
-import { h, fill, put, arrange, href, number, plural, between, instant, empty, errorBox, command, debounce, ago, folded, pretty } from './dom.js';
+import { h, fill, put, arrange, href, number, plural, instant, empty, errorBox, command, debounce, ago, folded, pretty } from './dom.js';
 import { get } from './api.js';
 import { listen } from './events.js';
 import { remember } from './address.js';
 import { word } from './words.js';
-import { badge, left, progress, PLAN, summary, ended, icon } from './states.js';
+import { badge, left, progress, PLAN, summary, ended, icon, tookPlan } from './states.js';
 
 const PAGE = 50;
 const STRIP = 8; // runs of a name that its latest one shows
@@ -197,7 +197,7 @@ function row(first) {
     },
     tick() {
       const p = r.plan;
-      put(took, between(p.created, p.ended));
+      put(took, tookPlan(p));
       took.title = left(p).replace(/^, /, '');
       put(at, ago(p.created));
       at.dateTime = p.created;

@@ -80,6 +80,9 @@ export function progress(p) {
 // summary: "12 succeeded, 1 failed, 3 running".
 export const summary = (counts) => COUNTS.filter((s) => counts[s]).map((s) => `${number(counts[s])} ${word(s)}`).join(', ');
 
+// tookPlan is how long a plan has run since it was submitted or, if it had ended since, since its last retry.
+export const tookPlan = (p) => between(p.retried || p.created, p.ended);
+
 // took is how long the last attempt of a task ran, or has been running: without the attempts before, and without what it waits for another one.
 // left is about how much longer a plan takes, if anybody can tell.
 export const left = (p) => p.seconds_left ? `, about ${p.seconds_left < 10 ? `${p.seconds_left} s` : duration(p.seconds_left * 1000)} left` : '';

@@ -144,7 +144,7 @@ class Timeline {
     const parts = [];
     if (!this.rows.length) parts.push(t.ended ? 'Nothing of it was started.' : 'Nothing of it is started yet.');
     else {
-      parts.push(`${t.ended ? 'It took' : 'It has run for'} ${span(this.end())}.`);
+      parts.push(`${t.ended ? 'It took' : 'It has run for'} ${span(this.end() - (t.retried || 0))}${t.retried ? ' since its retry' : ''}.`);
       if (t.tasks > t.started) parts.push(`${number(t.started)} of ${plural(t.tasks, 'task')} ${t.started === 1 ? 'was' : 'were'} started.`);
       const several = this.rows.filter((r) => r.key), items = several.every((r) => r.key.startsWith('of:'));
       if (several.length) parts.push(`${items ? 'A foreach has one row' : 'Tasks with names alike share a row'}: how many ran at a time, and the longest of them. Click it to see each.`);
