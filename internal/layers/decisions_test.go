@@ -14,11 +14,8 @@ import (
 // asked are the functions of internal/rules that return a step and that a driver calls itself, with
 // the reason. The engine asks all others. A rule that no driver calls any more leaves the list.
 var asked = map[string]string{
-	"Dropped":     "MongoDB cancels the items of a foreach task with one command",
-	"GivenBack":   "MongoDB gives back what it claimed of a plan that closed meanwhile",
-	"InputFailed": "making items finds that it cannot",
+	"InputFailed": "making items finds that it cannot; MongoDB fails tasks whose documents it cannot read or write",
 	"NotKept":     "only MongoDB has documents of a limited size",
-	"NotStarted":  "MongoDB ends the tasks of a closed plan with one command",
 }
 
 // TestDriversLeaveDecisionsToTheEngine finds the rules that the drivers ask what becomes of a task.

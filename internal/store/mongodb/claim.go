@@ -14,7 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
-	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -263,7 +263,7 @@ func (c *claimer) sound(ctx context.Context, byQueue [][]taskDoc) (ended int, er
 // notStarted ends claimed tasks of closed plans, by plan, as if nobody had claimed them.
 func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]idList, token bson.ObjectID) error {
 	for id, tasks := range closed {
-		step := rules.GivenBack(rules.Claim{Status: plan.Claimed, Closing: r.known[id].Closing})
+		step := engine.NotStarted(r.PlanView(r.known[id]))
 		end := (&stepDoc{step: step, claimed: true}).update(stillOpen, "").bson()
 		if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", tasks), "token", token), end); err != nil {
 			return err

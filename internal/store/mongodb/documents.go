@@ -381,12 +381,14 @@ func (t *taskDoc) inputSize() rules.InputSize {
 
 // mark notes that a person wants the task ended. A task that is marked does not change by it.
 func (t *taskDoc) mark() bson.D {
-	update := d("$set", d("cancel", true))
-	if !t.Cancel {
-		update = append(update, bson.E{Key: "$currentDate", Value: d("mtime", true)})
+	if t.Cancel {
+		return d("$set", d("cancel", true))
 	}
-	return update
+	return marks()
 }
+
+// marks is the update that marks tasks which are not marked.
+func marks() bson.D { return d("$set", d("cancel", true), "$currentDate", d("mtime", true)) }
 
 // newTask makes the document of a submitted task, and the joins of its parents if these are many.
 func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any, err error) {

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -244,7 +245,7 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 	}
 	n, err := r.Bulk(ctx, r.tasks, []wire.Change{t.held(update)})
 	if err == nil && n == 0 {
-		if _, _, err = r.cancelItems(ctx, t.ID, 0); err == nil {
+		if _, err = r.cancelItems(ctx, &workDoc{Target: t.ID}); err == nil {
 			err = r.takeBackItems(ctx, t, ids, joinIDs)
 		}
 		if err == nil { // a task that was cancelled meanwhile has these items; readers count them
@@ -359,49 +360,51 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	return err
 }
 
-// cancelItems cancels the items of a foreach task that ended before them, or is cancelled, or marks them for their nodes to stop, from the
-// one of the index on, and returns up to which it came. It releases what waits for them: the foreach task itself, if it has not ended.
-func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to int, done bool, err error) {
-	t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", of), wire.Query{Fields: append(ones("reason"), childFields...)})
-	stops := t != nil && t.endsWithItems() && t.Cancel
-	if err != nil || t == nil || !stops && !t.dropsItems() {
-		return from, err == nil, err
+// cancelItems cancels the items of a foreach task, or marks them for their nodes to stop, from the one on that the job came to, if
+// engine.DropItems says so. It releases what waits for them: the foreach task itself, if it has not ended.
+func (r *round) cancelItems(ctx context.Context, w *workDoc) (done bool, err error) {
+	t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", w.Target), wire.Query{Fields: append(ones("reason"), childFields...)})
+	if err != nil || t == nil {
+		return err == nil, err
 	}
-	step := rules.Dropped(plan.Held, t.Status, t.Reason) // or queued
+	of := plan.Task{Status: t.Status, Reason: t.Reason, Cancel: t.Cancel, Items: t.Items}
+	return engine.DropItems(&of, t.endsWithItems(), func(step rules.Step) (bool, error) { return r.dropItems(ctx, t, w, step) })
+}
+
+func (r *round) dropItems(ctx context.Context, t *taskDoc, w *workDoc, step rules.Step) (done bool, err error) {
 	if !t.Plan.IsZero() {
 		r.touched[t.Plan] = true // it may end with the last of them, rounds after the task did
 	}
-	for ; from < t.Items; from += outputsAtOnce {
+	for ; w.From < t.Items; w.From += outputsAtOnce {
 		if r.budget <= 0 {
-			return from, false, nil
+			return false, nil
 		}
-		ids := itemIDs(of, from, min(t.Items, from+outputsAtOnce))
+		ids := itemIDs(t.ID, w.From, min(t.Items, w.From+outputsAtOnce))
 		n, err := r.UpdateMany(ctx, r.tasks, onlyWaiting(d("_id", d("$in", ids))), unstarted(step, released).bson())
 		if err != nil {
-			return from, false, err
+			return false, err
 		}
-		m, err := r.UpdateMany(ctx, r.tasks, onlyActive(d("_id", d("$in", ids)), "cancel", nil),
-			d("$set", d("cancel", true), "$currentDate", d("mtime", true)))
+		m, err := r.UpdateMany(ctx, r.tasks, onlyActive(d("_id", d("$in", ids)), "cancel", nil), marks())
 		if err != nil {
-			return from, false, err
+			return false, err
 		}
 		r.budget -= n + m
 		// Cancel first, look second: who adds a child later finds the item cancelled. It is asked though none was cancelled here: whoever
 		// did that may have died before it asked.
 		waited, err := r.waitedFor(ctx, ids)
 		if err != nil {
-			return from, false, err
+			return false, err
 		}
-		if waited || stops {
+		if waited || !t.Status.Finished() {
 			for _, id := range ids {
 				r.queue = append(r.queue, parent{id: id})
 			}
 		}
 	}
-	if stops { // all of them may have finished before, or what counts them may be damaged
+	if !t.Status.Finished() { // all of them may have finished before, or what counts them may be damaged
 		_, err = r.settle(ctx, []taskDoc{*t})
 	}
-	return from, true, err
+	return true, err
 }
 
 // waitedFor reports whether any task is held for one of the tasks, or may be by joins of parents.

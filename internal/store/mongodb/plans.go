@@ -62,26 +62,29 @@ func (r *round) clearClosed(ctx context.Context) error {
 	return nil
 }
 
-// clear cancels what a closed plan still holds or queues, marks what runs if a person closed it, and reports whether nothing is left to
-// be cancelled. A foreach task whose items are made ends with these.
+// clear ends what a closed plan does not start, and reports whether nothing of that is left.
 func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err error) {
 	if err := r.readPlans(ctx, []bson.ObjectID{id}); err != nil {
 		return false, err
 	}
-	p := r.known[id]
-	if p == nil || p.Closing == plan.Open || p.State.Ended() {
-		return true, nil
+	if p := r.known[id]; p != nil {
+		return engine.Clear(ctx, r, p)
 	}
+	return true, nil
+}
+
+// MarkActive implements engine.Clearer.
+func (r *round) MarkActive(ctx context.Context, p *planDoc) error {
+	n, err := r.UpdateMany(ctx, r.tasks, onlyActive(d("plan", p.ID), "cancel", nil), marks())
+	r.budget -= n
+	return err
+}
+
+// EndWaiting implements engine.Clearer. A foreach task whose items are made ends with these.
+func (r *round) EndWaiting(ctx context.Context, p *planDoc, step rules.Step) (done bool, err error) {
+	id := p.ID
 	r.touched[id] = true
 	delete(r.busy, id)
-	if p.Closing == plan.ClosedByPerson {
-		n, err := r.UpdateMany(ctx, r.tasks, onlyActive(d("plan", id), "cancel", nil),
-			d("$set", d("cancel", true), "$currentDate", d("mtime", true)))
-		if err != nil {
-			return false, err
-		}
-		r.budget -= n
-	}
 	notItems := bson.A{d("hold", d("$ne", holdItems)), d("expanded", nil)}
 	for _, waiting := range []bson.D{onlyQueued(d("plan", id)), onlyHeld(d("plan", id), "$or", notItems)} {
 		for r.budget > 0 {
@@ -93,7 +96,6 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 				break
 			}
 			ids := idsOfTasks(docs)
-			step := rules.NotStarted(plan.Held, p.Closing) // or queued
 			if _, err := r.UpdateMany(ctx, r.tasks, onlyWaiting(d("_id", d("$in", ids))), unstarted(step, stillOpen).bson()); err != nil {
 				return false, err
 			}

@@ -146,21 +146,19 @@ func (r *round) Written(ctx context.Context) error {
 	return r.finishHeld(ctx, r.afterFailures(r.settling.ends))
 }
 
-// afterFailures puts endings into the order of the tasks, and lets those that come after a failure which stops their plan be of tasks that
-// were not started.
+// afterFailures puts steps into the order of the tasks, and changes those that come after a failure which stops their plan.
 func (r *round) afterFailures(ends []stepDoc) []stepDoc {
 	slices.SortFunc(ends, func(a, b stepDoc) int { return bytes.Compare(a.doc.ID[:], b.doc.ID[:]) })
-	stopped := map[bson.ObjectID]bool{}
+	var settled []engine.Settled
 	for i := range ends {
 		e := &ends[i]
-		switch p := r.known[e.doc.Plan]; {
-		case p == nil:
-		case stopped[p.ID] && e.doc.Hold == holdNeeds:
-			e.step = rules.NotStarted(e.doc.Status, plan.ClosedByFailure)
-		case rules.StopsPlan(rules.OutcomeOf(e.step.Status, e.step.Reason, e.doc.Lenient), p.OnFailure):
-			stopped[p.ID] = true
+		if p := r.known[e.doc.Plan]; p != nil {
+			settled = append(settled, engine.Settled{
+				Plan: planID(p.ID), OnFailure: p.OnFailure, Step: &e.step, Lenient: e.doc.Lenient, Waits: e.doc.Hold == holdNeeds,
+			})
 		}
 	}
+	engine.AfterFailures(settled)
 	return ends
 }
 

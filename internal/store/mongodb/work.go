@@ -142,7 +142,7 @@ func (r *round) Job(ctx context.Context) (was bool, err error) {
 	case workItems:
 		done, err = r.makeItems(ctx, w.Target)
 	case workCancel:
-		w.From, done, err = r.cancelItems(ctx, w.Target, w.From)
+		done, err = r.cancelItems(ctx, w)
 	case workClose:
 		done, err = r.clear(ctx, w.Target)
 	}

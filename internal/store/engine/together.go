@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Drivers use this file that end many tasks with one command. Other drivers settle each of the tasks.
+
+// A Clearer is a unit that ends the tasks of a closed plan together.
+type Clearer[P any] interface {
+	PlanView(p P) PlanView
+
+	// MarkActive notes that a person wants those tasks of the plan ended that nodes have.
+	MarkActive(ctx context.Context, p P) error
+
+	// EndWaiting writes the step of held and queued tasks of the plan, and reports whether none is
+	// left. Foreach tasks that wait for nothing but the end of their items do not count.
+	EndWaiting(ctx context.Context, p P, s rules.Step) (done bool, err error)
+}
+
+// Clear ends the tasks that a plan does not start, if it is closed.
+func Clear[P any](ctx context.Context, u Clearer[P], p P) (done bool, err error) {
+	v := u.PlanView(p)
+	if v.Closing == plan.Open || v.State.Ended() {
+		return true, nil
+	}
+	if v.Closing == plan.ClosedByPerson {
+		if err := u.MarkActive(ctx, p); err != nil {
+			return false, err
+		}
+	}
+	return u.EndWaiting(ctx, p, rules.NotStarted(plan.Queued, v.Closing)) // or held
+}
+
+// NotStarted returns the step of tasks that were claimed before the unit saw that their plan is
+// closed: they end as if nobody had claimed them.
+func NotStarted(p PlanView) rules.Step {
+	return rules.GivenBack(rules.Claim{Status: plan.Claimed, Closing: p.Closing})
+}
+
+// DropItems has end write the step of held and queued items, if their foreach task ended before
+// them, or was cancelled while it waits for nothing but their end (waits). It reads Status, Reason,
+// Cancel and Items of the foreach task.
+func DropItems(of *plan.Task, waits bool, end func(rules.Step) (done bool, err error)) (done bool, err error) {
+	if !(waits && of.Cancel) && !(of.Items > 0 && rules.EndsItems(of.Status, of.Reason)) {
+		return true, nil
+	}
+	return end(rules.Dropped(plan.Queued, of.Status, of.Reason)) // or held
+}
+
+// A Settled is a held task of a plan that is about to end with the step. Waits says that it is held
+// for its parents.
+type Settled struct {
+	Plan           plan.PlanID
+	OnFailure      plan.OnFailure
+	Step           *rules.Step
+	Lenient, Waits bool
+}
+
+// AfterFailures changes the steps of tasks that come after a failure which stops their plan: tasks
+// that wait for their parents are not started.
+func AfterFailures(ends []Settled) {
+	stopped := map[plan.PlanID]bool{}
+	for _, e := range ends {
+		switch {
+		case stopped[e.Plan] && e.Waits:
+			*e.Step = rules.NotStarted(plan.Held, plan.ClosedByFailure)
+		case rules.StopsPlan(rules.OutcomeOf(e.Step.Status, e.Step.Reason, e.Lenient), e.OnFailure):
+			stopped[e.Plan] = true
+		}
+	}
+}
