@@ -2,8 +2,10 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -88,18 +90,27 @@ func (f *format) json() bool { return f.value == "json" }
 
 // threadsFlag gives a command that starts a node its --threads; as many as there are CPUs, if it is not given.
 func threadsFlag(cmd *cobra.Command, threads *int) {
-	cmd.Flags().IntVarP(threads, "threads", "j", cpus(), "how many tasks run at once, at most 1,000,000; by default the number of CPUs")
+	*threads = cpus()
+	parse := func(word string) (int, error) {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > plan.MaxThreads {
+			return 0, fmt.Errorf("a node runs 1 to %d tasks at once", plan.MaxThreads)
+		}
+		return n, nil
+	}
+	cmd.Flags().VarP(&value[int]{threads, "int", parse, strconv.Itoa}, "threads", "j", "how many tasks run at once, at most 1,000,000; by default the number of CPUs")
 }
 
-// checkThreads refuses what --threads cannot be.
-func checkThreads(threads int) error {
-	switch {
-	case threads < 1:
-		return usagef("--threads %d: a node runs at least 1 task at once", threads)
-	case threads > plan.MaxThreads:
-		return usagef("--threads %d: a node runs at most %d tasks at once", threads, plan.MaxThreads)
+// keyFlag gives a command that submits a plan its --key. An empty key, which mostly comes from a
+// variable that is not set, would submit the plan each time.
+func keyFlag(cmd *cobra.Command, key *string, usage string) {
+	parse := func(word string) (string, error) {
+		if word == "" || len(word) > 255 {
+			return "", errors.New("it has 1 to 255 bytes; an empty key may be a variable that is not set")
+		}
+		return word, nil
 	}
-	return nil
+	cmd.Flags().Var(&value[string]{key, "string", parse, func(key string) string { return key }}, "key", usage)
 }
 
 func cpus() int { return runtime.GOMAXPROCS(0) }

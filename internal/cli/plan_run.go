@@ -42,7 +42,7 @@ func planRun(a *app) *cobra.Command {
 	s.flags(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&s.params, "param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")
-	f.StringVar(&s.key, "key", "", "an idempotency `KEY`: if a plan was submitted with it before, continue that plan, as --resume does")
+	keyFlag(cmd, &s.key, "an idempotency `KEY`: if a plan was submitted with it before, continue that plan, as --resume does")
 	f.BoolVar(&s.failFast, "fail-fast", false, failFastHelp)
 	f.StringVar(&s.resume, "resume", "", "continue this interrupted `PLAN`")
 	f.VarP(&s.output, "output", "o", "the output: text, or json, one object per line for each change")

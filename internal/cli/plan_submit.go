@@ -30,7 +30,8 @@ func planSubmit(a *app) *cobra.Command {
 	}
 	output := outputFlag(cmd)
 	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")
-	key := cmd.Flags().String("key", "", "an idempotency `KEY`: submit the plan once for each key, however often this is repeated")
+	var key string
+	keyFlag(cmd, &key, "an idempotency `KEY`: submit the plan once for each key, however often this is repeated")
 	failFast := cmd.Flags().Bool("fail-fast", false, failFastHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -46,7 +47,7 @@ func planSubmit(a *app) *cobra.Command {
 			spec.OnFailure = plan.Stop
 		}
 		return a.makingStore(ctx, func(st store.Store) error {
-			p, repeated, err := submit.Once(ctx, st, spec, *key, false)
+			p, repeated, err := submit.Once(ctx, st, spec, key, false)
 			switch {
 			case repeated && errors.Is(err, plan.ErrConflict):
 				return err

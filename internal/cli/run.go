@@ -67,9 +67,6 @@ const (
 
 // check refuses what those flags cannot mean, and fills in what was not given.
 func (s *runSettings) check() error {
-	if err := checkThreads(s.threads); err != nil {
-		return err
-	}
 	if s.logs.value != logsFailed && s.output.json() {
 		return usagef("--logs shows the output of tasks to people, and --output json does not have it; leave one out")
 	}

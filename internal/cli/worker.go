@@ -130,9 +130,6 @@ type denSetup struct {
 }
 
 func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
-	if err := checkThreads(s.threads); err != nil {
-		return nil, err
-	}
 	if s.flags.Changed("name") {
 		if err := checkNodeName(s.name); err != nil {
 			return nil, usagef("--name: %w", err)
