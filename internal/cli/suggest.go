@@ -117,10 +117,12 @@ func otherwise(group *cobra.Command, word string) string {
 	return ""
 }
 
-// otherFlags are flags by the names that other tools have for them, of those commands that have them.
+// otherFlags are flags, some with their values, by the names that other tools have for them, of those
+// commands that have them.
 var otherFlags = map[string]string{
 	"age": "keep", "before": "keep", "older-than": "keep", "concurrency": "threads", "jobs": "threads", "parallel": "threads", "workers": "threads",
 	"arg": "param", "p": "param", "set": "param", "var": "param",
+	"format": "output", "json": "output json", "output": "format",
 }
 
 // otherCommands are what does for a command what a flag of it does elsewhere.
@@ -131,11 +133,12 @@ var otherCommands = map[string]string{
 
 // otherwiseFlag is the end of a message about a flag that other tools have by that name.
 func otherwiseFlag(cmd *cobra.Command, name string) string {
-	if w := otherFlags[name]; w != "" && cmd.Flags().Lookup(w) != nil {
+	w := otherFlags[name]
+	if flag, _, _ := strings.Cut(w, " "); cmd.Flags().Lookup(flag) != nil {
 		return fmt.Sprintf("; did you mean --%s?", w)
 	}
 	root := cmd.Root().Name() + " "
-	if w := otherCommands[strings.TrimPrefix(cmd.CommandPath(), root)+" --"+name]; w != "" {
+	if w = otherCommands[strings.TrimPrefix(cmd.CommandPath(), root)+" --"+name]; w != "" {
 		return fmt.Sprintf("; did you mean %q?", root+w)
 	}
 	return ""
