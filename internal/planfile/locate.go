@@ -83,10 +83,14 @@ func (r *reader) note(problems plan.Problems) {
 }
 
 // follows reports whether the reader's own error already implies a problem: it could not read
-// params, or the needs that a rule depends on.
+// params, the names of all tasks, or the needs that a rule depends on.
 func (r *reader) follows(p plan.Problem) bool {
 	if strings.HasPrefix(p.Expr, "params.") && r.params == nil {
 		return true
+	}
+	if p.Key == "tasks" && len(r.spec.Tasks) == 0 && len(r.list) > 0 {
+		all := r.found[r.planKeys.index["tasks"]]
+		return all.k != nil && len(follow(all.v).Content) > 0
 	}
 	if p.Task < 0 || p.Key != "when" || len(r.spec.Tasks[p.Task].Needs) > 0 {
 		return false
