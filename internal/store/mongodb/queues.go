@@ -162,11 +162,7 @@ func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
 	}
 	counts, err := s.countTasks(ctx, onlyQueuedOrActive(d("queue", d("$in", ids))))
 	for _, c := range counts {
-		if q := byID[c.Key.Queue]; c.Key.Status.Active() {
-			q.Active += c.N
-		} else {
-			q.Queued += c.N
-		}
+		rules.CountInQueue(byID[c.Key.Queue], c.Key.Status, c.N)
 	}
 	return err
 }

@@ -396,7 +396,7 @@ func (s *Store) progress(ctx context.Context, filter bson.D) (map[saidBy]*plan.P
 func (s *Store) progressOf(ctx context.Context, docs []taskDoc) (map[saidBy]*plan.Progress, error) {
 	instances := map[bson.ObjectID]bool{}
 	for i := range docs {
-		if t := &docs[i]; t.runs() && !t.Instance.IsZero() {
+		if t := &docs[i]; rules.Reports(t.Status) && !t.Instance.IsZero() {
 			instances[t.Instance] = true
 		}
 	}
@@ -408,7 +408,7 @@ func (s *Store) progressOf(ctx context.Context, docs []taskDoc) (map[saidBy]*pla
 
 // reached returns what the attempt said that the task is claimed for; nil if it said nothing, or the task does not run.
 func (t *taskDoc) reached(progress map[saidBy]*plan.Progress) *plan.Progress {
-	if !t.runs() {
+	if !rules.Reports(t.Status) {
 		return nil
 	}
 	return progress[saidBy{t.ID, t.Attempt, t.Token}]

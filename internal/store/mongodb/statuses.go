@@ -87,9 +87,6 @@ func (t *taskDoc) heldFor(hold string) bool { return t.Status == plan.Held && t.
 
 func (t *taskDoc) hold(hold string) { t.Status, t.Hold = plan.Held, hold }
 
-// runs reports whether an attempt of the task is in progress.
-func (t *taskDoc) runs() bool { return t.Status == plan.Running }
-
 // running is what the ending of a claimed task has to know of it.
 func (t *taskDoc) running() taskDoc {
 	return taskDoc{
