@@ -21,7 +21,32 @@ var (
 
 // Unrun is [rules.Unrun] of a plan that is in the store.
 func Unrun(ctx context.Context, r store.Reader, p *plan.Plan) (unrun, running []plan.Task, err error) {
-	var tasks []plan.Task
+	tasks, err := deciding(ctx, r, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	unrun, running = rules.Unrun(tasks, p.Closing != plan.Open)
+	return unrun, running, nil
+}
+
+// Left returns the clean-ups of a plan whose run ends before the plan does. A task that the run
+// stopped is queued again, so each queued task counts as stopped.
+func Left(ctx context.Context, r store.Reader, p *plan.Plan) ([]plan.Task, error) {
+	tasks, err := deciding(ctx, r, p)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tasks {
+		if tasks[i].Status == plan.Queued {
+			tasks[i].Status = plan.Running
+		}
+	}
+	unrun, _ := rules.Unrun(tasks, false)
+	return unrun, nil
+}
+
+// deciding reads what rules.Unrun needs of a plan's tasks.
+func deciding(ctx context.Context, r store.Reader, p *plan.Plan) (tasks []plan.Task, err error) {
 	err = store.EachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
 		tasks = append(tasks, plan.Task{
 			ID: t.ID, Name: t.Name, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded,
@@ -29,11 +54,7 @@ func Unrun(ctx context.Context, r store.Reader, p *plan.Plan) (unrun, running []
 		})
 		return nil
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	unrun, running = rules.Unrun(tasks, p.Closing != plan.Open)
-	return unrun, running, nil
+	return tasks, err
 }
 
 // A Store is what a stop needs of one.
