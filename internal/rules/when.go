@@ -9,7 +9,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// An OutcomeOfTask is how a finished parent counts for the rules of its children. Outcomes are bits, so that a set of them is their sum.
+// An Outcome is how a finished parent counts for the rules of its children. Outcomes are bits, so that a set of them is their sum.
 type Outcome uint8
 
 const (

@@ -147,7 +147,7 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 	}
 	s.wal = &walFile{path: s.path + "-wal", flush: flush}
 	if s.turn, err = newTurnstile(s.path); err != nil {
-		return fmt.Errorf("locks beside the database: %w: %w", plan.ErrUnavailable, err)
+		return fmt.Errorf("locks beside the database: %w; %s: %w", err, allow(err), plan.ErrUnavailable)
 	}
 	if version != schema || !s.ours(version) {
 		err = s.setUp(ctx)
