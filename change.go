@@ -35,7 +35,8 @@ func (s *Store) Cancel(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 }
 
 // CancelRunning has the running tasks of a plan stopped, and leaves the plan open. A stopped task
-// counts as failed, so that clean-ups run. CancelRunning returns how many tasks it stopped. It
+// counts as failed, so that clean-ups run. A foreach task of which an item runs is stopped as a whole:
+// its waiting items are cancelled. CancelRunning returns how many tasks it stopped. It
 // returns ErrNothingRuns if none runs, and ErrNoCleanUps for a plan whose on_failure is stop, in
 // which nothing runs after a failure.
 func (s *Store) CancelRunning(ctx context.Context, id plan.PlanID) (stopped int, err error) {

@@ -29,7 +29,8 @@ func planCancel(a *app) *cobra.Command {
 			"\n" +
 			"Clean-ups (when: any_failed, all_done) do not run either. With --running the " +
 			"command cancels the running tasks instead of the plan. That counts as their " +
-			"failure, so that clean-ups run. To run a clean-up of a cancelled plan, name it: " +
+			"failure, so that clean-ups run. A foreach task runs while one of its items does: " +
+			"its waiting items are cancelled too. To run a clean-up of a cancelled plan, name it: " +
 			"sluice plan retry PLAN TASK --run; with when: any_failed it runs if one of its " +
 			"parents failed or was stopped.\n" +
 			"\n" + planHelp,

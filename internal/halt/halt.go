@@ -47,12 +47,21 @@ func Left(ctx context.Context, r store.Reader, p *plan.Plan) ([]plan.Task, error
 
 // deciding reads what rules.Unrun needs of a plan's tasks.
 func deciding(ctx context.Context, r store.Reader, p *plan.Plan) (tasks []plan.Task, err error) {
-	err = store.EachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
+	add := func(t *plan.Task) error {
 		tasks = append(tasks, plan.Task{
-			ID: t.ID, Name: t.Name, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded,
+			ID: t.ID, Name: t.Name, Of: t.Of, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded,
 			Definition: plan.Definition{When: t.When, ContinueOnError: t.ContinueOnError},
 		})
 		return nil
+	}
+	if err := store.EachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, add); err != nil {
+		return nil, err
+	}
+	err = store.EachTask(ctx, r, store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Claimed, plan.Running}}, func(t *plan.Task) error {
+		if t.Of.IsZero() {
+			return nil
+		}
+		return add(t)
 	})
 	return tasks, err
 }

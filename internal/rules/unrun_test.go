@@ -23,6 +23,7 @@ func TestUnrun(t *testing.T) {
 		{"nor what a person had cancelled", []string{"a = failed", "undo when any_failed: a = cancelled", "b = running"}, false, "", "b"},
 		{"which in a plan that was closed was to run", []string{"a = failed", "undo when any_failed: a = skipped", "b = cancelled", "late when all_done: b = cancelled"}, true, "undo late", ""},
 		{"a foreach task stands for its items", []string{"copy = held", "copy[0] of copy = running", "copy[1] of copy = queued", "undo when any_failed: copy = held"}, false, "undo", "copy"},
+		{"which does not run while all of them wait, but may have run before", []string{"copy = held", "copy[0] of copy = queued", "copy[1] of copy", "undo when any_failed: copy = held"}, false, "undo", ""},
 		{"what a clean-up leads to is no clean-up", []string{"a = running", "undo when any_failed: a = held", "told: undo = held"}, false, "undo", "a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
