@@ -79,7 +79,7 @@ type Node interface {
 	// leaves Started as it is. Printed replaces the earlier output, in the same write, as
 	// PutResults would. Log entries are appended. A failure closes the plan if rules.StopsPlan says
 	// so. If several tasks are released together, those after the first such failure, by their ids,
-	// are not started.
+	// are not started. None of them was queued, so that their Params stay without inputs.
 	//
 	// Exit is the exit status of the last attempt that ended. A task keeps it when it is skipped,
 	// cancelled or given back afterwards. Detail and Reason tell why a task is in its state. A task

@@ -51,25 +51,8 @@ func DropItems(of *plan.Task, waits bool, end func(rules.Step) (done bool, err e
 	return end(rules.Dropped(plan.Queued, of.Status, of.Reason)) // or held
 }
 
-// A Settled is a held task of a plan that is about to end with the step. Waits says that it is held
-// for its parents.
-type Settled struct {
-	Plan           plan.PlanID
-	OnFailure      plan.OnFailure
-	Step           *rules.Step
-	Lenient, Waits bool
-}
-
-// AfterFailures changes the steps of tasks that come after a failure which stops their plan: tasks
-// that wait for their parents are not started.
-func AfterFailures(ends []Settled) {
-	stopped := map[plan.PlanID]bool{}
-	for _, e := range ends {
-		switch {
-		case stopped[e.Plan] && e.Waits:
-			*e.Step = rules.NotStarted(plan.Held, plan.ClosedByFailure)
-		case rules.StopsPlan(rules.OutcomeOf(e.Step.Status, e.Step.Reason, e.Lenient), e.OnFailure):
-			stopped[e.Plan] = true
-		}
-	}
+// Stops reports whether the step, of a held task of the plan, closes the plan. The unit then writes
+// the step and closes the plan before it settles the tasks after that one.
+func Stops(p PlanView, s *rules.Step, lenient bool) bool {
+	return p.Closing == plan.Open && s.Finishes() && rules.StopsPlan(rules.OutcomeOf(s.Status, s.Reason, lenient), p.OnFailure)
 }

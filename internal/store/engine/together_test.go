@@ -8,32 +8,25 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// TestTasksAfterAFailure has two plans, one of which a failure stops.
-func TestTasksAfterAFailure(t *testing.T) {
-	stops, goesOn := plan.PlanID{ID: plan.ID{1}}, plan.PlanID{ID: plan.ID{2}}
-	var ends []engine.Settled
-	end := func(of plan.PlanID, s rules.Step, lenient, waits bool) *rules.Step {
-		on := plan.Stop
-		if of == goesOn {
-			on = plan.Continue
+func TestWhichStepStopsItsPlan(t *testing.T) {
+	stops, closed, goesOn := engine.PlanView{OnFailure: plan.Stop}, engine.PlanView{OnFailure: plan.Stop, Closing: plan.ClosedByPerson}, engine.PlanView{}
+	fails := rules.Step{Status: plan.Failed, Reason: plan.ReasonInput}
+	for name, c := range map[string]struct {
+		plan    engine.PlanView
+		step    rules.Step
+		lenient bool
+		want    bool
+	}{
+		"a failure":                    {stops, fails, false, true},
+		"one that the task allows":     {stops, fails, true, false},
+		"one of a plan that goes on":   {goesOn, fails, false, false},
+		"one of a plan that is closed": {closed, fails, false, false},
+		"a skipped task":               {stops, rules.Skipped(plan.Held), false, false},
+		"a task that is queued":        {stops, rules.Step{Status: plan.Queued}, false, false},
+	} {
+		if got := engine.Stops(c.plan, &c.step, c.lenient); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		ends = append(ends, engine.Settled{Plan: of, OnFailure: on, Step: &s, Lenient: lenient, Waits: waits})
-		return &s
-	}
-	fails, skipped := rules.Step{Status: plan.Failed, Reason: plan.ReasonInput}, rules.Skipped(plan.Held)
-	none := []*rules.Step{
-		end(goesOn, fails, false, true), end(goesOn, skipped, false, true), end(stops, fails, true, true), end(stops, skipped, false, true),
-		end(stops, fails, false, true), end(stops, skipped, false, false), end(goesOn, skipped, false, true),
-	}
-	after := end(stops, skipped, false, true)
-	engine.AfterFailures(ends)
-	for i, s := range none {
-		if s.Detail != "" {
-			t.Errorf("step %d became %+v", i, *s)
-		}
-	}
-	if want := rules.NotStarted(plan.Held, plan.ClosedByFailure); after.Reason != want.Reason || after.Detail != want.Detail {
-		t.Errorf("after the failure: %+v, want %+v", *after, want)
 	}
 }
 

@@ -48,6 +48,7 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 			due = append(due, w)
 		}
 	}
+	slices.SortFunc(due, func(a, b *waiter) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	left, err := engine.Settle(ctx, r, due)
 	return left + r.settling.waiting, err
 }
@@ -116,6 +117,9 @@ func (r *round) Step(ctx context.Context, w *waiter, s rules.Step) error {
 			e.gathered = len(s.Output) == 0
 		}
 		p.ends = append(p.ends, e)
+		if w.plan != nil && engine.Stops(r.PlanView(w.plan), &s, w.Lenient) {
+			return r.stopNow(ctx, w.Plan)
+		}
 		return nil
 	}
 	r.markQueued(w.Queue, w.Plan)
@@ -143,23 +147,18 @@ func (r *round) Written(ctx context.Context) error {
 	if err := r.writeSettled(ctx); err != nil {
 		return err
 	}
-	return r.finishHeld(ctx, r.afterFailures(r.settling.ends))
+	ends := r.settling.ends
+	r.settling.ends = nil
+	return r.finishHeld(ctx, ends)
 }
 
-// afterFailures puts steps into the order of the tasks, and changes those that come after a failure which stops their plan.
-func (r *round) afterFailures(ends []stepDoc) []stepDoc {
-	slices.SortFunc(ends, func(a, b stepDoc) int { return bytes.Compare(a.doc.ID[:], b.doc.ID[:]) })
-	var settled []engine.Settled
-	for i := range ends {
-		e := &ends[i]
-		if p := r.known[e.doc.Plan]; p != nil {
-			settled = append(settled, engine.Settled{
-				Plan: planID(p.ID), OnFailure: p.OnFailure, Step: &e.step, Lenient: e.doc.Lenient, Waits: e.doc.Hold == holdNeeds,
-			})
-		}
+// stopNow writes the end of a task whose failure stops its plan, and closes the plan, so that the
+// tasks after it are not started. If another round has changed the task, the plan stays open.
+func (r *round) stopNow(ctx context.Context, id bson.ObjectID) error {
+	if err := r.Written(ctx); err != nil || !r.queue[len(r.queue)-1].known {
+		return err
 	}
-	engine.AfterFailures(settled)
-	return ends
+	return r.stopPlans(ctx, []bson.ObjectID{id})
 }
 
 // writeSettled writes the tasks that are queued or delayed.

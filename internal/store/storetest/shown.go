@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -164,6 +165,42 @@ var shownCases = []testCase{
 		w.want(p, "b skipped", "c failed", "d skipped", "e skipped")
 		for _, name := range []string{"b", "d", "e"} {
 			w.equal("why "+name+" did not run", w.named(p, name).Detail, "the plan was stopped by a failure")
+		}
+	}},
+	{"a task that a failure of the same turn skips has no inputs in its params", func(w *world) {
+		ending := func(name string, fails bool) func(*node) {
+			return func(n *node) {
+				var ended []protocol.Ending
+				for _, c := range n.take("a", "bad") {
+					if e := succeed(c, `"no list"`); c.Name == "bad" && fails {
+						ended = append(ended, fail(c))
+					} else {
+						ended = append(ended, e)
+					}
+				}
+				if name == "bad" {
+					slices.Reverse(ended)
+				}
+				n.end(ended...)
+			}
+		}
+		for name, end := range map[string]func(*node){
+			"a task that needs one that ended before the failure": ending("a", true),
+			"a task that needs one that ended after the failure":  ending("bad", true),
+			"a task released together with one that fails":        ending("a", false),
+		} {
+			spec := plan.Spec{Name: "nightly", OnFailure: plan.Stop, Tasks: []plan.TaskSpec{
+				task("a"), task("bad"), each("b", plan.Foreach{Value: "needs.a"}, "a"), task("c", "a"), task("d", "bad"),
+				{Name: "e", Needs: []string{"a", "bad"}, When: plan.AllDone}, {Name: "f", Needs: []string{"bad"}, When: plan.AnyFailed},
+			}}
+			p, n := w.submitSpec(&spec), w.node("n1")
+			end(n)
+			n.sweep()
+			for _, of := range []string{"c", "d", "e", "f"} {
+				got := w.named(p, of)
+				w.equal(name+": "+of, got.State(), "skipped")
+				w.equalJSON(name+": params of "+of, got.Params, `{}`)
+			}
 		}
 	}},
 	{"a malformed ending is refused whoever says it", func(w *world) {
