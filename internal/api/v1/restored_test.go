@@ -28,7 +28,8 @@ func TestAPlaceThatARestoredFileHasNotComeToIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return serveStore(t, st, v1.Config{Store: st}), func() { _ = st.Close() }
+		s := serveStore(t, st, v1.Config{Store: st})
+		return s, func() { s.end(); _ = st.Close() } // a read that is still in progress could remove the next store's log
 	}
 	s, closed := open()
 	s.create("a")
@@ -58,7 +59,7 @@ func TestAPlaceThatARestoredFileHasNotComeToIsRefused(t *testing.T) {
 	}
 
 	s, closed = open()
-	defer closed()
+	t.Cleanup(closed)
 	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.url+"/events", nil)
 	r.Header.Set("Last-Event-ID", id)
 	a, err := http.DefaultClient.Do(r)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ type site struct {
 	st  store.Store
 	url string
 	api *v1.API
+	end func() // returns once nothing reads the store any more
 }
 
 // serve serves an empty store in memory, for what the store has no part in.
@@ -41,8 +43,9 @@ func serveStore(t *testing.T, st store.Store, c v1.Config) *site {
 	ran := make(chan struct{})
 	go func() { defer close(ran); a.Run(ctx) }()
 	srv := httptest.NewServer(a)
-	t.Cleanup(func() { stop(); <-ran; srv.Close() })
-	return &site{t, st, srv.URL + api.Root, a}
+	end := sync.OnceFunc(func() { stop(); <-ran; srv.Close() })
+	t.Cleanup(end)
+	return &site{t, st, srv.URL + api.Root, a, end}
 }
 
 // ask returns the status and body of an answer.
