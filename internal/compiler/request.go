@@ -66,11 +66,14 @@ func digest(data []byte) string {
 // returns them. It does not compare requests if one was not kept. It does not compare requests
 // between which other names became secret, because the answer would tell whether a guessed value is
 // right.
-func SameRequest(a, b string) error {
+func SameRequest(a, b string) (compared bool, err error) {
 	namesOfA, digestOfA, _ := strings.Cut(a, ":")
 	namesOfB, digestOfB, _ := strings.Cut(b, ":")
-	if namesOfA == namesOfB && digestOfA != digestOfB {
-		return refusal.New(plan.ErrConflict, "its tasks, params or settings are others")
+	if namesOfA != namesOfB {
+		return false, nil
 	}
-	return nil
+	if digestOfA != digestOfB {
+		return true, refusal.New(plan.ErrConflict, "its tasks, params or settings are others")
+	}
+	return a != "", nil
 }

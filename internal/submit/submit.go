@@ -72,8 +72,9 @@ func once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (
 		return plan.Plan{}, false, err
 	}
 	p, repeated, err = submit(ctx, s, spec, by, own)
+	same := false
 	if err == nil && repeated {
-		if err = compiler.SameRequest(by.request, p.Request); err != nil {
+		if same, err = compiler.SameRequest(by.request, p.Request); err != nil {
 			return p, true, err
 		}
 	}
@@ -86,15 +87,9 @@ func once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (
 			p, half, err = now, false, nil
 		}
 	}
-	if err == nil && repeated && !half { // what its tasks are now is not what they were submitted as
-		var again plan.Plan
-		again, _, err = compiler.Again(spec, p.ID, time.Now(), func(compiler.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
-		var there []plan.Queue
-		if err == nil {
-			there, err = s.Queues(ctx)
-		}
-		if err == nil {
-			err = checkSame(&again, &p, secret.Of(there))
+	if err == nil && repeated && !half { // its tasks are not compared, because a retry may have changed them
+		if !same {
+			err = checkPlan(ctx, s, spec, &p)
 		}
 		if err == nil && p.State == plan.PlanAbandoned {
 			err = fmt.Errorf("submit plan %q: its submission was abandoned half-way, and no task of it ran; submit it with another key: %w", spec.Name, plan.ErrPlanEnded)
@@ -258,6 +253,20 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 		return err
 	}
 	return addAll(ctx, s, p.ID, missing)
+}
+
+// checkPlan returns plan.ErrConflict if the spec makes another plan than p. It is for requests that
+// cannot be compared.
+func checkPlan(ctx context.Context, s Store, spec *plan.Spec, p *plan.Plan) error {
+	again, _, err := compiler.Again(spec, p.ID, time.Now(), func(compiler.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
+	if err != nil {
+		return err
+	}
+	there, err := s.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	return checkSame(&again, p, secret.Of(there))
 }
 
 // checkSame returns plan.ErrConflict for a plan that is not what the one in the store was begun with. Secrets are not compared: a store that
