@@ -92,11 +92,15 @@ func (p *Log) mark(attempt int, again bool) {
 	if p.One || !p.Many {
 		return
 	}
-	word := ""
+	p.write(p.newline() + attemptMark(attempt, again) + "\n")
+}
+
+// attemptMark is the line where an attempt begins. again says that attempts count from 1 again.
+func attemptMark(attempt int, again bool) string {
 	if again {
-		word = ", again"
+		return fmt.Sprintf("[attempt %d, again]", attempt)
 	}
-	p.write(fmt.Sprintf("%s[attempt %d%s]\n", p.newline(), attempt, word))
+	return fmt.Sprintf("[attempt %d]", attempt)
 }
 
 // newline ends a line that is open.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -24,7 +25,8 @@ type Many struct {
 // A Named is how far the log of one task was written.
 type Named struct {
 	Label   string
-	attempt int
+	attempt int             // whose entry came last; 0: none yet
+	again   bool            // the next attempt counts from 1 again
 	rest    strings.Builder // of a line that has not ended
 }
 
@@ -44,17 +46,18 @@ func (m *Many) Entries(o *Named, entries []plan.LogEntry) error {
 }
 
 func (m *Many) entry(o *Named, e *plan.LogEntry, several bool) error {
-	if e.Attempt != o.attempt && e.Attempt != 0 {
+	if (o.again || e.Attempt != o.attempt) && e.Attempt != 0 {
 		if err := m.line(o, "", e.At, false); err != nil { // that the attempt before it left without an end
 			return err
 		}
 		if several {
-			if err := m.line(o, fmt.Sprintf("[attempt %d]", e.Attempt), e.At, true); err != nil {
+			if err := m.line(o, attemptMark(e.Attempt, o.again || e.Attempt < o.attempt), e.At, true); err != nil {
 				return err
 			}
 		}
-		o.attempt = e.Attempt
+		o.attempt, o.again = e.Attempt, false
 	}
+	o.again = o.again || rules.IsRetried(e)
 	for text := range strings.Lines(e.Text) {
 		if err := m.line(o, strings.TrimSuffix(text, "\n"), e.At, strings.HasSuffix(text, "\n")); err != nil {
 			return err
