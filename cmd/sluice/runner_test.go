@@ -164,7 +164,7 @@ func TestALimitHoldsWhereRunnersDie(t *testing.T) {
 			}
 			return n
 		}
-		s.until("three run", func() bool { return running() == 3 })
+		s.until("three run", func() bool { return running() == 3 && strings.Count(s.effect("began"), "\n") == 3 })
 		_ = syscall.Kill(s.runner(), syscall.SIGKILL)
 		s.until("a fourth attempt begins", func() bool { return strings.Count(s.effect("began"), "\n") >= 4 })
 		s.beats(d.Process.Pid, 5) // with which it would claim what else there is
