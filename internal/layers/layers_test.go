@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"internal/expr":            {"internal/jsontext"},
 	"internal/secret":          {"plan", "den/protocol", "internal/jsontext", "internal/refusal"},
 	"internal/compiler":        {"plan", "den/protocol", "internal/expr", "internal/jsontext", "internal/refusal", "internal/secret", "internal/rules", "github.com/dominikbraun/graph"},
+	"internal/timetable":       {"plan", "github.com/netresearch/go-cron"},
 	"internal/balance":         {"plan", "internal/jsontext", "internal/refusal"},
 	"internal/failures":        {"plan", "internal/states"},
 	"internal/rules":           {"plan", "internal/states", "den/protocol", "internal/refusal", "internal/expr", "internal/jsontext"},
