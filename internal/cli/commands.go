@@ -49,6 +49,14 @@ func balanceCommands(a *app) *cobra.Command {
 	}, balanceShow(a), balanceCheck(a), balanceSet(a))
 }
 
+func scheduleCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "schedule",
+		Short: "Show the instants of cron lines and intervals",
+		Long:  "Show the instants of cron lines and intervals. docs/schedules.md explains both.",
+	}, schedulePreview(a))
+}
+
 func pluginCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "plugin",

@@ -193,7 +193,7 @@ func TestTheJSONPageNamesEveryField(t *testing.T) {
 		"Plan": planEntry{}, "Counts": plan.Counts{}, "Sums": rules.Sums{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Failures": failuresEntry{}, "Way": failureWay{}, "Exit": plan.Exit{}, "Progress": plan.Progress{},
 		"Task in full": taskDetails{}, "Retry": api.Retry{}, "Foreach": plan.Foreach{}, "Reason": api.Reason{}, "Mistake": mistake{}, "Log entry": api.LogEntry{},
 		"Queue": queueEntry{}, "Node": nodeEntry{}, "Plugin": pluginEntry{}, "Event": view.EventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
-		"Balance": balanceEntry{}, "Balanced queue": balancedQueue{}, "User": userEntry{}, "Token": tokenEntry{},
+		"Balance": balanceEntry{}, "Balanced queue": balancedQueue{}, "User": userEntry{}, "Token": tokenEntry{}, "Instant": instantEntry{},
 	}
 	if got, want := slices.Sorted(maps.Keys(d.objects)), slices.Sorted(maps.Keys(types)); !slices.Equal(got, want) {
 		t.Errorf("the page describes %q, want %q", got, want)
@@ -402,6 +402,7 @@ tasks:
 	run("task retry", 0, "mail", "copy[1]", "--dry-run")
 	run("queue list", 0)
 	run("balance show", 0)
+	run("schedule preview", 0, "30 2 * * *", "--zone", "Europe/Berlin", "--after", "2027-10-30", "-n", "3")
 	st, err := open.Open(t.Context(), uri)
 	if err != nil {
 		t.Fatal(err)
