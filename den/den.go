@@ -244,7 +244,7 @@ func (n *Node) Run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, errNotBegun):
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()): // told to stop before it was registered
 			return nil
 		case errors.Is(err, plan.ErrStoreGone), errors.Is(err, plan.ErrNameTaken):
 			return err

@@ -10,9 +10,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// errNotBegun means that the node was told to stop while it waited for its name.
-var errNotBegun = errors.New("stopped before it began")
-
 // register makes an instance known. If two processes start at once, the store decides which of them
 // gets the name. The loser decides here whether the owner of the name still lives.
 func (n *Node) register(ctx context.Context, me plan.Instance) error {
@@ -63,7 +60,7 @@ func (n *Node) register(ctx context.Context, me plan.Instance) error {
 		if wait > 0 {
 			select {
 			case <-ctx.Done():
-				return errNotBegun
+				return ctx.Err()
 			case <-time.After(min(wait, n.cfg.Beat)):
 			}
 			continue

@@ -48,6 +48,23 @@ func TestAStoppedNodeLetsTasksEndWithinItsGrace(t *testing.T) {
 	})
 }
 
+// slowly registers nobody: it answers when its caller gives up.
+type slowly struct {
+	Store
+}
+
+func (s *slowly) Register(ctx context.Context, _ plan.Instance) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestANodeThatIsStoppedWhileItRegistersHasNotFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stopped(w.on(&slowly{Store: w.store}, den.Config{}), time.Second)
+	})
+}
+
 // During one turn the node is told to stop, and a task ends.
 func TestAStoppedNodeClaimsNothingAfterATaskThatEndedMeanwhile(t *testing.T) {
 	for range 20 { // the loop may see either first
