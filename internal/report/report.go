@@ -140,7 +140,11 @@ func StyledVerdict(p *plan.Plan, now time.Time, s Style) string {
 	case p.State == plan.PlanRunning:
 		how = "has not finished after " + duration.Text(rules.Took(p, now))
 	case !p.Ended.IsZero():
-		how += " in " + duration.Text(rules.Took(p, now))
+		if took := duration.Text(rules.Took(p, now)); took == duration.Text(0) { // a retry that leaves out why it failed
+			how += " at once"
+		} else {
+			how += " in " + took
+		}
 	}
 	return s.Bold(cells.Clean(p.Title())) + " " + how + ": " + tally(p.Counts)
 }

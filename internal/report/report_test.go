@@ -569,4 +569,8 @@ func TestARetriedPlanTookTheTimeSinceItsRetry(t *testing.T) {
 	if want := fmt.Sprintf(`time="1.000" timestamp="%s"`, p.Retried.UTC().Format("2006-01-02T15:04:05")); !strings.Contains(b.String(), want) {
 		t.Errorf("want %s in\n%s", want, b.String())
 	}
+	p.Ended = p.Retried
+	if got, want := Verdict(&p, p.Ended), "nightly#3 failed at once: "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
