@@ -60,6 +60,21 @@ func TestAnEarlyInterruptIsToldAsOne(t *testing.T) {
 	}
 }
 
+func TestAListTellsWhenARetryBeganAndWhatItTook(t *testing.T) {
+	var b strings.Builder
+	a := &app{Program: Program{Stdout: &b, Getenv: func(string) string { return "" }}}
+	now := time.Now()
+	p := plan.Plan{
+		Name: "nightly", Run: 3, State: plan.PlanFailed, Created: now.Add(-9 * time.Hour), Retried: now.Add(-2*time.Hour - time.Second), Ended: now.Add(-2 * time.Hour),
+	}
+	if err := a.printPlans(t.Context(), nil, []plan.Plan{p}, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, row, _ := strings.Cut(b.String(), "\n"); !strings.Contains(row, "2h00m ago  1.0s") {
+		t.Errorf("the list is\n%s", b.String())
+	}
+}
+
 func TestAgesMayBeInDaysAndWeeks(t *testing.T) {
 	for word, want := range map[string]time.Duration{"30d": 30 * 24 * time.Hour, "2w": 14 * 24 * time.Hour, "90m": 90 * time.Minute, "0": 0} {
 		if age, err := parseAge(word); err != nil || age != want {

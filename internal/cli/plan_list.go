@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -100,7 +101,7 @@ func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan,
 			half = append(half, p)
 			tasks = fmt.Sprintf("%d of %d in", p.Counts.Total(), p.Size)
 		}
-		t.Add(p.Title(), p.State.String(), tasks, view.Ago(p.Created, now), tookPlan(p, now), leftOf(p, now), p.ID.String())
+		t.Add(p.Title(), p.State.String(), tasks, view.Ago(rules.Began(p), now), tookPlan(p, now), leftOf(p, now), p.ID.String())
 	}
 	if !wide {
 		t.Drop("LEFT", "ID")

@@ -175,7 +175,7 @@ func (a *app) noteUnfinished(ctx context.Context, st store.Store, source string)
 			continue
 		}
 		a.note("%s of this file has not finished (%s, begun %s); this is a new run; to go on with that one: %s",
-			p.Title(), done(p.Counts), view.Ago(p.Created, time.Now()), a.command("plan", "run", "--resume", p.Title()))
+			p.Title(), done(p.Counts), view.Ago(rules.Began(p), time.Now()), a.command("plan", "run", "--resume", p.Title()))
 	}
 	return nil
 }

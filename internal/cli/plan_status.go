@@ -130,8 +130,12 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	if err != nil {
 		return err
 	}
+	started := ago(rules.Began(p), now)
+	if !p.Retried.IsZero() {
+		started += ", by a retry; first " + ago(p.Created, now)
+	}
 	for _, row := range [][2]string{
-		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", ago(p.Created, now)}, {"retried", ago(p.Retried, now)}, {"left", leftOf(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"lost", lost}, {"tasks", half},
+		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", started}, {"left", leftOf(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"lost", lost}, {"tasks", half},
 		{"outdated", report.Outdated(p, old, a.command)}, {"failures", failures},
 	} {
 		if row[1] != "" {

@@ -6,7 +6,7 @@ import { go } from './address.js';
 import { notesOf, forgetNotes } from './submit.js';
 import { ask, action } from './dialog.js';
 import { may } from './session.js';
-import { badge, left, progress, COUNTS, FAILED, shown as shownState, ended, icon, tookPlan } from './states.js';
+import { badge, left, progress, COUNTS, FAILED, shown as shownState, ended, icon, began, tookPlan } from './states.js';
 import taskTable from './tasktable.js';
 import { runAgain, runs } from './again.js';
 import { coloured } from './log.js';
@@ -210,7 +210,7 @@ export default async function plan({ main, params, query, page }) {
   const views = { current: null };
   header();
   tabs.querySelector('[aria-current]').scrollIntoView({ block: 'nearest', inline: 'center' }); // its counts make it wider
-  runs(others, p, { get, icon, describe: (x) => `#${x.run} ${x.stalled ? 'stalled' : x.state}, ${ago(x.created)}` }).catch(() => { /* the page is whole without */ });
+  runs(others, p, { get, icon, describe: (x) => `#${x.run} ${x.stalled ? 'stalled' : x.state}, ${ago(began(x))}` }).catch(() => { /* the page is whole without */ });
   if (!ended(p)) follow();
   const context = { element: body, id, get, page, query, onEvent, plan: () => p, base: href('plans', params.plan) };
   views.current = await show[tab](context);

@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { listen } from './events.js';
 import { remember } from './address.js';
 import { word } from './words.js';
-import { badge, left, progress, PLAN, summary, ended, icon, tookPlan } from './states.js';
+import { badge, left, progress, PLAN, summary, ended, icon, began, tookPlan } from './states.js';
 
 const PAGE = 50;
 const STRIP = 8; // runs of a name that its latest one shows
@@ -25,7 +25,7 @@ export default async function plans({ main, query, page }) {
   const list = h('ul', { class: 'list plans', 'aria-label': 'Plans' });
   const fresh = h('button', { class: 'pill', type: 'button', hidden: true, onclick: () => { fresh.hidden = true; reload(); scrollTo(0, 0); } }, 'New plans');
   const foot = h('div', { class: 'foot' });
-  const headings = h('div', { class: 'plans-head', 'aria-hidden': 'true' }, ['State', 'Plan', 'Tasks', ['Took', 'Submitted']].map((w) => h('span', {}, Array.isArray(w) ? w.map((x) => h('span', {}, x)) : w)));
+  const headings = h('div', { class: 'plans-head', 'aria-hidden': 'true' }, ['State', 'Plan', 'Tasks', ['Took', 'Started']].map((w) => h('span', {}, Array.isArray(w) ? w.map((x) => h('span', {}, x)) : w)));
   fill(main,
     h('div', { class: 'head' }, h('h1', {}, 'Plans'), h('a', { class: 'button primary needs-submit', href: '/ui/submit' }, 'Submit a plan')),
     h('div', { class: 'toolbar' }, search, chips), fresh, headings, list, foot);
@@ -199,9 +199,9 @@ function row(first) {
       const p = r.plan;
       put(took, tookPlan(p));
       took.title = left(p).replace(/^, /, '');
-      put(at, ago(p.created));
-      at.dateTime = p.created;
-      at.title = `submitted ${instant(p.created)}`;
+      put(at, ago(began(p)));
+      at.dateTime = began(p);
+      at.title = `submitted ${instant(p.created)}${p.retried ? `, retried ${instant(p.retried)}` : ''}`;
     },
   };
   r.set(first);

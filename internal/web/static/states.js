@@ -80,8 +80,11 @@ export function progress(p) {
 // summary: "12 succeeded, 1 failed, 3 running".
 export const summary = (counts) => COUNTS.filter((s) => counts[s]).map((s) => `${number(counts[s])} ${word(s)}`).join(', ');
 
-// tookPlan is how long a plan has run since it was submitted or, if it had ended since, since its last retry.
-export const tookPlan = (p) => between(p.retried || p.created, p.ended);
+// began is when a plan last began to run: when it was submitted or, if it has ended since, when a retry let it run again.
+export const began = (p) => p.retried || p.created;
+
+// tookPlan is how long a plan has run since it began.
+export const tookPlan = (p) => between(began(p), p.ended);
 
 // took is how long the last attempt of a task ran, or has been running: without the attempts before, and without what it waits for another one.
 // left is about how much longer a plan takes, if anybody can tell.

@@ -100,7 +100,7 @@ func TestAPlanIsRunAgainInEachWay(t *testing.T) {
 	b.until(`document.querySelectorAll('.runs .strip a').length === 2`)
 	b.open("/ui/")
 	b.until(`document.querySelectorAll('.plans .strip:not([hidden]) .icon').length === 2`)
-	b.sees(".plans-head", "Submitted")
+	b.sees(".plans-head", "Started")
 	b.click(".plans button", "⋯")
 	b.sees(".plans .about", "db-8.example.com")
 	b.shot("again-plans")
