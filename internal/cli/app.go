@@ -50,6 +50,7 @@ type app struct {
 	server      serverChoice
 	pluginDirs  []string // of a command that runs a plan
 	colorFlag   choice
+	quiet       bool // print no notes
 	quit        quitting
 }
 
@@ -178,8 +179,12 @@ func (a *app) tell(err error) {
 	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Bad("sluice:"), cells.Tame(strings.TrimRight(err.Error(), "\n")))
 }
 
-// note prints a note for people on standard error. Other people may have written the names in it.
+// note prints a note for people on standard error, unless they asked for quiet. Other people may have
+// written the names in it.
 func (a *app) note(format string, args ...any) {
+	if a.quiet {
+		return
+	}
 	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Dim("note:"), cells.Tame(fmt.Sprintf(format, args...)))
 }
 

@@ -98,7 +98,7 @@ func planRetry(a *app) *cobra.Command {
 				return err
 			}
 			defer unwatch()
-			s.quiet = how.quiet
+			s.quiet, a.quiet = how.quiet, how.quiet
 			s.run = func(st store.Store, p plan.Plan) error { return a.runStored(stop, st, p, &how) }
 		}
 		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {

@@ -55,6 +55,7 @@ func planRun(a *app) *cobra.Command {
 		if err := s.check(); err != nil {
 			return err
 		}
+		a.quiet = s.quiet
 		switch {
 		case len(args) == 0 && s.resume == "":
 			return usagef("name the plan's file, or a plan to go on with by --resume")
@@ -195,17 +196,17 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 		}
 	}
 	again := "to run again what did not succeed: " + report.GoOn(&p, a.command)
-	r := report.Run{Plan: p}
-	if r.Reacted, err = reactedStored(ctx, st, &p); err != nil {
-		return err
-	}
 	if p.State == plan.PlanFailed || p.State == plan.PlanCancelled {
-		if r.Changed, err = a.changedSource(ctx, st, &p); err != nil {
+		r, err := a.look(ctx, st, p)
+		if err == nil {
+			err = errors.Join(a.tellGitHub(ctx, st, r), a.writeJUnit(ctx, st, p, s.junit))
+		}
+		if err != nil {
 			return err
 		}
-	}
-	if len(r.Reacted.Undone) > 0 || r.Changed != "" {
-		again = strings.Join(r.Ways(a.command), "; ")
+		if len(r.Reacted.Undone) > 0 || r.Changed != "" {
+			again = strings.Join(r.Ways(a.command), "; ")
+		}
 	}
 	switch p.State {
 	case plan.PlanSubmitting:

@@ -61,6 +61,9 @@ func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan,
 func Once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (p plan.Plan, repeated bool, err error) {
 	p, repeated, err = once(ctx, s, spec, key, own)
 	if repeated && errors.Is(err, plan.ErrConflict) {
+		if p.Source != spec.Source && p.Source != "" && spec.Source != "" {
+			err = fmt.Errorf("its file is %s, and this one is %s; submit that file, or use another key: %w", p.Source, spec.Source, err)
+		}
 		err = fmt.Errorf("the idempotency key %q was used for another plan, %s: %w", key, p.Title(), err)
 	}
 	return p, repeated, err
