@@ -108,23 +108,35 @@ func findWholeTask(ctx context.Context, r store.Reader, words []string) (plan.Ta
 	if id, err := plan.ParseID(word); err == nil {
 		t, err := r.Task(ctx, plan.TaskID{ID: id})
 		if errors.Is(err, plan.ErrNotFound) {
-			return t, fmt.Errorf("task %q: %w; a task of a plan is named by two words, PLAN TASK", word, plan.ErrNotFound)
+			return t, unknownTask(ctx, r, word)
 		}
 		return t, err
 	}
 	if !isPrefix(word) {
-		return plan.Task{}, usagef("%q is not a task's id: name it by its id, or by two words, PLAN TASK", word)
+		return plan.Task{}, unknownTask(ctx, r, word)
 	}
 	found, err := r.Tasks(ctx, store.TaskQuery{Prefix: strings.ToLower(word), Limit: 5})
 	switch {
 	case err != nil:
 		return plan.Task{}, err
 	case len(found) == 0:
-		return plan.Task{}, fmt.Errorf("task %q: %w; a task of a plan is named by two words, PLAN TASK", word, plan.ErrNotFound)
+		return plan.Task{}, unknownTask(ctx, r, word)
 	case len(found) > 1:
 		return plan.Task{}, usagef("%q is the start of several tasks' ids: %s; add more of it", word, list(found, func(t plan.Task) string { return t.ID.String() }))
 	}
 	return r.Task(ctx, found[0].ID)
+}
+
+// unknownTask says how a task is named, for a word that is not the id of one.
+func unknownTask(ctx context.Context, r store.Reader, word string) error {
+	p, err := findPlan(ctx, r, word)
+	switch {
+	case err == nil:
+		return usagef("%q is a plan: name a task of it too, as in %s TASK; %q lists its tasks", word, p.Title(), "sluice task list --plan "+p.Title())
+	case !isPrefix(word):
+		return usagef("%q is not a task's id: name it by its id, or by two words, PLAN TASK", word)
+	}
+	return fmt.Errorf("task %q: %w; a task of a plan is named by two words, PLAN TASK", word, plan.ErrNotFound)
 }
 
 // findTaskOf returns the plan's task that a word names: its name, as in copy or copy[17], or its id or the start of one.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -173,6 +174,11 @@ func flagError(cmd *cobra.Command, err error) error {
 			return usagef("%q has no flag --%s; did you mean --%s?", cmd.CommandPath(), unknown.GetSpecifiedName(), w)
 		}
 		return usagef("%q has no flag --%s; %q lists the flags", cmd.CommandPath(), unknown.GetSpecifiedName(), cmd.CommandPath()+" --help")
+	}
+	if file := "-" + unknown.GetSpecifiedShortnames(); strings.Contains(cmd.Use, "FILE") {
+		if _, failed := os.Stat(file); failed == nil {
+			return usagef("%w; to name the file of this name: %s", err, hint.Quoted("./"+file))
+		}
 	}
 	return usagef("%w; %q lists the flags", err, cmd.CommandPath()+" --help")
 }
