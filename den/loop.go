@@ -452,7 +452,9 @@ func (l *loop) start(alive context.Context, c protocol.ClaimedTask) *attempt {
 	case l.me.Runner && l.cfg.Foreign != nil:
 		a.plugin, a.foreign = l.cfg.Foreign, true
 	case c.Plan.IsZero(): // a plan's tasks are for who has logs
-		a.results, a.gfs = l.node.results, l.cfg.GFS
+		if _, silent := p.(plugins.Silent); !silent {
+			a.results, a.gfs = l.node.results, l.cfg.GFS
+		}
 	}
 	l.running[a] = true
 	l.h.running.add(c.Queue, 1)

@@ -183,6 +183,33 @@ func TestOfAPlansTaskTheLogIsKeptAlone(t *testing.T) {
 	})
 }
 
+// unheard is a plugin that prints to no streams.
+type unheard struct{ plugins.Func }
+
+func (unheard) Silent() {}
+
+func TestOfASilentPluginTheLogIsKeptAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.plugins.Register("print", unheard{func(_ context.Context, k *plugins.Task) (any, error) {
+			if k.Log.Capture() != nil {
+				t.Error("what it prints is captured")
+			}
+			k.Log.Append(plan.System, "done")
+			return nil, nil
+		}})
+		s := &keeping{Store: memory.New(memory.Options{})}
+		got := w.plain(s, den.Config{GFS: protocol.GFSAlways})
+		if out := result(t, s, got.ID, plan.Stdout); got.Status != plan.Succeeded || s.puts != 0 || out != "null" {
+			t.Errorf("%v; put %d times, stdout %q; want success, without results", got.Status, s.puts, out)
+		}
+		entries, _, err := s.Log(t.Context(), got.ID, 0, 10)
+		if err != nil || len(entries) != 1 || entries[0].Text != "done\n" {
+			t.Errorf("the log is %+v, %v", entries, err)
+		}
+	})
+}
+
 func TestALargeOutputLeavesNoRoomInTheDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -168,4 +168,14 @@ type Result struct {
 	Detail string
 	Exit   *Exit
 	Output json.RawMessage // nil: null
+
+	// Final says of a failure that another attempt would end no better: none is made, whatever
+	// Retry says.
+	Final bool
+	// After is the least delay before the next attempt, if there is one. Retry may give a longer
+	// one. More than MaxAfter counts as MaxAfter.
+	After time.Duration
 }
+
+// MaxAfter is the longest delay that an attempt may ask for before the next one.
+const MaxAfter = 24 * time.Hour

@@ -41,6 +41,13 @@ type Tenant interface {
 	Lease(left time.Duration)
 }
 
+// A Silent plugin prints to no streams: all that its attempts say is in their log. The store keeps
+// no results of its tasks of no plan, which saves it a write of each.
+type Silent interface {
+	Plugin
+	Silent()
+}
+
 // A Lack is something that a task would not find.
 type Lack struct {
 	Variable string // of the task's env, that would be made of it

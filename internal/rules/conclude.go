@@ -17,10 +17,11 @@ func Tried(attempt, rescues int) int { return attempt - rescues }
 func Most(attempts, rescues int) int { return attempts + rescues }
 
 // Conclude returns the ending of an attempt: the end of the task, or another attempt, if the task has
-// not used up those of Retry. wait gives the delay after the failed attempt. A task that a person cancelled is not tried again; the store
-// ensures that when it applies the ending. An output that is too large or not JSON fails the task
-// for good. So does every result with ReasonInput or ReasonOutput, because the next attempt would
-// end the same.
+// not used up those of Retry. wait gives the delay after the failed attempt; the result's After may
+// make it longer. A task that a person cancelled is not tried again; the store ensures that when it
+// applies the ending. An output that is too large or not JSON fails the task for good. So does every
+// result that is Final, or has ReasonInput or ReasonOutput, because the next attempt would end the
+// same.
 func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tried int) time.Duration) protocol.Ending {
 	tried := Tried(t.Attempt, t.Rescues)
 	e := protocol.Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}
@@ -34,9 +35,10 @@ func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tr
 	case r.Status == plan.Succeeded && jsontext.Depth(r.Output, plan.MaxOutputDepth) > plan.MaxOutputDepth:
 		e.Status, e.Reason, e.Output = plan.Failed, plan.ReasonOutput, nil
 		e.Detail = fmt.Sprintf("its output has arrays or objects within each other, more than %d deep: what reads it could not", plan.MaxOutputDepth)
-	case r.Reason == plan.ReasonInput, r.Reason == plan.ReasonOutput:
+	case r.Final, r.Reason == plan.ReasonInput, r.Reason == plan.ReasonOutput:
 	case r.Status > plan.Succeeded && tried < t.Retry.Attempts:
-		return protocol.Ending{Claim: t.Claim, Status: plan.Held, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Delay: wait(t.Retry, tried)}
+		delay := max(wait(t.Retry, tried), min(r.After, plan.MaxAfter))
+		return protocol.Ending{Claim: t.Claim, Status: plan.Held, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Delay: delay}
 	}
 	if e.Status != plan.Succeeded {
 		e.Output = nil

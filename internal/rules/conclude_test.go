@@ -42,6 +42,14 @@ func TestWhatFollowsAnAttempt(t *testing.T) {
 		{"so does an output that is too large", 3, 1, 0, plan.Result{Status: plan.Succeeded, Output: large}, plan.Failed, plan.ReasonOutput, 0, ""},
 		{"and whatever else a plugin refuses of it", 3, 1, 0, plan.Result{Status: plan.Failed, Reason: plan.ReasonOutput, Detail: "no"}, plan.Failed, plan.ReasonOutput, 0, ""},
 		{"what it should be given and cannot be fails it for good", 3, 1, 0, plan.Result{Status: plan.Failed, Reason: plan.ReasonInput}, plan.Failed, plan.ReasonInput, 0, ""},
+		{"a failure that is final ends it", 3, 1, 0, plan.Result{Status: plan.Failed, Final: true}, plan.Failed, "", 0, ""},
+		{"so does one with a code of its own", 3, 1, 0, plan.Result{Status: 42, Final: true, After: time.Hour}, 42, "", 0, ""},
+		{"a success that is final is one", 3, 1, 0, plan.Result{Status: plan.Succeeded, Final: true}, plan.Succeeded, "", 0, ""},
+		{"a failure may ask for a longer delay", 3, 1, 0, plan.Result{Status: plan.Failed, After: time.Minute}, plan.Held, "", time.Minute, ""},
+		{"but for none that is shorter", 3, 2, 0, plan.Result{Status: plan.Failed, After: time.Second}, plan.Held, "", 2 * time.Second, ""},
+		{"nor for one that is less than none", 3, 1, 0, plan.Result{Status: plan.Failed, After: -time.Hour}, plan.Held, "", time.Second, ""},
+		{"and for a day at most", 3, 1, 0, plan.Result{Status: plan.Failed, After: 1000 * time.Hour}, plan.Held, "", plan.MaxAfter, ""},
+		{"a delay after the last attempt means nothing", 3, 3, 0, plan.Result{Status: plan.Failed, After: time.Minute}, plan.Failed, "", 0, ""},
 		{"the output of a failure is dropped", 0, 1, 0, plan.Result{Status: plan.Failed, Output: json.RawMessage(`1`)}, plan.Failed, "", 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
