@@ -17,7 +17,7 @@ var allowed = map[string][]string{
 	"plan":                     {},
 	"backoff":                  {"github.com/cenkalti/backoff/v4"},
 	"plugins":                  {"plan", "internal/rules", "internal/secret"},
-	"plugins/exec":             {"plan", "internal/rules", "plugins", "internal/hint", "internal/runner", "internal/runner/procid", "internal/secret", "internal/failures", "mvdan.cc/sh/v3/syntax"},
+	"plugins/exec":             {"plan", "internal/rules", "plugins", "internal/hint", "internal/runner", "internal/runner/procid", "internal/secret", "internal/source", "internal/failures", "mvdan.cc/sh/v3/syntax"},
 	"plugins/demo":             {"plan", "plugins"},
 	"plugins/disbatchdemo":     {"plan", "plugins"},
 	"plugins/program":          {"plan", "plugins", "plugins/exec"},
@@ -71,6 +71,7 @@ var allowed = map[string][]string{
 	"internal/dtr":             {"plan", "den/protocol", "plugins", "internal/runner"},
 	"internal/runner":          {"plan", "plugins", "internal/runner/", "internal/secret", "golang.org/x/sys/"},
 	"internal/runner/procid":   {"plan", "golang.org/x/sys/"},
+	"internal/source":          {"plugins", "internal/runner"},
 
 	// Parts of drivers.
 	"internal/store/mongodb/wire": {"plan", "internal/rules", "internal/store", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,21 +13,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/source"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// private are variables of the node that no command gets, not even by from_env. They tell where its
-// store is and how to log in, or carry a supervisor's messages to the node. All names that begin
-// with SLUICE_ are private too.
-var private = append([]string{"MONGODB_URI", "MONGODB_URL", "MONGO_URI", "MONGO_URL"}, runner.OfServiceManager...)
-
 // sluicesOwn are all variables that begin with SLUICE_ and that a command has, one of no plan all but SLUICE_PLAN.
 var sluicesOwn = []string{"SLUICE_PARAMS", "SLUICE_OUTPUT", "SLUICE_PROGRESS", "SLUICE_TASK", "SLUICE_PLAN", "SLUICE_NAME", "SLUICE_ATTEMPT", "SLUICE_NODE", "SLUICE_COMMAND"}
-
-func isPrivate(name string) bool {
-	return strings.HasPrefix(name, "SLUICE_") || slices.Contains(private, name)
-}
 
 // baseEnv is what every command inherits of the node's environment, each name once.
 type baseEnv []string
@@ -39,7 +28,7 @@ func newBaseEnv(environ []string) (b baseEnv) {
 	for _, v := range environ {
 		name, _, ok := strings.Cut(v, "=")
 		// The working directory is the command's own: the node's would mislead it.
-		if !ok || isPrivate(name) || name == "PWD" || name == "OLDPWD" || seen[name] {
+		if !ok || source.Private(name) || name == "PWD" || name == "OLDPWD" || seen[name] {
 			continue
 		}
 		b = append(b, v)
@@ -53,10 +42,6 @@ func newBaseEnv(environ []string) (b baseEnv) {
 var variable = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 const proxySuffix = "_proxy"
-
-// mostVariable is the most bytes of a file that becomes a variable. On Linux no more fits into one
-// (MAX_ARG_STRLEN), and the meaning of a plan must not depend on where it runs.
-const mostVariable = 128 << 10
 
 // longestVariable is the most bytes of a param that becomes a variable. Linux starts no program
 // with a variable of 128 KiB, and a command need not fail for a param that it can read from
@@ -80,7 +65,7 @@ func variables(params map[string]json.RawMessage) map[string]string {
 		if !named(name) || len(raw) > 6*longestVariable { // an escape has six bytes at most for each of a text
 			continue
 		}
-		text, ok := scalar(raw)
+		text, ok := source.Scalar(raw)
 		switch {
 		case !ok:
 			compounds = append(compounds, name)
@@ -119,7 +104,7 @@ func (b baseEnv) of(ctx context.Context, t *plugins.Task, s *settings, f files) 
 		}
 	}
 	for name, v := range s.env {
-		text, err := v.read(ctx)
+		text, err := v.Read(ctx)
 		switch {
 		case err != nil:
 			return nil, nil, fmt.Errorf("env %s, on node %s: %w", name, t.Node, err)
@@ -130,7 +115,7 @@ func (b baseEnv) of(ctx context.Context, t *plugins.Task, s *settings, f files) 
 		case strings.Contains(text, "\x00"):
 			return nil, nil, fmt.Errorf("env %s: a variable cannot hold a NUL byte", name)
 		}
-		if v.secret() {
+		if v.Secret() {
 			secrets = append(secrets, text)
 		}
 		env = append(env, name+"="+text)
@@ -160,77 +145,6 @@ func has[V any](m map[string]V, name string) bool {
 	return ok
 }
 
-// read returns the value, a secret from where it is on this node.
-func (v *value) read(ctx context.Context) (string, error) {
-	switch {
-	case v.fromEnv != "":
-		if isPrivate(v.fromEnv) {
-			return "", fmt.Errorf("%s is the node's own variable, and no command gets it; start the node with the value in another variable too", v.fromEnv)
-		}
-		text, ok := os.LookupEnv(v.fromEnv)
-		if !ok {
-			return "", fmt.Errorf("the node has no variable %s; set it where the node is started", v.fromEnv)
-		}
-		return text, nil
-	case v.fromFile != "":
-		return plugins.Within(ctx, v.readFile)
-	}
-	return v.text, nil
-}
-
-// readFile returns what the value's file holds. A newline at its end is left out, as editors add it.
-func (v *value) readFile() (string, error) {
-	f, err := v.open()
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostVariable+1)) // it may have grown, and files of /proc have no size
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("%w; the file is read on the node, as its user", err)
-	case len(text) > mostVariable:
-		return "", fmt.Errorf("%s has more than %d bytes, the most that %s", v.fromFile, mostVariable, takes)
-	}
-	return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), nil
-}
-
-// open opens the value's file, if it is one and no variable's value for its size.
-func (v *value) open() (*os.File, error) {
-	info, err := os.Stat(v.fromFile)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %w", v.fromFile, errNotFile) // reading a FIFO might never end
-	}
-	if err == nil && info.Size() > mostVariable {
-		return nil, fmt.Errorf("%s has %d bytes, and %d are the most that %s", v.fromFile, info.Size(), mostVariable, takes)
-	}
-	var f *os.File
-	if err == nil {
-		f, err = os.Open(v.fromFile)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w; the file is read on the node, as its user", err)
-	}
-	return f, nil
-}
-
-const takes = "a variable takes: let the command read the file itself"
-
-var errNotFile = errors.New("it is not a file")
-
-// there returns why the value cannot be read, as far as that is known without reading a file, which might hang.
-func (v *value) there() error {
-	if v.fromFile == "" {
-		_, err := v.read(context.Background()) // which does not wait
-		return err
-	}
-	f, err := v.open()
-	if err == nil {
-		f.Close()
-	}
-	return err
-}
-
 // Check implements plugins.Checker. A variable that this process does not have will never appear. A
 // missing file can only be made by a task that runs before.
 func (p *Plugin) Check(params json.RawMessage, first bool) []plugins.Lack {
@@ -244,12 +158,12 @@ func (p *Plugin) Check(params json.RawMessage, first bool) []plugins.Lack {
 	var lacks []plugins.Lack
 	for _, name := range slices.Sorted(maps.Keys(s.env)) {
 		v := s.env[name]
-		if v.fromFile != "" && !first || strings.Contains(v.fromEnv+v.fromFile, "${{") {
+		if v.FromFile != "" && !first || strings.Contains(v.FromEnv+v.FromFile, "${{") {
 			continue
 		}
-		err := v.there()
-		if _, set := os.LookupEnv(v.fromEnv); v.fromEnv != "" && !set && !isPrivate(v.fromEnv) {
-			err = fmt.Errorf("the variable %s is not set here; set it first", v.fromEnv)
+		err := v.There()
+		if _, set := os.LookupEnv(v.FromEnv); v.FromEnv != "" && !set && !source.Private(v.FromEnv) {
+			err = fmt.Errorf("the variable %s is not set here; set it first", v.FromEnv)
 		}
 		if err != nil {
 			lacks = append(lacks, plugins.Lack{Variable: name, Err: err})

@@ -274,7 +274,7 @@ func TestParamsThatMakeNoSense(t *testing.T) {
 		{"a secret of two places", object{"run": "true", "env": object{"A": object{"from_env": "X", "from_file": "y"}}}, []string{"env A", "from_env"}},
 		{"a secret of no place", object{"run": "true", "env": object{"A": object{"from": "X"}}}, []string{"env A", "from_env"}},
 		{"a secret that is not there", object{"run": "true", "env": object{"A": object{"from_env": "NOSUCH_VARIABLE"}}}, []string{"env A", "NOSUCH_VARIABLE", "set it"}},
-		{"the node's own secrets", object{"run": "true", "env": object{"A": object{"from_env": "SLUICE_STORE"}}}, []string{"env A", "SLUICE_STORE", "no command gets it"}},
+		{"the node's own secrets", object{"run": "true", "env": object{"A": object{"from_env": "SLUICE_STORE"}}}, []string{"env A", "SLUICE_STORE", "no task gets it"}},
 		{"a file that is not there", object{"run": "true", "env": object{"A": object{"from_file": "/nosuch/file"}}}, []string{"env A", "/nosuch/file", "on the node"}},
 		{"a file that is too large", object{"run": "true", "env": object{"A": object{"from_file": huge}}}, []string{"env A", huge, "has 1099511627776 bytes", "131072 are the most"}},
 		{"a FIFO instead of a file", object{"run": "true", "env": object{"A": object{"from_file": fifo}}}, []string{"env A", fifo, "not a file"}},

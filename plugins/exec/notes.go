@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/source"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
@@ -149,7 +150,7 @@ func whyNot(name string, raw json.RawMessage) string {
 			name, what, name, value)
 	}
 	why := "is too long for a variable"
-	if text, ok := scalar(raw); ok && strings.Contains(text, "\x00") {
+	if text, ok := source.Scalar(raw); ok && strings.Contains(text, "\x00") {
 		why = "has a NUL byte, and no variable can"
 	}
 	return fmt.Sprintf("$%s is not %s, which %s; read it from the file $SLUICE_PARAMS", name, what, why)

@@ -1,12 +1,13 @@
 package exec
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/source"
 )
 
 // stdinParams is the one thing that stdin can be.
@@ -17,7 +18,7 @@ type settings struct {
 	line  string   // for a shell; or
 	argv  []string // a program and its arguments
 	shell string
-	env   map[string]value
+	env   map[string]source.Value
 	dir   string
 	stdin string
 
@@ -44,7 +45,7 @@ func readSettings(params json.RawMessage) (*settings, error) {
 	}
 	for name, to := range map[string]*string{"shell": &s.shell, "dir": &s.dir, "stdin": &s.stdin} {
 		if raw := s.params[name]; raw != nil && json.Unmarshal(raw, to) != nil {
-			return nil, fmt.Errorf("%s: %s is not a text", name, brief(raw))
+			return nil, fmt.Errorf("%s: %s is not a text", name, source.Brief(raw))
 		}
 	}
 	if s.stdin != "" && s.stdin != stdinParams {
@@ -66,7 +67,7 @@ func (s *settings) readRun(raw json.RawMessage) error {
 		}
 		return nil
 	case raw[0] != '[':
-		return fmt.Errorf("%s is not a command; give a shell line, or a list of a program and its arguments", brief(raw))
+		return fmt.Errorf("%s is not a command; give a shell line, or a list of a program and its arguments", source.Brief(raw))
 	}
 	var words []json.RawMessage
 	if err := json.Unmarshal(raw, &words); err != nil {
@@ -77,13 +78,13 @@ func (s *settings) readRun(raw json.RawMessage) error {
 	}
 	for i, w := range words {
 		v, err := readValue(w)
-		if err == nil && v.secret() {
+		if err == nil && v.Secret() {
 			err = errors.New("a secret as an argument could be seen by every user of the host; pass it by env")
 		}
 		if err != nil {
 			return fmt.Errorf("argument %d: %w", i, err)
 		}
-		s.argv = append(s.argv, v.text)
+		s.argv = append(s.argv, v.Text)
 	}
 	return nil
 }
@@ -94,9 +95,9 @@ func (s *settings) readEnv(raw json.RawMessage) error {
 	}
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &values); err != nil {
-		return fmt.Errorf("env: %s is not a mapping of names to values", brief(raw))
+		return fmt.Errorf("env: %s is not a mapping of names to values", source.Brief(raw))
 	}
-	s.env = make(map[string]value, len(values))
+	s.env = make(map[string]source.Value, len(values))
 	for name, raw := range values {
 		v, err := readValue(raw)
 		if err != nil {
@@ -107,48 +108,14 @@ func (s *settings) readEnv(raw json.RawMessage) error {
 	return nil
 }
 
-// value is a text, a number or a boolean, or where a secret is read.
-type value struct {
-	text     string
-	fromEnv  string
-	fromFile string
-}
-
-func (v *value) secret() bool { return v.fromEnv != "" || v.fromFile != "" }
-
-func readValue(raw json.RawMessage) (value, error) {
-	if text, ok := scalar(raw); ok {
-		return value{text: text}, nil
+// readValue reads a value of env, or an argument.
+func readValue(raw json.RawMessage) (source.Value, error) {
+	v, ok := source.Parse(raw)
+	if !ok {
+		return v, fmt.Errorf("%s is not a text, a number, a boolean, {from_env: NAME} or {from_file: PATH}; values of other kinds are in $SLUICE_PARAMS",
+			source.Brief(raw))
 	}
-	var from map[string]string
-	if raw[0] == '{' && json.Unmarshal(raw, &from) == nil && len(from) == 1 {
-		v := value{fromEnv: from["from_env"], fromFile: from["from_file"]}
-		if v.secret() {
-			return v, nil
-		}
-	}
-	return value{}, fmt.Errorf("%s is not a text, a number, a boolean, {from_env: NAME} or {from_file: PATH}; values of other kinds are in $SLUICE_PARAMS",
-		brief(raw))
-}
-
-// scalar returns a text, a number or a boolean as a variable or an argument holds it.
-func scalar(raw json.RawMessage) (text string, ok bool) {
-	switch raw[0] {
-	case '"':
-		return text, json.Unmarshal(raw, &text) == nil
-	case '{', '[', 'n':
-		return "", false
-	}
-	return string(raw), true
-}
-
-// brief is a value as an error names it.
-func brief(raw json.RawMessage) string {
-	const most = 60
-	if len(raw) > most {
-		return fmt.Sprintf("%s…", bytes.ToValidUTF8(raw[:most], nil))
-	}
-	return string(raw)
+	return v, nil
 }
 
 // command returns the program and its arguments on a system. Shell lines end at the first command
