@@ -48,8 +48,16 @@ type Silent interface {
 	Silent()
 }
 
+// A Refuser is a plugin that can tell from a task's params that no attempt could succeed.
+type Refuser interface {
+	// Refuse returns which of the params is wrong, and why; nil if nothing is known to be. Expressions
+	// in the params need not have been replaced. given has the task's other params, as for Notes.
+	Refuse(params json.RawMessage, given map[string]json.RawMessage) (key string, err error)
+}
+
 // A Lack is something that a task would not find.
 type Lack struct {
+	Key      string // of the params, or of the task: where it is missing; default env
 	Variable string // of the task's env, that would be made of it
 	Err      error  // what is missing, and how it gets there
 }

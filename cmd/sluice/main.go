@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins/demo"
 	"github.com/seed-1177d267/sluice/plugins/disbatchdemo"
 	"github.com/seed-1177d267/sluice/plugins/exec"
+	"github.com/seed-1177d267/sluice/plugins/http"
 )
 
 // version is set when a release is built; a build by go install knows its own.
@@ -26,14 +27,17 @@ func main() {
 	reg.Register(exec.Name, commands)
 	reg.Register(demo.Name, demo.Plugin)
 	reg.Register(disbatchdemo.Name, disbatchdemo.Plugin)
+	requests := http.New(http.Options{})
+	reg.Register(http.Name, requests)
 	args := os.Args[1:]
 	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "task_runner" { // a link of that name is Disbatch's task runner
 		args = append([]string{"runner"}, args...)
 	}
 	code := cli.Program{
-		Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Commands: commands, Version: version,
+		Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Commands: commands, Requests: requests, Version: version,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 	}.Run(context.Background(), args)
+	_ = requests.Close()
 	_ = commands.Close() // only scratch files are lost
 	os.Exit(code)
 }

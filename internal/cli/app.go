@@ -24,9 +24,10 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/exec"
+	"github.com/seed-1177d267/sluice/plugins/http"
 )
 
-// A Program is the command line with what is linked into it and the process that it runs in. All fields but Version are needed.
+// A Program is the command line with what is linked into it and the process that it runs in. All fields but Requests and Version are needed.
 type Program struct {
 	Open         func(ctx context.Context, uri string) (store.Store, error) // opens the store that a URI names, and makes it if need be
 	Existing     func(ctx context.Context, uri string) (store.Store, error) // is Open, but plan.ErrNoStore where it would make one
@@ -34,6 +35,7 @@ type Program struct {
 	Redact       func(uri string) string                                    // takes the password out of a URI, for printing
 	Plugins      *plugins.Registry                                          // what a node that is started here can run
 	Commands     *exec.Plugin                                               // runs the programs that are plugins
+	Requests     *http.Plugin                                               // is told what --allow-net says; nil: nothing is
 	Version      string                                                     // default: what the build says
 
 	Stdin          io.Reader

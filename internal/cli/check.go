@@ -22,6 +22,9 @@ func (a *app) lacks(plugin string, params json.RawMessage, first bool) []plugins
 }
 
 func lackText(task string, l *plugins.Lack) string {
+	if l.Key != "" {
+		return fmt.Sprintf("task %q: %s: %v", task, l.Variable, l.Err)
+	}
 	return fmt.Sprintf("task %q: env %s: %v", task, l.Variable, l.Err)
 }
 
@@ -32,7 +35,27 @@ func (a *app) checkSpec(spec *plan.Spec) plan.Problems {
 		t := &spec.Tasks[i]
 		params, _ := t.Params.(json.RawMessage) // as files give them
 		for _, l := range a.lacks(cmp.Or(t.Plugin, plan.DefaultPlugin), params, len(t.Needs) == 0) {
-			problems = append(problems, plan.Problem{Task: i, Key: "env", Word: l.Variable, Item: -1, Message: lackText(t.Name, &l)})
+			problems = append(problems, plan.Problem{Task: i, Key: cmp.Or(l.Key, "env"), Word: l.Variable, Item: -1, Message: lackText(t.Name, &l)})
+		}
+	}
+	return problems
+}
+
+// refused says of which tasks no attempt could succeed, whoever runs it, because of their params.
+func (a *app) refused(spec *plan.Spec) (problems plan.Problems) {
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		p, _ := a.Plugins.Get(cmp.Or(t.Plugin, plan.DefaultPlugin))
+		r, ok := p.(plugins.Refuser)
+		if !ok {
+			continue
+		}
+		params, _ := t.Params.(json.RawMessage) // as files give them
+		if len(params) == 0 {
+			params = json.RawMessage("{}")
+		}
+		if key, err := r.Refuse(params, givenTo(spec, t)); err != nil {
+			problems = append(problems, plan.Problem{Task: i, Key: "params", Word: key, Item: -1, Message: fmt.Sprintf("task %q: params.%v", t.Name, err)})
 		}
 	}
 	return problems

@@ -2,9 +2,12 @@ package cli_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	nethttp "net/http"
 	"net/http/httptest"
 	"os"
 	osexec "os/exec"
@@ -12,6 +15,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +34,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins/demo"
 	"github.com/seed-1177d267/sluice/plugins/disbatchdemo"
 	"github.com/seed-1177d267/sluice/plugins/exec"
+	"github.com/seed-1177d267/sluice/plugins/http"
 )
 
 // The scripts in testdata/script type commands as a user does. Each "exec sluice" is a process of
@@ -47,13 +52,47 @@ func TestMain(m *testing.M) {
 		reg.Register(exec.Name, commands)
 		reg.Register(demo.Name, demo.Plugin)
 		reg.Register(disbatchdemo.Name, disbatchdemo.Plugin)
+		requests := http.New(http.Options{})
+		reg.Register(http.Name, requests)
 		code := cli.Program{
-			Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Commands: commands, Version: "v1.2.3",
-			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+			Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Commands: commands, Requests: requests,
+			Version: "v1.2.3",
+			Stdin:   os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		}.Run(context.Background(), os.Args[1:])
 		_ = commands.Close()
 		os.Exit(code)
-	}})
+	}, "receive": receive})
+}
+
+// receive is a receiver of requests. It writes its address to the file that it is given, and answers
+// with what it got. It is busy for the first try of each key under /busy, and knows nothing under /no.
+func receive() {
+	seen := map[string]bool{}
+	var mu sync.Mutex
+	s := httptest.NewServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		key := r.Header.Get("Idempotency-Key")
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/busy") && !seen[key]:
+			seen[key] = true
+			w.Header().Set("Retry-After", "1")
+			nethttp.Error(w, "come again", nethttp.StatusServiceUnavailable)
+			return
+		case strings.HasPrefix(r.URL.Path, "/no"):
+			nethttp.Error(w, "no such song", nethttp.StatusNotFound)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"method": r.Method, "path": r.RequestURI, "body": string(body), "key": key, "attempt": r.Header.Get("Sluice-Attempt"), "auth": len(r.Header.Get("Authorization")),
+		})
+	}))
+	if err := os.WriteFile(os.Args[1]+".new", []byte(s.URL), 0o600); err == nil {
+		_ = os.Rename(os.Args[1]+".new", os.Args[1]) // the script waits in vain for it
+	}
+	select {}
 }
 
 func TestScripts(t *testing.T) {

@@ -187,6 +187,7 @@ func (a *app) readAgain(
 	}
 	values := planfile.Texts(f.was)
 	maps.Copy(values, given)
+	text.check = a.refused
 	var spec *plan.Spec
 	if spec, f.defaults, err = text.load(values); err != nil {
 		return nil, err
@@ -252,6 +253,7 @@ type planText struct {
 	p         *plan.Plan
 	path, dir string // dir is where relative paths start
 	data      []byte
+	check     func(*plan.Spec) plan.Problems // of a plan that is valid; nil: nothing
 }
 
 // readText reads the file at path. A pipe has no folder: its relative paths start where those of
@@ -272,7 +274,7 @@ func readText(ctx context.Context, p *plan.Plan, path string) (*planText, error)
 // load returns the plan of the text with these params, and the defaults that it has for params.
 func (t *planText) load(values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) {
 	defaults := map[string]json.RawMessage{}
-	spec, err := planfile.Parse(t.path, t.data, planfile.Options{Params: values, Defaults: defaults, Dir: t.dir})
+	spec, err := planfile.Parse(t.path, t.data, planfile.Options{Params: values, Defaults: defaults, Dir: t.dir, Check: t.check})
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}

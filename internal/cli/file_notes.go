@@ -24,6 +24,7 @@ func (a *app) noting(o planfile.Options, failFast bool) planfile.Options {
 		}
 		return append(compiler.Notes(&as), a.pluginNotes(spec, true)...)
 	}
+	o.Check = a.checking(o.Check)
 	o.Note = func(e planfile.Error) {
 		if e.Line > 0 {
 			a.note("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
@@ -32,6 +33,30 @@ func (a *app) noting(o planfile.Options, failFast bool) planfile.Options {
 		}
 	}
 	return o
+}
+
+// checking returns a check of what no plugin could run, and, of a plan that has none of that, a further one.
+func (a *app) checking(further func(*plan.Spec) plan.Problems) func(*plan.Spec) plan.Problems {
+	return func(spec *plan.Spec) plan.Problems {
+		problems := a.refused(spec)
+		if len(problems) == 0 && further != nil {
+			problems = further(spec)
+		}
+		return problems
+	}
+}
+
+// givenTo returns the params that a task has besides its own.
+func givenTo(spec *plan.Spec, t *plan.TaskSpec) map[string]json.RawMessage {
+	if t.Foreach == nil {
+		return spec.Params
+	}
+	given := maps.Clone(spec.Params)
+	if given == nil {
+		given = map[string]json.RawMessage{}
+	}
+	given["item"] = json.RawMessage(`""`) // there is one, whose value is unknown
+	return given
 }
 
 // pluginNotes asks the plugins about the params of their tasks. here says that the plan's folder is
@@ -51,16 +76,8 @@ func (a *app) pluginNotes(spec *plan.Spec, here bool) (problems plan.Problems) {
 		if noter == nil {
 			continue
 		}
-		given := spec.Params
-		if t.Foreach != nil {
-			given = maps.Clone(given)
-			if given == nil {
-				given = map[string]json.RawMessage{}
-			}
-			given["item"] = json.RawMessage(`""`) // there is one, whose value is unknown
-		}
 		params, _ := t.Params.(json.RawMessage) // as files give them
-		for _, n := range noter.Notes(params, given) {
+		for _, n := range noter.Notes(params, givenTo(spec, t)) {
 			switch {
 			case n.File != "" && !here:
 				continue

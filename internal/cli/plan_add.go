@@ -61,6 +61,9 @@ func planAdd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for _, p := range a.refused(spec) {
+				return usagef("%s", p.Message)
+			}
 			t, err := submit.Last(spec, &p, parents, submit.Queues(ctx, st))
 			if err != nil {
 				return withNearest(err)

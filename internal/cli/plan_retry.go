@@ -59,7 +59,7 @@ func planRetry(a *app) *cobra.Command {
 	run := cmd.Flags().Bool("run", false, "then run it here, to its end, as \"sluice plan run --resume\" does, with its flags "+
 		"and exit codes")
 	how := runSettings{output: format{choice{value: "text"}}}
-	how.flags(cmd)
+	how.flags(a, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if s.output.json() {
 			how.output.value = "json"
@@ -79,7 +79,7 @@ func planRetry(a *app) *cobra.Command {
 		if len(s.params) > 0 && *s.with == "" {
 			return usagef("--param changes a param of the plan, and its file says which tasks that changes: add --with FILE")
 		}
-		for _, flag := range []string{"threads", "timeout", "grace", "quiet", "logs", "junit", "plugin-dir"} {
+		for _, flag := range []string{"threads", "timeout", "grace", "quiet", "logs", "junit", "plugin-dir", "allow-net"} {
 			if cmd.Flags().Changed(flag) && !*run {
 				return usagef("--%s says how it is run: add --run", flag)
 			}

@@ -39,7 +39,7 @@ func planRun(a *app) *cobra.Command {
 		Example: "  sluice plan run plan.yaml\n  sluice plan run plan.yaml --param domain=example.com --threads 16\n  sluice plan run --resume nightly",
 		Args:    between(0, 1),
 	}
-	s.flags(cmd)
+	s.flags(a, cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&s.params, "param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")
 	keyFlag(cmd, &s.key, "an idempotency `KEY`: if a plan was submitted with it before, continue that plan, as --resume does")

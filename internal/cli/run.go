@@ -41,11 +41,12 @@ type runSettings struct {
 }
 
 // flags gives a command those flags that say how its node runs a plan.
-func (s *runSettings) flags(cmd *cobra.Command) {
+func (s *runSettings) flags(a *app, cmd *cobra.Command) {
 	threadsFlag(cmd, &s.threads)
 	spanFlag(cmd, &s.timeout, "timeout", 0, "stop after so long, and what runs then at once, without --grace; --resume continues the plan")
 	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C; "+afterGrace)
 	pluginDirFlag(cmd, &s.programs)
+	a.allowNetFlag(cmd)
 	cmd.Flags().StringVar(&s.web, "web", "", "serve the pages during the run, to this host only, on this `ADDRESS` (default, with "+
 		"--web alone: any free port)")
 	cmd.Flags().Lookup("web").NoOptDefVal = "127.0.0.1:0"

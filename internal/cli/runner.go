@@ -46,6 +46,7 @@ func runnerCommand(a *app) *cobra.Command {
 	f.StringSliceVar(&s.allow, "allow", nil, "plugins that it runs (default: those of the file of --config)")
 	completeWords(cmd, "allow", a.Plugins.Names())
 	pluginDirFlag(cmd, &s.dirs)
+	a.allowNetFlag(cmd)
 	f.BoolVar(&s.quiet, "quiet", false, "print only mistakes")
 	f.BoolVar(&s.testing, "testing", false, "print everything")
 	spanFlag(cmd, &s.lease, "lease", 10*time.Second, "how long it may be silent before others take the task over")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,6 +65,9 @@ func taskAdd(a *app) *cobra.Command {
 			q, err := findQueue(ctx, st, args[0])
 			if err != nil {
 				return err
+			}
+			for _, p := range a.refused(&plan.Spec{Tasks: []plan.TaskSpec{{Name: *name, Plugin: q.Plugin, Params: raw}}}) {
+				return usagef("--params: %s", strings.TrimPrefix(p.Message, fmt.Sprintf("task %q: params.", *name)))
 			}
 			ids := make([]string, len(*needs))
 			for i, word := range *needs {

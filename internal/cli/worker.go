@@ -63,6 +63,7 @@ func workerCommand(a *app) *cobra.Command {
 	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first signal; "+afterGrace)
 	spanFlag(cmd, &s.lease, "lease", 10*time.Second, "how long it may be silent before others take its tasks over")
 	pluginDirFlag(cmd, &s.dirs)
+	s.net = a.allowNetFlag(cmd)
 	f.StringArrayVar(&s.outside, "task-runner", nil, "the runner of tasks, `[QUEUE=]PROGRAM`: inside (the node), sluice (a process for each "+
 		"task), or the path of another task runner (default: task_runner in the file of "+
 		"--config, for its plugins; else inside)")
@@ -110,6 +111,7 @@ type denSettings struct {
 	anyName                         bool
 	grace, lease                    time.Duration
 	file                            string
+	net                             *networks
 	gfs                             *choice
 	logFormat, logLevel             choice
 	logFile                         string
@@ -195,6 +197,9 @@ func (d *denSetup) equip(r *dtr.Runners) (err error) {
 	}
 	if d.names != nil {
 		r.Args = append(r.Args, "--allow", strings.Join(d.names, ","))
+	}
+	if net := d.net.String(); net != "" {
+		r.Args = append(r.Args, "--allow-net", net)
 	}
 	for _, dir := range d.dirs {
 		r.Args = append(r.Args, "--plugin-dir", dir)

@@ -57,16 +57,20 @@ func Resolve(t *protocol.ClaimedTask, params json.RawMessage) (json.RawMessage, 
 	})
 }
 
-// mayBe refuses data that would speak for the author: among the variables of an exec task, an
-// object names a secret of the node.
+// withSecrets are the params of a plugin in which an object names a secret of the node.
+var withSecrets = map[string][]string{plan.DefaultPlugin: {"env"}, "http": {"headers", "query", "sign"}}
+
+// mayBe refuses data that would speak for the author: where an object names a secret of the node.
 func mayBe(plugin string, keys []string, v json.RawMessage) error {
-	if v = bytes.TrimSpace(v); plugin == plan.DefaultPlugin && keys[0] == "env" && len(v) > 0 && (v[0] == '{' || v[0] == '[') {
-		kind := "an object"
+	if v = bytes.TrimSpace(v); slices.Contains(withSecrets[plugin], keys[0]) && len(v) > 0 && (v[0] == '{' || v[0] == '[') {
+		kind, takes := "an object", keys[0]+" takes only texts, numbers and booleans of expressions"
 		if v[0] == '[' {
 			kind = "a list"
 		}
-		return fmt.Errorf("the expression gives %s, %s; a variable takes a text, a number or a boolean, and the rest is in $SLUICE_PARAMS",
-			kind, jsontext.Brief(v))
+		if plugin == plan.DefaultPlugin {
+			takes = "a variable takes a text, a number or a boolean, and the rest is in $SLUICE_PARAMS"
+		}
+		return fmt.Errorf("the expression gives %s, %s; %s", kind, jsontext.Brief(v), takes)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ var allowed = map[string][]string{
 	"plugins/exec":             {"plan", "internal/rules", "plugins", "internal/hint", "internal/runner", "internal/runner/procid", "internal/secret", "internal/source", "internal/failures", "mvdan.cc/sh/v3/syntax"},
 	"plugins/demo":             {"plan", "plugins"},
 	"plugins/disbatchdemo":     {"plan", "plugins"},
+	"plugins/http":             {"plan", "plugins", "internal/failures", "internal/jsontext", "internal/secret", "internal/source", "code.dny.dev/ssrf", "github.com/std-uritemplate/std-uritemplate/go/v2", "golang.org/x/sync/semaphore"},
 	"plugins/program":          {"plan", "plugins", "plugins/exec"},
 	"den":                      {"plan", "den/protocol", "backoff", "plugins", "internal/rules", "internal/runner/procid", "internal/balance", "internal/compiler", "internal/secret", "github.com/bmatcuk/doublestar/v4"},
 	"den/protocol":             {"plan"},

@@ -123,10 +123,25 @@ func (r *reader) locate(p plan.Problem, said map[string]int) int {
 			n = follow(n.Content[p.Item])
 		}
 		return r.useAt(n, p.Word)
+	case p.Key == "params" && p.Word != "":
+		return r.paramAt(e, p.Word)
 	case p.Item >= 0:
 		return r.at(element(follow(e.v), p.Item))
 	}
 	return r.atValue(e)
+}
+
+// paramAt returns where the value of a param begins; where the params do if it is not there. The name
+// may go on with a dot and a key within the value, which paramAt ignores.
+func (r *reader) paramAt(params entry, name string) int {
+	name, _, _ = strings.Cut(name, ".")
+	n := follow(params.v)
+	for i := 0; i+1 < len(n.Content) && kindOf(n) == mapping; i += 2 {
+		if follow(n.Content[i]).Value == name {
+			return r.at(follow(n.Content[i+1]))
+		}
+	}
+	return r.atValue(params)
 }
 
 // atValue returns where the value of an entry begins; where its key begins if it has none.

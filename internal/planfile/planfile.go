@@ -44,7 +44,7 @@ type Options struct {
 	// counts as an empty text.
 	Draft bool
 	// Check, if it is given, is asked of a plan that is valid what else is wrong with it, as where it is to run. A problem with a variable
-	// of a task's env has the key env and the variable's name as its word.
+	// of a task's env has the key env and the variable's name as its word. One with a param has the key params, and the param's name.
 	Check func(*plan.Spec) plan.Problems
 	// Notes, if it is given, returns what is valid in the plan and probably not meant. Note gets
 	// these problems with their places, in the order of the file. A variable that a command uses

@@ -292,6 +292,29 @@ func (n *newTasks) domain() ([]plan.Task, error) {
 	return tasks, nil
 }
 
+// refuse returns why no attempt of one of the tasks could succeed, if the plugin of its queue says so.
+func (a *API) refuse(ctx context.Context, tasks []plan.Task) error {
+	if a.c.Check == nil {
+		return nil
+	}
+	queues, err := a.st.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	plugin := make(map[plan.QueueID]string, len(queues))
+	for i := range queues {
+		plugin[queues[i].ID] = queues[i].Plugin
+	}
+	spec := plan.Spec{Tasks: make([]plan.TaskSpec, len(tasks))}
+	for i := range tasks {
+		spec.Tasks[i] = plan.TaskSpec{Name: tasks[i].Name, Plugin: plugin[tasks[i].Queue], Params: tasks[i].Params, Foreach: tasks[i].Foreach}
+	}
+	for _, p := range a.c.Check(&spec) {
+		return api.Invalid("body.tasks[%d].params: %s", p.Task, p.Message)
+	}
+	return nil
+}
+
 type addTasks struct {
 	ByPlanID
 	Body newTasks
@@ -299,6 +322,9 @@ type addTasks struct {
 
 func (a *API) addTasks(ctx context.Context, in *addTasks) (*struct{}, error) {
 	tasks, err := in.Body.domain()
+	if err == nil {
+		err = a.refuse(ctx, tasks)
+	}
 	if err != nil {
 		return nil, err
 	}

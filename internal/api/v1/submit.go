@@ -305,6 +305,7 @@ func (a *API) readPlan(ctx context.Context, in *SubmitPlan) (*planFile, error) {
 	spec, err := planfile.Parse("plan", text, planfile.Options{
 		Given: "param=", Secrets: secret.Of(queues),
 		Params: values, Declared: &declared, Draft: in.Check, Dir: dir, Unplaced: unplaced,
+		Check: a.c.Check,
 		Notes: func(spec *plan.Spec) plan.Problems { return a.fileNotes(spec, in.FailFast) },
 		Note: func(e planfile.Error) {
 			n := api.Note{Message: e.Message, Line: e.Line, Column: e.Column}

@@ -74,6 +74,9 @@ func (a *API) tasks() {
 		method: "POST", path: "/tasks", id: "add-plain-tasks", summary: "Add tasks of no plan", tag: tag, scope: Submit, body: tasksBody, status: 204, errors: []int{404, 409, 413, 422},
 	}, func(ctx context.Context, in *struct{ Body newTasks }) (*struct{}, error) {
 		tasks, err := in.Body.domain()
+		if err == nil {
+			err = a.refuse(ctx, tasks)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -48,6 +48,7 @@ const (
 type Config struct {
 	Store   store.Store                            // what is secret in it is not shown
 	Plugins func() []Plugin                        // that this program has; nil: none
+	Check   func(*plan.Spec) plan.Problems         // of which tasks plugins say that no attempt could succeed; nil: of none
 	Notes   func(*plan.Spec) plan.Problems         // what plugins say of a plan that is valid, and probably not meant; nil: nothing
 	End     func(context.Context, plan.Plan) error // ends a plan that was cancelled, if no live node does; nil: nobody ends it then
 	URI     string                                 // of the store, for commands that need it; shown only if it holds no secret

@@ -311,6 +311,34 @@ func TestTasksOfWordsThatNothingKnowsAreRefused(t *testing.T) {
 	s.must("POST", "/tasks", task(`, "name": "café", "when": "all_done", "on_lost": "fail", "retry": {"attempts": 5}, "timeout": "1h"`), nil)
 }
 
+// A task whose params its plugin refuses is not added, as part of a plan file or alone.
+func TestWhatAPluginRefusesIsNotAdded(t *testing.T) {
+	st := memory.New(memory.Options{})
+	s := serveStore(t, st, v1.Config{Store: st, Check: func(spec *plan.Spec) (problems plan.Problems) {
+		for i, t := range spec.Tasks {
+			if params, _ := t.Params.(json.RawMessage); t.Plugin == "demo" && strings.Contains(string(params), "bad") {
+				problems = append(problems, plan.Problem{Task: i, Key: "params", Word: "print", Item: -1, Message: "params.print: it is bad"})
+			}
+		}
+		return problems
+	}})
+	var q api.Queue
+	s.must("POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 3}`, &q)
+	tasks := func(params string) string {
+		return fmt.Sprintf(`{"tasks": [{"id": %q, "queue_id": %q}, {"id": %q, "queue_id": %q, "params": %s}]}`,
+			plan.NewID(time.Now()), q.ID, plan.NewID(time.Now()), q.ID, params)
+	}
+	if status, text := s.ask("POST", "/tasks", tasks(`{"print": "bad"}`)); status != 422 || !strings.Contains(text, "body.tasks[1].params: params.print: it is bad") {
+		t.Errorf("%d %s", status, text)
+	}
+	s.must("POST", "/tasks", tasks(`{"print": "good"}`), nil)
+	status, text := s.submit("plan: p\ntasks:\n  a: {plugin: demo, params: {print: bad}}\n", "", "")
+	var p api.Problem
+	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || len(p.Fields) != 1 || p.Fields[0].Line != 3 || p.Fields[0].Column != 37 {
+		t.Errorf("%d %s (%v)", status, text, err)
+	}
+}
+
 func TestANodeIsToldWithItsLimit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		for _, name := range []plan.NodeName{"n1", "n2"} {

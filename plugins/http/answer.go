@@ -1,0 +1,144 @@
+package http
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"code.dny.dev/ssrf"
+
+	"github.com/seed-1177d267/sluice/internal/failures"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/secret"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// An answer is what a receiver said.
+type answer struct {
+	status  int
+	header  http.Header
+	body    []byte
+	cut     bool // the body is longer
+	host    string
+	masks   []string
+	release func() // of the memory that the body takes
+}
+
+func (a *answer) success() bool { return a.status/100 == 2 }
+
+// again reports whether the receiver may answer better later.
+func (a *answer) again() bool {
+	switch a.status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return a.status >= 500
+}
+
+// result returns how the attempt went.
+func (a *answer) result(now time.Time) plan.Result {
+	switch {
+	case a.success():
+		return plan.Result{Status: plan.Succeeded, Output: a.output(a.body)}
+	case a.again():
+		return plan.Result{Status: plan.Failed, Detail: a.detail(), After: retryAfter(a.header, now)}
+	}
+	return plan.Result{Status: plan.Failed, Detail: a.detail(), Final: true}
+}
+
+// output is the status and a body as the tasks that follow get them.
+func (a *answer) output(body []byte) json.RawMessage {
+	out := struct {
+		Status int             `json:"status"`
+		Body   json.RawMessage `json:"body"`
+		Cut    bool            `json:"cut,omitempty"`
+	}{Status: a.status, Cut: a.cut && body != nil}
+	switch {
+	case len(body) == 0:
+	case a.isJSON(body):
+		out.Body = body
+	default:
+		out.Body, _ = jsontext.Marshal(strings.ToValidUTF8(string(body), "\uFFFD"))
+	}
+	all, _ := jsontext.Marshal(out) // of nothing that could fail
+	return all
+}
+
+// isJSON reports whether a body is JSON and is meant to be: by its type, or because it is an object or
+// a list.
+func (a *answer) isJSON(body []byte) bool {
+	kind, _, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
+	first := strings.TrimLeft(string(body[:min(len(body), 64)]), " \t\r\n")
+	meant := kind == "application/json" || strings.HasSuffix(kind, "+json") || strings.HasPrefix(first, "{") || strings.HasPrefix(first, "[")
+	return meant && !a.cut && jsontext.Valid(body) && jsontext.Depth(body, plan.MaxOutputDepth-1) < plan.MaxOutputDepth
+}
+
+// detail says why the answer is no success.
+func (a *answer) detail() string {
+	how := fmt.Sprintf("%d %s from %s", a.status, http.StatusText(a.status), a.host)
+	if to := a.header.Get("Location"); a.status/100 == 3 && to != "" {
+		return fmt.Sprintf("%s: it leads to %s, and only redirects of a GET on the same host are followed", how, brief(secret.HideText(to, a.masks)))
+	}
+	if said := brief(secret.HideText(string(a.body[:min(len(a.body), loggedBody)]), a.masks)); said != "" { // a cut secret would not be found
+		return failures.Detail(said, how)
+	}
+	return how
+}
+
+// brief returns the first line of a text, or nothing if that is no text.
+func brief(text string) string {
+	const most = 200
+	text, _, _ = strings.Cut(strings.TrimSpace(text[:min(len(text), 4*most)]), "\n")
+	text = strings.TrimSpace(text)
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		return ""
+	}
+	return text
+}
+
+// retryAfter reads the header Retry-After: seconds, or a time.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+// Why there is no answer.
+var (
+	errSlow    = errors.New("no complete answer in time")
+	errRequest = errors.New("the request cannot be made")
+)
+
+// failure returns the result of a request without an answer. limited is ctx with the time that the
+// request may take.
+func failure(ctx, limited context.Context, s *settings, err error) plan.Result {
+	r := plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error()}
+	switch {
+	case ctx.Err() != nil:
+		r.Status = plan.Terminated
+	case errors.Is(context.Cause(limited), errSlow):
+		r.Reason, r.Detail = plan.ReasonTimeout, fmt.Sprintf("%v: timeout is %v", errSlow, s.timeout)
+	case errors.Is(err, errRequest):
+		r.Reason, r.Final = plan.ReasonInput, true
+	case errors.Is(err, ssrf.ErrProhibitedIP):
+		r.Final = true
+		r.Detail = fmt.Sprintf("%v; nodes may reach it with --allow-net", err)
+	}
+	return r
+}

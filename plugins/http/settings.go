@@ -1,0 +1,318 @@
+package http
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/secret"
+	"github.com/seed-1177d267/sluice/internal/source"
+)
+
+// The time that one request may take.
+const (
+	defaultTimeout = time.Minute
+	mostTimeout    = 24 * time.Hour
+)
+
+// methods says of each method whether it sends the body.
+var methods = map[string]bool{http.MethodGet: false, http.MethodDelete: false, http.MethodPost: true, http.MethodPut: true, http.MethodPatch: true}
+
+// own are the params that the plugin reads itself, in this order. All others may fill the url.
+var own = []string{"body", "headers", "method", "query", "sign", "timeout", "url"}
+
+// settings are what a task's params say.
+type settings struct {
+	method  string
+	url     string
+	body    json.RawMessage // nil: none
+	headers map[string]source.Value
+	query   map[string]source.Value
+	keys    []source.Value // of sign
+	timeout time.Duration
+	fields  map[string]json.RawMessage // that may fill the url
+}
+
+// readSettings reads params, the url last, and says which of them is wrong. A draft may still have expressions,
+// and then gets further params, given. It passes where an expression hides what there will be.
+func readSettings(params json.RawMessage, given map[string]json.RawMessage, draft bool) (s *settings, key string, err error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(params, &all); err != nil {
+		return nil, "", fmt.Errorf("params of %s: %w", Name, err)
+	}
+	r := reader{all: all, draft: draft}
+	s = &settings{method: http.MethodGet, body: all["body"], timeout: defaultTimeout}
+	if s.body != nil {
+		s.method = http.MethodPost
+	}
+	open := r.fields(s, given)
+	for _, name := range own {
+		raw := all[name]
+		if raw == nil && name != "url" || r.hidden(raw) {
+			continue
+		}
+		switch name {
+		case "headers":
+			s.headers, err = readValues(raw, checkHeader)
+		case "query":
+			s.query, err = readValues(raw, nil)
+		case "method":
+			err = readMethod(s, raw)
+		case "sign":
+			err = readKeys(s, raw)
+		case "timeout":
+			s.timeout, err = readTimeout(raw)
+		case "url":
+			err = readURL(s, raw, draft, open)
+		}
+		if err != nil {
+			return s, name, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return s, "", nil
+}
+
+// A reader reads the params of a task.
+type reader struct {
+	all   map[string]json.RawMessage
+	draft bool
+}
+
+// hidden reports whether an expression stands for a value.
+func (r *reader) hidden(raw json.RawMessage) bool {
+	return r.draft && len(raw) > 0 && raw[0] == '"' && bytes.Contains(raw, []byte("${{"))
+}
+
+// fields collects what may fill the url: the other params, and the fields of the body before them. It
+// reports whether there may be more.
+func (r *reader) fields(s *settings, given map[string]json.RawMessage) (more bool) {
+	s.fields = maps.Clone(given)
+	if s.fields == nil {
+		s.fields = map[string]json.RawMessage{}
+	}
+	for name, raw := range s.fields {
+		if len(raw) == 0 { // a draft may lack the value
+			s.fields[name] = json.RawMessage(`""`)
+		}
+	}
+	maps.Copy(s.fields, r.all)
+	for _, name := range own {
+		delete(s.fields, name)
+	}
+	var body map[string]json.RawMessage
+	if len(s.body) > 0 && s.body[0] == '{' && json.Unmarshal(s.body, &body) == nil {
+		maps.Copy(s.fields, body)
+	}
+	return r.hidden(s.body)
+}
+
+func readMethod(s *settings, raw json.RawMessage) error {
+	s.method, _ = jsontext.TextOf(raw)
+	if _, known := methods[s.method]; !known {
+		return fmt.Errorf("%s is not GET, POST, PUT, PATCH or DELETE", source.Brief(raw))
+	}
+	return nil
+}
+
+func readURL(s *settings, raw json.RawMessage, draft, open bool) (err error) {
+	if raw == nil {
+		return errors.New("there is none; write the address, as in https://example.com/songs/{id}")
+	}
+	text, ok := jsontext.TextOf(raw)
+	if !ok {
+		return fmt.Errorf("%s is not a text", source.Brief(raw))
+	}
+	s.url = text
+	return checkTemplate(s.url, s.fields, draft, open)
+}
+
+// readTimeout reads a text as in "1m30s", or a number of seconds.
+func readTimeout(raw json.RawMessage) (d time.Duration, err error) {
+	var seconds float64
+	if text, ok := jsontext.TextOf(raw); ok {
+		d, err = time.ParseDuration(text)
+	} else if err = json.Unmarshal(raw, &seconds); err == nil {
+		d = time.Duration(min(seconds, 2*mostTimeout.Seconds()) * float64(time.Second))
+	}
+	if err != nil || d <= 0 || d > mostTimeout {
+		return 0, fmt.Errorf(`%s is not a time as in "30s", or a number of seconds, above 0 and of at most a day`, source.Brief(raw))
+	}
+	return d, nil
+}
+
+func readKeys(s *settings, raw json.RawMessage) error {
+	all := []json.RawMessage{raw}
+	if raw[0] == '[' {
+		all = nil
+		if err := json.Unmarshal(raw, &all); err != nil {
+			return err
+		}
+	}
+	for _, raw := range all {
+		v, ok := source.Parse(raw)
+		if !ok {
+			return errors.New("a secret is a text, {from_env: NAME} or {from_file: PATH}")
+		}
+		s.keys = append(s.keys, v)
+	}
+	return nil
+}
+
+// readValues reads a mapping of names to values.
+func readValues(raw json.RawMessage, check func(name, text string) error) (map[string]source.Value, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, fmt.Errorf("%s is not a mapping of names to values", source.Brief(raw))
+	}
+	out := make(map[string]source.Value, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		v, ok := source.Parse(all[name])
+		if !ok {
+			return nil, fmt.Errorf("%s: %s is not a text, a number, a boolean, {from_env: NAME} or {from_file: PATH}", name, source.Brief(all[name]))
+		}
+		if check != nil {
+			if err := check(name, v.Text); err != nil {
+				return nil, err
+			}
+		}
+		out[name] = v
+	}
+	return out, nil
+}
+
+var token = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$") // RFC 9110, section 5.6.2
+
+// taken are the headers that the plugin or the connection sets.
+var taken = regexp.MustCompile(`(?i)^(host|content-length|transfer-encoding|connection|te|trailer|upgrade|expect|idempotency-key|sluice-.*|webhook-(id|timestamp|signature))$`)
+
+// checkHeader refuses a header that cannot be sent, or that is not the author's.
+func checkHeader(name, text string) error {
+	switch {
+	case !token.MatchString(name):
+		return fmt.Errorf("%q cannot be the name of a header", name)
+	case taken.MatchString(name):
+		return fmt.Errorf("%s is set by the plugin; leave it out", name)
+	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+		return fmt.Errorf("%s: its value has a line break or another control character", name)
+	}
+	return nil
+}
+
+// all returns each value that may be a secret, under the name that errors give it.
+func (s *settings) all() iter.Seq2[string, source.Value] {
+	return func(yield func(string, source.Value) bool) {
+		for _, name := range slices.Sorted(maps.Keys(s.headers)) {
+			if !yield("headers."+name, s.headers[name]) {
+				return
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.query)) {
+			if !yield("query."+name, s.query[name]) {
+				return
+			}
+		}
+		for _, v := range s.keys {
+			if !yield("sign", v) {
+				return
+			}
+		}
+	}
+}
+
+// shortestMask is how many bytes a text has at least that is masked: less is in too much else. It is
+// the rule of secret.Holds.
+const shortestMask = 4
+
+// values are what the settings say, with the secrets in them.
+type values struct {
+	header  http.Header
+	query   url.Values
+	keys    [][]byte
+	secrets []string
+	masks   []string // the texts by which the secrets can be seen, the longest first
+}
+
+// read reads the secrets where they are on this node. known are the values of secret params.
+func (s *settings) read(ctx context.Context, known []string) (*values, error) {
+	v := &values{header: http.Header{}, query: url.Values{}, secrets: slices.Clone(known)}
+	for name, from := range s.all() {
+		text, err := from.Read(ctx)
+		if err == nil && from.Secret() {
+			v.secrets = append(v.secrets, text)
+		}
+		if err == nil {
+			err = v.put(name, text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	for _, text := range v.secrets {
+		v.masks = append(v.masks, text, url.QueryEscape(text), url.PathEscape(text))
+		v.masks = append(v.masks, secret.InJSON(text)...)
+	}
+	v.masks = secret.LongestFirst(slices.DeleteFunc(v.masks, func(m string) bool { return len(m) < shortestMask }))
+	return v, nil
+}
+
+// put puts a value in its place.
+func (v *values) put(name, text string) error {
+	kind, name, _ := strings.Cut(name, ".")
+	switch kind {
+	case "headers":
+		if err := checkHeader(name, text); err != nil {
+			return err
+		}
+		v.header.Set(name, text)
+	case "query":
+		v.query.Set(name, text)
+	default:
+		key, err := decodeKey(text)
+		if err != nil {
+			return err
+		}
+		v.keys = append(v.keys, key)
+	}
+	return nil
+}
+
+// sent returns the bytes of the body that is sent.
+func (s *settings) sent() []byte {
+	if methods[s.method] {
+		return s.body
+	}
+	return nil
+}
+
+// request returns the request.
+func (s *settings) request(ctx context.Context, v *values) (*http.Request, error) {
+	to, err := expand(s.url, s.fields)
+	if err != nil {
+		return nil, err
+	}
+	if more := v.query.Encode(); more != "" {
+		to.RawQuery = strings.TrimPrefix(to.RawQuery+"&"+more, "&")
+	}
+	req, err := http.NewRequestWithContext(ctx, s.method, to.String(), bytes.NewReader(s.sent()))
+	if err != nil {
+		return nil, err
+	}
+	if req.Header = v.header; s.sent() != nil && req.Header.Get("Content-Type") == "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", "Sluice")
+	}
+	return req, nil
+}
