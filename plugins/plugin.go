@@ -155,13 +155,15 @@ func (t *Task) param(name string, to any) error {
 
 // A Func is a plugin made of a Go function. The returned value is the task's output, as JSON. An
 // error fails the attempt and is its detail. An error that is or wraps a StatusError chooses the
-// status.
+// status, and says whether and when the attempt is repeated.
 type Func func(ctx context.Context, t *Task) (any, error)
 
-// A StatusError fails a task with a status of its own, which is above 1.
+// A StatusError fails a task with a status of its own, or says more of the failure.
 type StatusError struct {
-	Status plan.Status
+	Status plan.Status // above 1; default plan.Failed
 	Err    error
+	Final  bool          // as in plan.Result
+	After  time.Duration // as in plan.Result
 }
 
 func (e *StatusError) Error() string { return e.Err.Error() }
@@ -176,8 +178,11 @@ func (f Func) Run(ctx context.Context, t *Task) plan.Result {
 			r.Status = plan.Terminated
 		}
 		var own *StatusError
-		if errors.As(err, &own) && own.Status > plan.Succeeded {
-			r.Status = own.Status
+		if errors.As(err, &own) {
+			r.Final, r.After = own.Final, own.After
+			if own.Status > plan.Succeeded {
+				r.Status = own.Status
+			}
 		}
 		return r
 	}
