@@ -32,6 +32,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/internal/store/open"
 	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 var (
@@ -56,6 +58,25 @@ type Store struct {
 	driver store.Store // as it is
 	shown  store.Store // without what is secret
 	far    bool        // a server is between
+
+	plugins *plugins.Registry // may refuse tasks; nil: none does
+}
+
+// An OpenOption changes how Open and OpenExisting open a store.
+type OpenOption func(*Store)
+
+// WithPlugins makes Submit, Begin and Add ask the plugins that are a plugins.Refuser. They return
+// plan.Problems for a task that its plugin refuses, and then change nothing.
+func WithPlugins(r *plugins.Registry) OpenOption { return func(s *Store) { s.plugins = r } }
+
+// refused returns plan.Problems for tasks that their plugins refuse.
+func (s *Store) refused(spec *plan.Spec) error {
+	if s.plugins != nil {
+		if problems := s.plugins.Refused(spec); problems != nil {
+			return problems
+		}
+	}
+	return nil
 }
 
 // Open opens the store that the URI names, and makes it if it is not there yet:
@@ -67,17 +88,17 @@ type Store struct {
 // An empty URI is the store that the command line uses: the value of SLUICE_STORE, else a file of the
 // user's own. Open returns ErrURI for a text that names no store, and plan.ErrUnavailable,
 // plan.ErrNewerSchema or plan.ErrFull for a store that cannot be opened.
-func Open(ctx context.Context, uri string) (*Store, error) {
-	return opened(ctx, uri, open.Open)
+func Open(ctx context.Context, uri string, options ...OpenOption) (*Store, error) {
+	return opened(ctx, uri, open.Open, options)
 }
 
 // OpenExisting is Open for programs that only look at what is there: it makes no store, and returns
 // plan.ErrNoStore where there is none.
-func OpenExisting(ctx context.Context, uri string) (*Store, error) {
-	return opened(ctx, uri, open.Existing)
+func OpenExisting(ctx context.Context, uri string, options ...OpenOption) (*Store, error) {
+	return opened(ctx, uri, open.Existing, options)
 }
 
-func opened(ctx context.Context, uri string, how func(context.Context, string) (store.Store, error)) (*Store, error) {
+func opened(ctx context.Context, uri string, how func(context.Context, string) (store.Store, error), options []OpenOption) (*Store, error) {
 	if uri == "" {
 		uri, _ = open.Default()
 	}
@@ -88,7 +109,11 @@ func opened(ctx context.Context, uri string, how func(context.Context, string) (
 	if err != nil {
 		return nil, err
 	}
-	return &Store{node: st, driver: st, shown: hiding.New(st)}, nil
+	s := &Store{node: st, driver: st, shown: hiding.New(st)}
+	for _, option := range options {
+		option(s)
+	}
+	return s, nil
 }
 
 // Close closes the store. Nothing may be called after, and no node may run on the store.

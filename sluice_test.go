@@ -353,6 +353,44 @@ func TestPlanFiles(t *testing.T) {
 	}
 }
 
+// choosy is a plugin that runs one word.
+type choosy struct{ plugins.Func }
+
+func (choosy) Refuse(params json.RawMessage, given map[string]json.RawMessage) (string, error) {
+	if given["word"] != nil || strings.Contains(string(params), "good") {
+		return "", nil
+	}
+	return "word", errors.New("word: it is not good")
+}
+
+func TestAPluginRefusesTasks(t *testing.T) {
+	reg := registry()
+	reg.Register("choosy", choosy{})
+	st := must[*sluice.Store](t)(sluice.Open(t.Context(), "memory:", sluice.WithPlugins(reg)))
+	defer st.Close()
+	bad := plan.TaskSpec{Name: "say", Plugin: "choosy", Params: map[string]any{"word": "bad"}}
+	refused := func(what string, err error) {
+		if p, ok := errors.AsType[plan.Problems](err); !ok || len(p) != 1 || p[0].Message != `task "say": params.word: it is not good` {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	spec := plan.New("p")
+	spec.Add(bad)
+	_, err := st.Submit(t.Context(), spec)
+	refused("Submit", err)
+	_, err = st.Begin(t.Context(), spec)
+	refused("Begin", err)
+	_, err = st.Add(t.Context(), plan.PlanID{}, []plan.TaskSpec{bad})
+	refused("Add", err)
+	for p, err := range st.Plans(t.Context(), sluice.PlanQuery{}) {
+		t.Errorf("there is %v, %v", p.Title(), err)
+	}
+	spec.Params = map[string]json.RawMessage{"word": json.RawMessage(`"x"`)}
+	p := must[plan.Plan](t)(st.Begin(t.Context(), spec))
+	bad.Name = "again"
+	must[[]plan.TaskID](t)(st.Add(t.Context(), p.ID, []plan.TaskSpec{bad}))
+}
+
 // A program that has no access to the database asks a server for the same.
 func TestAServerIsAStoreForAllButNodes(t *testing.T) {
 	st := must[*sluice.Store](t)(sluice.Open(t.Context(), "memory:"))

@@ -56,6 +56,9 @@ func (s *Store) Submit(ctx context.Context, spec *plan.Spec, options ...SubmitOp
 		option(&o)
 	}
 	spec, err := o.apply(spec)
+	if err == nil {
+		err = s.refused(spec)
+	}
 	if err != nil {
 		return plan.Plan{}, err
 	}
@@ -99,6 +102,9 @@ func (s *Store) Begin(ctx context.Context, spec *plan.Spec) (plan.Plan, error) {
 		return plan.Plan{}, plan.Problems{{Task: -1, Key: "queues", Item: -1,
 			Message: fmt.Sprintf("plan %q limits queues, which a plan that is begun does not: create them", spec.Name)}}
 	}
+	if err := s.refused(spec); err != nil {
+		return plan.Plan{}, err
+	}
 	p, err := submit.Begin(ctx, s.shown, spec)
 	if err != nil || len(spec.Tasks) == 0 {
 		return p, err
@@ -141,6 +147,15 @@ func (s *Store) Add(ctx context.Context, p plan.PlanID, tasks []plan.TaskSpec, o
 		if of, err = s.driver.Plan(ctx, p); err != nil { // with its true params, which become the task's
 			return nil, err
 		}
+	}
+	spec := plan.Spec{Tasks: tasks}
+	if len(of.Params) > 0 {
+		if err := json.Unmarshal(of.Params, &spec.Params); err != nil {
+			return nil, fmt.Errorf("params of %s: %w", of.Title(), err)
+		}
+	}
+	if err := s.refused(&spec); err != nil {
+		return nil, err
 	}
 	added, err := submit.Add(ctx, s.driver, &of, tasks, o.delay)
 	if err != nil {

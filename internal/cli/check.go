@@ -41,26 +41,6 @@ func (a *app) checkSpec(spec *plan.Spec) plan.Problems {
 	return problems
 }
 
-// refused says of which tasks no attempt could succeed, whoever runs it, because of their params.
-func (a *app) refused(spec *plan.Spec) (problems plan.Problems) {
-	for i := range spec.Tasks {
-		t := &spec.Tasks[i]
-		p, _ := a.Plugins.Get(cmp.Or(t.Plugin, plan.DefaultPlugin))
-		r, ok := p.(plugins.Refuser)
-		if !ok {
-			continue
-		}
-		params, _ := t.Params.(json.RawMessage) // as files give them
-		if len(params) == 0 {
-			params = json.RawMessage("{}")
-		}
-		if key, err := r.Refuse(params, givenTo(spec, t)); err != nil {
-			problems = append(problems, plan.Problem{Task: i, Key: "params", Word: key, Item: -1, Message: fmt.Sprintf("task %q: params.%v", t.Name, err)})
-		}
-	}
-	return problems
-}
-
 // cannotRun says that this program cannot run a plan, which would wait for ever.
 func (a *app) cannotRun(p *plan.Plan, plugin string) error {
 	return usagef("%s has tasks for plugin %q, %s; a program that has it goes on with the plan", p.Title(), plugin, a.notBuiltIn(plugin))

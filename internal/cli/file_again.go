@@ -187,7 +187,7 @@ func (a *app) readAgain(
 	}
 	values := planfile.Texts(f.was)
 	maps.Copy(values, given)
-	text.check = a.refused
+	text.check = a.Plugins.Refused
 	var spec *plan.Spec
 	if spec, f.defaults, err = text.load(values); err != nil {
 		return nil, err

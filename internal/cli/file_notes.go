@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/compiler"
@@ -38,25 +37,12 @@ func (a *app) noting(o planfile.Options, failFast bool) planfile.Options {
 // checking returns a check of what no plugin could run, and, of a plan that has none of that, a further one.
 func (a *app) checking(further func(*plan.Spec) plan.Problems) func(*plan.Spec) plan.Problems {
 	return func(spec *plan.Spec) plan.Problems {
-		problems := a.refused(spec)
+		problems := a.Plugins.Refused(spec)
 		if len(problems) == 0 && further != nil {
 			problems = further(spec)
 		}
 		return problems
 	}
-}
-
-// givenTo returns the params that a task has besides its own.
-func givenTo(spec *plan.Spec, t *plan.TaskSpec) map[string]json.RawMessage {
-	if t.Foreach == nil {
-		return spec.Params
-	}
-	given := maps.Clone(spec.Params)
-	if given == nil {
-		given = map[string]json.RawMessage{}
-	}
-	given["item"] = json.RawMessage(`""`) // there is one, whose value is unknown
-	return given
 }
 
 // pluginNotes asks the plugins about the params of their tasks. here says that the plan's folder is
@@ -77,7 +63,7 @@ func (a *app) pluginNotes(spec *plan.Spec, here bool) (problems plan.Problems) {
 			continue
 		}
 		params, _ := t.Params.(json.RawMessage) // as files give them
-		for _, n := range noter.Notes(params, givenTo(spec, t)) {
+		for _, n := range noter.Notes(params, plugins.Given(spec, t)) {
 			switch {
 			case n.File != "" && !here:
 				continue

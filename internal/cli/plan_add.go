@@ -61,7 +61,7 @@ func planAdd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, p := range a.refused(spec) {
+			for _, p := range a.Plugins.Refused(spec) {
 				return usagef("%s", p.Message)
 			}
 			t, err := submit.Last(spec, &p, parents, submit.Queues(ctx, st))

@@ -180,13 +180,13 @@ func (s *dciSetup) beside(ctx context.Context, server *dci.Server) (end func() e
 func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *telemetry.Metrics) (*dci.Server, error) {
 	version := a.version().Version
 	api := v1.New(v1.Config{
-		Store: st, Version: version, Log: s.log, Plugins: a.pluginsOfAPI, Check: a.refused, Notes: func(spec *plan.Spec) plan.Problems { return a.pluginNotes(spec, false) }, URI: a.storeAnywhere(),
+		Store: st, Version: version, Log: s.log, Plugins: a.pluginsOfAPI, Check: a.Plugins.Refused, Notes: func(spec *plan.Spec) plan.Problems { return a.pluginNotes(spec, false) }, URI: a.storeAnywhere(),
 		End: func(ctx context.Context, p plan.Plan) error {
 			_, _, err := forsaken.Config{Store: hiding.Of(st), Version: version}.End(ctx, p)
 			return err
 		},
 	})
-	old := disbatch.Config{Store: st, Conf: s.conf, Log: s.log}
+	old := disbatch.Config{Store: st, Conf: s.conf, Check: a.Plugins.Refused, Log: s.log}
 	if s.conf == nil || len(s.conf.Plugins) == 0 {
 		old.Plugins = a.Plugins.Names
 	}

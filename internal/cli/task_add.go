@@ -57,16 +57,13 @@ func taskAdd(a *app) *cobra.Command {
 			return usagef("--params: %v", err)
 		}
 		return a.makingStore(ctx, func(st store.Store) error {
-			if slices.Contains(a.Plugins.Names(), args[0]) { // as a plan's tasks make the queue that is named as their plugin
-				if _, err := st.EnsureQueue(ctx, plan.Queue{Name: args[0], Plugin: args[0], Unlimited: true}); err != nil {
-					return err
-				}
-			}
 			q, err := findQueue(ctx, st, args[0])
-			if err != nil {
+			if errors.Is(err, plan.ErrNotFound) && slices.Contains(a.Plugins.Names(), args[0]) {
+				q = plan.Queue{Name: args[0], Plugin: args[0]} // which submit makes
+			} else if err != nil {
 				return err
 			}
-			for _, p := range a.refused(&plan.Spec{Tasks: []plan.TaskSpec{{Name: *name, Plugin: q.Plugin, Params: raw}}}) {
+			for _, p := range a.Plugins.Refused(&plan.Spec{Tasks: []plan.TaskSpec{{Name: *name, Plugin: q.Plugin, Params: raw}}}) {
 				return usagef("--params: %s", strings.TrimPrefix(p.Message, fmt.Sprintf("task %q: params.", *name)))
 			}
 			ids := make([]string, len(*needs))

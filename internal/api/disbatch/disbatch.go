@@ -19,6 +19,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Config is what a handler serves.
@@ -32,6 +33,8 @@ type Config struct {
 	Plugins func() []string
 	// Database is what GET /info calls the database; default: what Conf says.
 	Database string
+	// Check returns of which tasks plugins tell that no attempt could succeed; nil: of none.
+	Check func(*plan.Spec) plan.Problems
 	// Log is for what is refused by the store, and extensions that cannot be had; default slog.Default.
 	Log *slog.Logger
 }

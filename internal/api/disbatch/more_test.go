@@ -195,6 +195,30 @@ func TestRoutesThatNobodyAskedFor(t *testing.T) {
 	want(t, h, "GET", "/balance", "", "", 200, `"settings" : null`)
 }
 
+func TestWhatAPluginRefusesIsNotAdded(t *testing.T) {
+	c, err := config.Parse("config.json", []byte(conf))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.WebRoot = ""
+	h, err := disbatch.New(disbatch.Config{Store: memory.New(memory.Options{}), Conf: c, Check: func(spec *plan.Spec) (problems plan.Problems) {
+		for i, t := range spec.Tasks {
+			if params, _ := t.Params.(json.RawMessage); t.Plugin == "Disbatch::Plugin::Demo" && strings.Contains(string(params), "bad") {
+				problems = append(problems, plan.Problem{Task: i, Message: `task "": params.x: it is bad`})
+			}
+		}
+		return problems
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, h, "POST", "/queues", asJSON, `{"name": "q", "plugin": "Disbatch::Plugin::Demo"}`, 200, "")
+	want(t, h, "POST", "/tasks", asJSON, `{"queue": "q", "params": [{"x": "good"}, {"x": "bad"}]}`, 400, `{"error":"task 1: params.x: it is bad"}`)
+	want(t, h, "POST", "/queue-create-tasks-json", asJSON, `{"queueid": "q", "object": [{"x": "bad"}]}`, 400, `[0,"task 0: params.x: it is bad"]`)
+	want(t, h, "GET", "/queues/q", "", "", 200, `"queued":0`)
+	want(t, h, "POST", "/tasks", asJSON, `{"queue": "q", "params": [{"x": "good"}]}`, 200, "")
+}
+
 func TestNamesThatDatabasesCannotKeep(t *testing.T) {
 	for _, b := range beds {
 		t.Run(b.name, func(t *testing.T) {

@@ -308,6 +308,9 @@ func (h *Handler) createTasks(r *http.Request, given params) answer {
 		return h.failed(r, err)
 	}
 	inserted, err := h.insert(r.Context(), queue, tasks)
+	if mistake := new(badRequest); errors.As(err, &mistake) {
+		return h.failed(r, err)
+	}
 	if err != nil {
 		h.failed(r, err)
 		class, value := refused(err)
@@ -343,6 +346,9 @@ func (h *Handler) insert(ctx context.Context, queue plan.QueueID, all []json.Raw
 	if len(all) == 0 {
 		return inserted, nil
 	}
+	if err := h.check(ctx, queue, all); err != nil {
+		return nil, err
+	}
 	now, err := h.store.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -355,6 +361,29 @@ func (h *Handler) insert(ctx context.Context, queue plan.QueueID, all []json.Raw
 		auth.Changed(ctx, tasks[i].ID.String())
 	}
 	return inserted, h.store.AddTasks(ctx, plan.PlanID{}, tasks)
+}
+
+// check refuses params with which no attempt could succeed, as the plugin of the queue tells.
+func (h *Handler) check(ctx context.Context, queue plan.QueueID, all []json.RawMessage) error {
+	if h.conf.Check == nil {
+		return nil
+	}
+	queues, err := h.store.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == queue })
+	if i < 0 {
+		return nil // AddTasks refuses it
+	}
+	spec := plan.Spec{Tasks: make([]plan.TaskSpec, len(all))}
+	for n, p := range all {
+		spec.Tasks[n] = plan.TaskSpec{Plugin: queues[i].Plugin, Params: p}
+	}
+	for _, p := range h.conf.Check(&spec) {
+		return refusef("task %d: %s", p.Task, strings.TrimPrefix(p.Message, `task "": `))
+	}
+	return nil
 }
 
 var documentField = regexp.MustCompile(`\Adocument\.(.*)\z`)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -266,40 +267,44 @@ type newTasks struct {
 // mostName is how many bytes the name of a task has at most.
 const mostName = 1000
 
-func (n *newTasks) domain() ([]plan.Task, error) {
-	tasks := make([]plan.Task, len(n.Tasks))
-	for i := range n.Tasks {
-		if err := object("body.tasks["+strconv.Itoa(i)+"].params", n.Tasks[i].Params); err != nil {
+// domain returns the tasks of a body that has them in the field.
+func domain(field string, given []api.NewTask) ([]plan.Task, error) {
+	tasks := make([]plan.Task, len(given))
+	for i := range given {
+		at := fmt.Sprintf("body.%s[%d]", field, i)
+		if err := object(at+".params", given[i].Params); err != nil {
 			return nil, err
 		}
-		if n.Tasks[i].ID.IsZero() {
-			return nil, api.Invalid("body.tasks[%d].id: it is of zeros; mint one", i)
+		if given[i].ID.IsZero() {
+			return nil, api.Invalid("%s.id: it is of zeros; mint one", at)
 		}
-		if err := api.CheckTime(n.Tasks[i].NotBefore); err != nil {
-			return nil, api.Invalid("body.tasks[%d].not_before: %v", i, err)
+		if err := api.CheckTime(given[i].NotBefore); err != nil {
+			return nil, api.Invalid("%s.not_before: %v", at, err)
 		}
-		if err := api.CheckTime(n.Tasks[i].Created); err != nil {
-			return nil, api.Invalid("body.tasks[%d].created: %v", i, err)
+		if err := api.CheckTime(given[i].Created); err != nil {
+			return nil, api.Invalid("%s.created: %v", at, err)
 		}
-		tasks[i] = n.Tasks[i].Domain()
+		tasks[i] = given[i].Domain()
 		if name := tasks[i].Name; len(name) > mostName || strings.ContainsFunc(name, unicode.IsControl) {
-			return nil, api.Invalid("body.tasks[%d].name: it is longer than %d bytes, or has a control character", i, mostName)
+			return nil, api.Invalid("%s.name: it is longer than %d bytes, or has a control character", at, mostName)
 		}
 		if p := compiler.CheckDefinition(&tasks[i].Definition); p != nil {
-			return nil, api.Invalid("body.tasks[%d].%s: %s", i, p.Key, p.Message)
+			return nil, api.Invalid("%s.%s: %s", at, p.Key, p.Message)
 		}
 	}
 	return tasks, nil
 }
 
-// refuse returns why no attempt of one of the tasks could succeed, if the plugin of its queue says so.
-func (a *API) refuse(ctx context.Context, tasks []plan.Task) error {
-	if a.c.Check == nil {
-		return nil
+// accepted is domain for tasks that are to run. It refuses a task of which the plugin of its queue
+// tells that no attempt could succeed.
+func (a *API) accepted(ctx context.Context, field string, given []api.NewTask) ([]plan.Task, error) {
+	tasks, err := domain(field, given)
+	if err != nil || a.c.Check == nil || len(tasks) == 0 {
+		return tasks, err
 	}
 	queues, err := a.st.Queues(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	plugin := make(map[plan.QueueID]string, len(queues))
 	for i := range queues {
@@ -310,9 +315,9 @@ func (a *API) refuse(ctx context.Context, tasks []plan.Task) error {
 		spec.Tasks[i] = plan.TaskSpec{Name: tasks[i].Name, Plugin: plugin[tasks[i].Queue], Params: tasks[i].Params, Foreach: tasks[i].Foreach}
 	}
 	for _, p := range a.c.Check(&spec) {
-		return api.Invalid("body.tasks[%d].params: %s", p.Task, p.Message)
+		return nil, api.Invalid("body.%s[%d].params: %s", field, p.Task, p.Message)
 	}
-	return nil
+	return tasks, nil
 }
 
 type addTasks struct {
@@ -321,10 +326,7 @@ type addTasks struct {
 }
 
 func (a *API) addTasks(ctx context.Context, in *addTasks) (*struct{}, error) {
-	tasks, err := in.Body.domain()
-	if err == nil {
-		err = a.refuse(ctx, tasks)
-	}
+	tasks, err := a.accepted(ctx, "tasks", in.Body.Tasks)
 	if err != nil {
 		return nil, err
 	}
@@ -399,7 +401,7 @@ type checkSize struct {
 
 func (a *API) checkSize(ctx context.Context, in *checkSize) (*struct{}, error) {
 	auth.Unchanged(ctx)
-	tasks, err := (&newTasks{in.Body.Tasks}).domain()
+	tasks, err := domain("tasks", in.Body.Tasks)
 	if err != nil {
 		return nil, err
 	}
@@ -463,7 +465,7 @@ type retryPlanWith struct {
 }
 
 func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*api.RetriedAnswer, error) {
-	replace, err := (&newTasks{in.Body.Replace}).domain()
+	replace, err := a.accepted(ctx, "replace", in.Body.Replace)
 	if err != nil {
 		return nil, err
 	}

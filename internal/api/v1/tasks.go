@@ -73,10 +73,7 @@ func (a *API) tasks() {
 	serve(a, endpoint{
 		method: "POST", path: "/tasks", id: "add-plain-tasks", summary: "Add tasks of no plan", tag: tag, scope: Submit, body: tasksBody, status: 204, errors: []int{404, 409, 413, 422},
 	}, func(ctx context.Context, in *struct{ Body newTasks }) (*struct{}, error) {
-		tasks, err := in.Body.domain()
-		if err == nil {
-			err = a.refuse(ctx, tasks)
-		}
+		tasks, err := a.accepted(ctx, "tasks", in.Body.Tasks)
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +106,7 @@ func (a *API) tasks() {
 		method: "POST", path: "/tasks/retry-with", id: "retry-plain-tasks-with", summary: "Retry tasks of no plan with other definitions", tag: tag, scope: Submit,
 		body: tasksBody, errors: []int{404, 409, 422},
 	}, func(ctx context.Context, in *struct{ Body retryTasksWith }) (*api.RetriedAnswer, error) {
-		replace, err := (&newTasks{in.Body.Replace}).domain()
+		replace, err := a.accepted(ctx, "replace", in.Body.Replace)
 		if err != nil {
 			return nil, err
 		}

@@ -332,6 +332,15 @@ func TestWhatAPluginRefusesIsNotAdded(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	s.must("POST", "/tasks", tasks(`{"print": "good"}`), nil)
+	again := fmt.Sprintf(`{"exactly": [], "replace": [{"id": %q, "queue_id": %q, "params": {"print": "bad"}}]}`, plan.NewID(time.Now()), q.ID)
+	for path, body := range map[string]string{
+		"/plans/" + plan.NewID(time.Now()).String() + "/tasks": tasks(`{"print": "bad"}`),
+		"/tasks/retry-with": again, "/plans/" + plan.NewID(time.Now()).String() + "/retry-with": again,
+	} {
+		if status, text := s.ask("POST", path, body); status != 422 || !strings.Contains(text, ".params: params.print: it is bad") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
 	status, text := s.submit("plan: p\ntasks:\n  a: {plugin: demo, params: {print: bad}}\n", "", "")
 	var p api.Problem
 	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || len(p.Fields) != 1 || p.Fields[0].Line != 3 || p.Fields[0].Column != 37 {
