@@ -73,16 +73,6 @@ func parseAge(word string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseInstant reads an instant: RFC 3339, or local time in a zone.
-func parseInstant(word string, zone *time.Location) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
-		if at, err := time.ParseInLocation(layout, word, zone); err == nil {
-			return at, nil
-		}
-	}
-	return time.Time{}, errors.New("it is a time, as in 2027-03-28T02:30:00Z, 2027-03-28T02:30 or 2027-03-28")
-}
-
 // limitFlag gives a listing its --limit.
 func limitFlag(cmd *cobra.Command, most int) *int {
 	parse := func(word string) (int, error) {

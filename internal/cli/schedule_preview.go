@@ -78,7 +78,7 @@ func schedulePreview(a *app) *cobra.Command {
 			to         *time.Time
 		}{{"after", after, &now}, {"from", from, &s.From}, {"until", until, &s.Until}} {
 			if cmd.Flags().Changed(t.flag) {
-				if *t.to, err = parseInstant(t.text, zone); err != nil {
+				if *t.to, err = timetable.Instant(t.text, zone); err != nil {
 					return usagef("--%s %s: %w", t.flag, t.text, err)
 				}
 			}

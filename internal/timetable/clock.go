@@ -1,6 +1,7 @@
 package timetable
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -32,6 +33,30 @@ func stretchAt(at time.Time, zone *time.Location) stretch {
 		s.after = offset(s.end)
 	}
 	return s
+}
+
+// Instant reads an instant: RFC 3339, or local time in a zone. If the clock skips the local time, it
+// is the first instant after the gap. If the clock shows the local time twice, it is the first time.
+func Instant(text string, zone *time.Location) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
+		local, err := time.Parse(layout, text)
+		if err != nil {
+			continue
+		}
+		s := stretchAt(local.Add(-24*time.Hour), zone) // clocks are less than a day apart from UTC
+		for !s.end.IsZero() && !local.Add(-s.offset).Before(s.end) {
+			s = stretchAt(s.end, zone)
+		}
+		at := local.Add(-s.offset)
+		if at.Before(s.start) {
+			at = s.start
+		}
+		return at.In(zone), nil
+	}
+	return time.Time{}, errors.New("it is a time, as in 2027-03-28T02:30:00Z, 2027-03-28T02:30 or 2027-03-28")
 }
 
 // wall returns what a clock shows at an instant, as a time in UTC.

@@ -140,6 +140,42 @@ func TestClockChanges(t *testing.T) {
 	}
 }
 
+func TestInstantsOfLocalTimes(t *testing.T) {
+	for _, c := range []struct{ text, zone, want string }{
+		{"2027-03-28T02:30:00Z", "Europe/Berlin", "2027-03-28T02:30:00Z"},
+		{"2027-03-28T02:30:00+05:30", "UTC", "2027-03-27T21:00:00Z"},
+		{"2027-03-28T01:59:59", "Europe/Berlin", "2027-03-28T00:59:59Z"},
+		{"2027-03-28T02:30", "Europe/Berlin", "2027-03-28T01:00:00Z"},
+		{"2027-03-28T03:00", "Europe/Berlin", "2027-03-28T01:00:00Z"},
+		{"2027-10-31T02:30", "Europe/Berlin", "2027-10-31T00:30:00Z"},
+		{"2027-10-31T03:00", "Europe/Berlin", "2027-10-31T02:00:00Z"},
+		{"2027-10-03T02:15", "Australia/Lord_Howe", "2027-10-02T15:30:00Z"},
+		{"2018-11-04", "America/Sao_Paulo", "2018-11-04T03:00:00Z"},
+		{"2011-12-30T12:00", "Pacific/Apia", "2011-12-30T10:00:00Z"},
+		{"2027-06-01", "Pacific/Kiritimati", "2027-05-31T10:00:00Z"},
+		{"2044-12-31T23:59", "America/Chicago", "2045-01-01T05:59:00Z"},
+		{"1800-01-01", "Asia/Manila", "1800-01-01T15:56:08Z"},
+		{"2027-02-29", "UTC", ""},
+		{"2027-01-01T24:00", "UTC", ""},
+		{"tomorrow", "UTC", ""},
+	} {
+		zone, err := LoadZone(c.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := Instant(c.text, zone)
+		if c.want == "" {
+			if err == nil {
+				t.Errorf("%s is %s, and should be refused", c.text, at)
+			}
+			continue
+		}
+		if got := at.UTC().Format(time.RFC3339); err != nil || got != c.want {
+			t.Errorf("%s in %s is %s (%v), want %s", c.text, c.zone, got, err, c.want)
+		}
+	}
+}
+
 func TestNoGapAndNoDoubleWhereTheHourIsAny(t *testing.T) {
 	for zone, change := range map[string]string{
 		"Europe/Berlin": "2027-03-28T01:00:00Z", "America/New_York": "2027-11-07T06:00:00Z", "Australia/Lord_Howe": "2027-10-02T15:30:00Z",
