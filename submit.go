@@ -157,7 +157,7 @@ func (s *Store) Add(ctx context.Context, p plan.PlanID, tasks []plan.TaskSpec, o
 	if err := s.refused(&spec); err != nil {
 		return nil, err
 	}
-	added, err := submit.Add(ctx, s.driver, &of, tasks, o.delay)
+	added, err := submit.Add(ctx, s.driver, &of, tasks, submit.Hold{For: o.delay})
 	if err != nil {
 		return nil, err
 	}

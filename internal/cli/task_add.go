@@ -11,9 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/expr"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/internal/timetable"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -25,6 +28,8 @@ func taskAdd(a *app) *cobra.Command {
 			"finished, with their outputs among its params. The parents may be of any plan, " +
 			"and may have finished already.",
 		Example: "  sluice task add exec --params '{\"run\": \"date\"}'\n" +
+			"  sluice task add exec --params '{\"run\": \"date\"}' " +
+			"\\\n    --at 2027-12-24T18:00 --zone Europe/Berlin\n" +
 			"  sluice task add exec --needs 6740f1c2a1b2c3d4e5000001 " +
 			"\\\n    --params '{\"run\": [\"./report\"], \"stdin\": \"params\"}'",
 		Args:              exactly(1),
@@ -35,10 +40,14 @@ func taskAdd(a *app) *cobra.Command {
 	params := f.String("params", "{}", "its params, as a JSON object; - reads them from standard input")
 	name := f.String("name", "", "its name among the params of its children (default: its id)")
 	when := f.String("when", "", "whether it runs, given how its parents ended (default all_succeeded)")
-	var timeout, delay time.Duration
+	var timeout time.Duration
+	var hold submit.Hold
 	spanFlag(cmd, &timeout, "timeout", 0, "how long an attempt may run, as in 30m")
 	attempts := f.Int("attempts", 0, "the largest number of attempts")
-	spanFlag(cmd, &delay, "delay", 0, "how long to hold it at least")
+	spanFlag(cmd, &hold.For, "delay", 0, "how long to hold it at least")
+	at := f.String("at", "", "the `TIME` until which to hold it, RFC 3339 or local; one that has passed means now")
+	zone := f.String("zone", "UTC", "the `ZONE` of a local --at, of the tz database")
+	completeWords(cmd, "zone", timetable.Zones())
 	completeWords(cmd, "when", ruleWords())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -55,6 +64,16 @@ func taskAdd(a *app) *cobra.Command {
 		}
 		if _, err := expr.Substitute(raw, ofNoPlan(*name)); err != nil {
 			return usagef("--params: %v", err)
+		}
+		switch changed := f.Changed; {
+		case changed("zone") && !changed("at"):
+			return usagef("--zone is of a local time: add --at TIME")
+		case changed("at") && changed("delay"):
+			return usagef("--at and --delay both say until when to hold it: give one of them")
+		case changed("at"):
+			if hold.Until, err = atFlag(*at, *zone); err != nil {
+				return err
+			}
 		}
 		return a.makingStore(ctx, func(st store.Store) error {
 			q, err := findQueue(ctx, st, args[0])
@@ -76,7 +95,7 @@ func taskAdd(a *app) *cobra.Command {
 			}
 			added, err := submit.Add(ctx, st, &plan.Plan{}, []plan.TaskSpec{{
 				Name: *name, Queue: q.Name, Plugin: q.Plugin, Params: raw, Needs: ids, When: plan.When(*when), Timeout: timeout, Retry: plan.Retry{Attempts: *attempts},
-			}}, delay)
+			}}, hold)
 			if err != nil {
 				return fmt.Errorf("add a task to queue %q: %w", q.Name, withNearest(err))
 			}
@@ -85,6 +104,24 @@ func taskAdd(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// atFlag reads --at with --zone.
+func atFlag(at, zone string) (time.Time, error) {
+	in, err := timetable.LoadZone(zone)
+	if err != nil {
+		var p plan.Problem
+		_ = errors.As(err, &p)
+		return time.Time{}, usagef("--zone %s: %w%s", zone, err, hint.Meant(p.Word, p.Known))
+	}
+	instant, err := timetable.Instant(at, in)
+	if err == nil {
+		err = api.CheckTime(instant)
+	}
+	if err != nil {
+		return time.Time{}, usagef("--at %s: %w", at, err)
+	}
+	return instant, nil
 }
 
 // ofNoPlan refuses expressions that lead nowhere from a task of no plan.

@@ -12,23 +12,39 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+// A Hold says until when tasks are held at least. The zero value does not hold them.
+type Hold struct {
+	For   time.Duration // from now on
+	Until time.Time     // used if For is 0; an instant that has passed means now
+}
+
+// end returns the instant; zero: now.
+func (h Hold) end(now time.Time) time.Time {
+	switch {
+	case h.For > 0:
+		return now.Add(h.For)
+	case h.Until.After(now):
+		return h.Until
+	}
+	return time.Time{}
+}
+
 // Add adds tasks to a plan that is in the store, or to none if the id is zero, and returns them. A need
-// names a task of the plan, or one that stands before in specs, or is a task's id. With a delay the tasks
-// are held for that long at least. The plan's params must be the true ones: a store that hides secrets
+// names a task of the plan, or one that stands before in specs, or is a task's id. The plan's params must be the true ones: a store that hides secrets
 // returns others.
 //
 // It returns plan.Problems for a task that is not valid, and plan.ErrNotFound for a missing need or
 // queue. It returns ErrQueue for a queue that runs another plugin, and the errors of AddTasks.
-func Add(ctx context.Context, s Store, p *plan.Plan, specs []plan.TaskSpec, delay time.Duration) ([]plan.Task, error) {
+func Add(ctx context.Context, s Store, p *plan.Plan, specs []plan.TaskSpec, hold Hold) ([]plan.Task, error) {
 	a := adder{s: s, p: p, made: map[string]plan.Task{}, queues: map[compiler.QueueNeed]plan.QueueID{}}
 	tasks := make([]plan.Task, len(specs))
 	var until time.Time
-	if delay > 0 {
+	if hold != (Hold{}) {
 		now, err := s.Now(ctx)
 		if err != nil {
 			return nil, err
 		}
-		until = now.Add(delay)
+		until = hold.end(now)
 	}
 	for i := range specs {
 		t, err := a.task(ctx, specs[i])
