@@ -38,7 +38,6 @@ type attempt struct {
 	task     protocol.ClaimedTask
 	plugin   plugins.Plugin   // nil: there is none any more
 	reports  plugins.Reporter // nil: the log takes them
-	foreign  bool             // the plugin writes the task's end itself, if it is not stopped
 	outside  Outside          // nil: it is run in this process
 	runner   plan.InstanceID  // that takes it over, of one that is run outside,
 	abandon  <-chan struct{}  // and what is closed when that is not there for too long
@@ -50,17 +49,18 @@ type attempt struct {
 	ran      time.Duration   // and for how long it ran, once it has reported
 	hurry    <-chan struct{} // closed when what is stopped has to end at once
 
-	cancelled bool // by a person; the loop's
+	board *board // takes how far it is
 
-	board *board // takes how far it is,
-	over  bool   // until the attempt is; the board's
+	foreign   bool // the plugin writes the task's end itself, if it is not stopped
+	cancelled bool // by a person; the loop's
+	over      bool // the board takes nothing more of it; the board's
+	ended     bool // its log is appended no more
 
 	out      plugins.Log
 	whole    *plugins.Capture // of its output, if results are kept
 	flushing chan struct{}    // full while the log is appended, so that its end goes after it
 	next     *time.Timer      // of the next flush
 	unsent   []plan.LogEntry
-	ended    bool
 
 	secrets atomic.Pointer[[]string] // the texts that show them in its output; nil: none
 }
@@ -84,10 +84,12 @@ func (a *attempt) shown(text string) string {
 	return text
 }
 
-// run runs the task and returns the ending of its claim, or nothing if the claim is lost. The
-// parent of ctx is alive. It continues if only this attempt is stopped.
-func (a *attempt) run(alive, ctx context.Context) (protocol.Ending, bool) {
+// run runs the task and sets the ending of its claim, unless the claim is lost. The parent of ctx
+// is alive. It continues if only this attempt is stopped.
+func (a *attempt) run(alive, ctx context.Context, e *protocol.Ending) (ok bool) {
+	e.Claim = a.task.Claim
 	if a.outside != nil {
+		e.Status = plan.Queued
 		return a.leave(ctx)
 	}
 	a.tellStart(ctx)
@@ -103,14 +105,15 @@ func (a *attempt) run(alive, ctx context.Context) (protocol.Ending, bool) {
 	a.flushing <- struct{}{}
 	a.next = time.AfterFunc(logEvery, func() { a.flush(ctx) })
 	<-a.flushing
-	limited, cancel := ctx, context.CancelFunc(func() {})
+	limited := ctx
 	if a.task.Timeout > 0 {
+		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeoutCause(ctx, a.task.Timeout, plugins.ErrTimeout)
+		defer cancel()
 	}
-	e, ok := a.end(limited)
+	ok = a.end(limited, e)
 	e.Detail = a.shown(e.Detail)
 	a.ran = time.Since(a.began)
-	cancel()
 	a.flushing <- struct{}{} // a flush that is under way has set the timer again by now
 	a.ended = true
 	a.next.Stop()
@@ -122,24 +125,26 @@ func (a *attempt) run(alive, ctx context.Context) (protocol.Ending, bool) {
 	if !ok && a.foreign && len(e.Log) > 0 {
 		a.append(alive, e.Log) // it has no ending to go with
 	}
-	switch {
-	case !ok || e.Status != plan.Queued:
-	case errors.Is(context.Cause(ctx), plugins.ErrDraining):
-		e.Log = append(e.Log, rules.GivenBackEntry(time.Now(), a.task.Attempt))
-	default:
-		e.Log = append(e.Log, rules.NotBegunEntry(time.Now(), a.task.Attempt))
+	if ok && e.Status == plan.Queued {
+		entry := rules.NotBegunEntry
+		if errors.Is(context.Cause(ctx), plugins.ErrDraining) {
+			entry = rules.GivenBackEntry
+		}
+		e.Log = append(e.Log, entry(time.Now(), a.task.Attempt))
 	}
 	if ok && a.results != nil && e.Status.Finished() {
-		a.keepResults(alive, ctx, &e)
+		a.keepResults(alive, ctx, e)
 	}
 	if ok {
-		a.tell(ctx, &e)
+		a.tell(ctx, e)
 	}
-	return e, ok
+	return ok
 }
 
-// end runs the plugin, or reads the items, and makes the result an ending that fits why the context ended, if it did.
-func (a *attempt) end(ctx context.Context) (protocol.Ending, bool) {
+// end runs the plugin, or reads the items. It sets an ending that fits the result, and why the
+// context ended, if it did. The frames below the plugin's are small, since a stack that has to grow
+// costs a short task a microsecond.
+func (a *attempt) end(ctx context.Context, e *protocol.Ending) bool {
 	expand := a.task.Foreach != nil && a.task.Foreach.OnNode()
 	var r plan.Result
 	var items []json.RawMessage
@@ -147,10 +152,22 @@ func (a *attempt) end(ctx context.Context) (protocol.Ending, bool) {
 	case expand:
 		items, r = a.items(ctx, a.task.Foreach)
 	case a.plugin == nil:
-		return protocol.Ending{Claim: a.task.Claim, Status: plan.Queued}, true
+		e.Status = plan.Queued
+		return true
 	default:
 		r = a.result(ctx)
 	}
+	if !a.conclude(ctx, expand, &r, e) {
+		return false
+	}
+	if e.Expand {
+		e.Items = items
+	}
+	return true
+}
+
+// conclude sets an ending that fits the result, and why the context ended, if it did.
+func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *protocol.Ending) bool {
 	cause := context.Cause(ctx)
 	if r.Status == plan.Succeeded && !errors.Is(cause, plugins.ErrLeaseLost) {
 		cause = nil // it was done before it was told
@@ -161,13 +178,14 @@ func (a *attempt) end(ctx context.Context) (protocol.Ending, bool) {
 			a.last = ": " + r.Detail
 			a.out.Append(plan.System, "its task runner: "+r.Detail)
 		}
-		return protocol.Ending{}, false
+		return false
 	case cause == nil:
 	case errors.Is(cause, plugins.ErrTimeout):
 		r.Status, r.Reason = plan.Failed, plan.ReasonTimeout
 		r.Detail = fmt.Sprintf("it ran longer than %v", a.task.Timeout)
 	case errors.Is(cause, plugins.ErrCancelled):
-		return protocol.Ending{Claim: a.task.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: rules.ByPerson, Exit: r.Exit}, true
+		e.Status, e.Reason, e.Detail, e.Exit = plan.Terminated, plan.ReasonCancelled, rules.ByPerson, r.Exit
+		return true
 	case errors.Is(cause, plugins.ErrDraining):
 		// The plugin was stopped, not lost; but it ran, so whether it may run again is for the same rule to say. To read items has no effect.
 		was := plan.Running
@@ -180,22 +198,25 @@ func (a *attempt) end(ctx context.Context) (protocol.Ending, bool) {
 		if loss.Finishes() {
 			loss.Detail = "its node was stopped while it ran, and it is not to run twice"
 		}
-		return protocol.Ending{Claim: a.task.Claim, Status: loss.Status, Reason: loss.Reason, Detail: loss.Detail}, true
+		e.Status, e.Reason, e.Detail = loss.Status, loss.Reason, loss.Detail
+		return true
 	default:
-		return protocol.Ending{}, false
+		return false
 	}
-	if expand && r.Status == plan.Succeeded {
-		return protocol.Ending{Claim: a.task.Claim, Status: plan.Held, Detail: r.Detail, Expand: true, Items: items}, true
+	switch {
+	case expand && r.Status == plan.Succeeded:
+		e.Status, e.Detail, e.Expand = plan.Held, r.Detail, true
+		return true
+	case r.Status == plan.Queued:
+		e.Status = plan.Queued
+		return true
+	case r.Status <= plan.Running && r.Status != plan.Terminated:
+		*r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin ended it with status %d, which is no end", r.Status)}
 	}
-	if r.Status == plan.Queued {
-		return protocol.Ending{Claim: a.task.Claim, Status: plan.Queued}, true
-	}
-	if r.Status <= plan.Running && r.Status != plan.Terminated {
-		r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin ended it with status %d, which is no end", r.Status)}
-	}
-	return rules.Conclude(&a.task, r, func(r plan.Retry, tried int) time.Duration {
+	*e = rules.Conclude(&a.task, *r, func(r plan.Retry, tried int) time.Duration {
 		return backoff.Retry{Initial: r.Delay, Factor: r.Factor, Max: r.Max}.Delay(tried, nil)
-	}), true
+	})
+	return true
 }
 
 // result runs the plugin with the params it is to see.

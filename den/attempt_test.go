@@ -42,7 +42,8 @@ func TestAnAttemptThatIsOverAppendsNoLog(t *testing.T) {
 					}
 					return nil, nil
 				})
-				if e, ok := a.run(t.Context(), t.Context()); !ok || e.Status != plan.Succeeded {
+				var e protocol.Ending
+				if ok := a.run(t.Context(), t.Context(), &e); !ok || e.Status != plan.Succeeded {
 					t.Fatalf("it ended with %+v, %v", e, ok)
 				}
 				if a.next.Stop() {

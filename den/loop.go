@@ -459,14 +459,20 @@ func (l *loop) start(alive context.Context, c protocol.ClaimedTask) *attempt {
 	l.running[a] = true
 	l.h.running.add(c.Queue, 1)
 	go func() {
-		e, ok := a.run(alive, ctx)
+		r := report{of: a}
+		r.ok = a.run(alive, ctx, &r.ending)
 		cancel(nil)
-		select {
-		case l.done <- report{a, e, ok}:
-		case <-l.left:
-		}
+		l.tell(&r)
 	}()
 	return a
+}
+
+// tell hands a report to the loop, unless the loop has left the attempt behind.
+func (l *loop) tell(r *report) {
+	select {
+	case l.done <- *r:
+	case <-l.left:
+	}
 }
 
 // heed does what the store told with a beat, and reports whether a turn is due.

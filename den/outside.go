@@ -94,7 +94,7 @@ const runnerPause = 5 * time.Second
 
 // leave leaves the task to a runner. It returns the ending that gives the task back; the store
 // refuses that ending if the runner took the task.
-func (a *attempt) leave(ctx context.Context) (protocol.Ending, bool) {
+func (a *attempt) leave(ctx context.Context) (back bool) {
 	err := a.outside.Run(ctx, &a.task, a.runner, a.abandon)
 	if err != nil && ctx.Err() == nil {
 		about(a.log, &a.task).Error("its task runner failed", "task", a.task.Task, "error", err)
@@ -103,8 +103,8 @@ func (a *attempt) leave(ctx context.Context) (protocol.Ending, bool) {
 		case <-time.After(runnerPause):
 		}
 	}
-	back := err != nil || ctx.Err() != nil
-	return protocol.Ending{Claim: a.task.Claim, Status: plan.Queued}, back && !errors.Is(context.Cause(ctx), plugins.ErrLeaseLost)
+	back = err != nil || ctx.Err() != nil
+	return back && !errors.Is(context.Cause(ctx), plugins.ErrLeaseLost)
 }
 
 // runners are those that run tasks of the node. Any number of goroutines may use it.
