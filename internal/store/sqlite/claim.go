@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -290,20 +291,24 @@ func (t *tx) offersOf(turn *protocol.Turn) []*offer {
 	return append(offers, before...)
 }
 
-// takeAll claims what was taken, and returns it as its node gets it.
-func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) []protocol.ClaimedTask {
-	byOffer := make([][]protocol.ClaimedTask, len(offers))
+// takeAll claims what was taken, and returns it as its node gets it: higher ranks first, then older
+// tasks, whatever the order of their queues is.
+func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) (claimed []protocol.ClaimedTask) {
 	token := t.s.newToken()
 	started := int64(0)
 	if start {
 		started = t.now
 	}
-	for k, o := range offers {
+	for _, o := range offers {
 		if len(o.taken) == 0 {
 			continue
 		}
 		ns := each(o.taken, func(c *candidate) int64 { return c.n })
-		byOffer[k] = t.readClaims(o.queueRow, ns, readyStatus, s, token)
+		if read := t.readClaims(o.queueRow, ns, readyStatus, s, token); claimed == nil {
+			claimed = read // mostly that is all
+		} else {
+			claimed = append(claimed, read...)
+		}
 		taken, written := t.takeNew(o.n, ns)
 		for at, fresh := range taken {
 			t.execEach(`UPDATE tasks SET gate = 0, flags = flags | ?, not_before = 0, status = ?, attempt = attempt + 1, token = ?, instance = ?,
@@ -313,7 +318,11 @@ func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) []protocol.Claim
 			WHERE n`, written, int64(s.Status), token, t.by.n, started, t.now)
 		t.taken += len(ns)
 	}
-	return merge(byOffer)
+	sort.Slice(claimed, func(i, j int) bool { // claims are large: it moves none that are in order
+		a, b := &claimed[i], &claimed[j]
+		return cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.Task.ID[:], b.Task.ID[:])) < 0
+	})
+	return claimed
 }
 
 // readClaims returns what a node needs of tasks of a queue, in the order of the numbers. It counts
@@ -360,14 +369,5 @@ func (t *tx) readClaims(q *queueRow, ns []int64, was plan.Status, s rules.Step, 
 		}
 		c.Params = params
 	}
-	return claimed
-}
-
-// merge puts the claims of several queues into one list: higher ranks first, then older ones, whatever the order of their queues is.
-func merge(lists [][]protocol.ClaimedTask) []protocol.ClaimedTask {
-	claimed := slices.Concat(lists...)
-	slices.SortFunc(claimed, func(a, b protocol.ClaimedTask) int {
-		return cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.Task.ID[:], b.Task.ID[:]))
-	})
 	return claimed
 }

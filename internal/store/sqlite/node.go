@@ -42,10 +42,10 @@ func (t *tx) claimed(count int, claim func(int) *protocol.Claim) []*taskRow {
 	for i := range ns {
 		ns[i], _ = unpackToken(claim(i).Token)
 	}
-	at := make(map[int64]*taskRow, count)
+	at, found := make(map[int64]*taskRow, count), make([]taskRow, 0, count)
 	t.queryEach("SELECT "+taskColumns+" FROM tasks AS t WHERE t.n", slices.Clone(ns), func(r *rows) {
-		row := r.task()
-		at[row.n] = &row
+		found = append(found, r.task())
+		at[r.int(0)] = &found[len(found)-1]
 	})
 	out := make([]*taskRow, count)
 	for i := range out {
@@ -66,7 +66,7 @@ func (t *tx) Attempts(_ context.Context, endings []protocol.Ending) (held []engi
 	if len(endings) == 0 {
 		return nil, nil, nil
 	}
-	held = make([]engine.Attempt[*taskRow], 0, len(endings))
+	held = slices.Grow(t.s.attempts[:0], len(endings))
 	for i, r := range t.claimed(len(endings), func(i int) *protocol.Claim { return &endings[i].Claim }) {
 		if r == nil {
 			lost = append(lost, endings[i].Task)
@@ -74,6 +74,7 @@ func (t *tx) Attempts(_ context.Context, endings []protocol.Ending) (held []engi
 			held = append(held, engine.Attempt[*taskRow]{Task: r, Ending: &endings[i]})
 		}
 	}
+	t.s.attempts = held
 	return held, lost, t.err
 }
 
@@ -92,6 +93,7 @@ func (t *tx) End(_ context.Context, a *engine.Attempt[*taskRow]) error {
 // Ended implements engine.Ender.
 func (t *tx) Ended(context.Context) ([]engine.Attempt[*taskRow], []plan.TaskID, error) {
 	t.flushPrinted()
+	clear(t.s.attempts)
 	return nil, nil, t.err
 }
 

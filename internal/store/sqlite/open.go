@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/docs"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -56,6 +57,8 @@ type Store struct {
 	watch     func(*tx) // of tests: it is called after each transaction that wrote
 	rotor     int64     // the queue, by n, that was served first in the last turn; of the one that writes
 	seed      uint64    // of tokens
+
+	attempts []engine.Attempt[*taskRow] // memory for those of a turn; of the one that writes
 
 	audits    sync.Mutex // held while one goroutine audits
 	auditing  auditing   // where that goes on; guarded by audits

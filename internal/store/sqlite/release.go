@@ -207,7 +207,8 @@ func (t *tx) decideAll(joins []join) {
 
 // Waiter implements engine.Settler. To a task that a retry holds up, its plan seems not to run.
 func (t *tx) Waiter(r *taskRow) *rules.Waiter {
-	w := &rules.Waiter{Status: r.status, When: r.rule, Seen: r.seen, All: r.all}
+	w := &t.waiter // of one task at a time
+	*w = rules.Waiter{Status: r.status, When: r.rule, Seen: r.seen, All: r.all}
 	if r.held() && t.holdsUp(r) {
 		w.InPlan, w.State = true, plan.PlanSubmitting
 		return w

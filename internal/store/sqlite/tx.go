@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -18,12 +19,13 @@ type tx struct {
 	ctx    context.Context // of the call
 	by     *instanceRow    // the instance that calls, in a turn or a sweep
 	at     time.Time
-	now    int64     // at, as it is stored
-	seen   lead      // of the clock, once this is committed
-	began  time.Time // by the system's clock
-	passed int64     // of the jobs that are no releases: the seq of the last one that waits for a retry
-	late   bool      // a retry waits because the transaction has lasted too long
-	budget int       // documents that may still be changed by releasing
+	now    int64        // at, as it is stored
+	seen   lead         // of the clock, once this is committed
+	began  time.Time    // by the system's clock
+	passed int64        // of the jobs that are no releases: the seq of the last one that waits for a retry
+	late   bool         // a retry waits because the transaction has lasted too long
+	budget int          // documents that may still be changed by releasing
+	waiter rules.Waiter // what Waiter returned last
 
 	plans    map[int64]*planRow
 	queues   map[int64]*queueRow

@@ -113,17 +113,18 @@ const rootsOf = "SELECT " + taskColumns + `, g.waits FROM tasks AS t INDEXED BY 
 
 // releaseRoots releases the tasks of a plan that wait for nothing.
 func (t *tx) releaseRoots(n int64) (done bool) {
-	var roots []taskRow
-	var waits []int64
+	most := t.budget
+	if p := t.plans[n]; p != nil {
+		most = min(most, max(0, p.Counts.Held))
+	}
+	roots := make([]taskRow, 0, most)
 	for r := t.fresh(rootsOf, n, t.budget); r.next(); {
-		roots = append(roots, r.task())
-		waits = append(waits, r.int(taskWidth))
+		row := r.task()
+		row.seen, row.all = rules.Outcome(r.int(taskWidth)&15), true
+		roots = append(roots, row)
 	}
 	done = len(roots) < t.budget
 	t.budget -= len(roots)
-	for i := range roots {
-		roots[i].seen, roots[i].all = rules.Outcome(waits[i]&15), true
-	}
 	t.again = true // their parents may have finished before
 	t.settle(roots)
 	t.again = false
