@@ -14,7 +14,7 @@ const (
 	Orphaned   Status = -6 // lost with its node, and not to be queued again
 	Cancelled  Status = -5 // not run: by a person, or skipped; see Reason
 	Held       Status = -4 // waits for parents, a delay, its items or a gate
-	Terminated Status = -3 // stopped while it ran
+	Terminated Status = -3 // stopped while it ran, or before its next attempt
 	Queued     Status = -2 // ready, and nobody's
 	Claimed    Status = -1 // a node's, not yet started
 	Running    Status = 0  // the zero value: decoders must insist that the field is there
@@ -30,7 +30,7 @@ const (
 // task whose items have all finished or been stopped.
 var next = map[Status][]Status{
 	Held:       {Queued, Cancelled, Succeeded, Failed, Terminated},
-	Queued:     {Claimed, Running, Cancelled, Held},
+	Queued:     {Claimed, Running, Cancelled, Terminated, Held},
 	Claimed:    {Running, Queued, Held, Succeeded, Failed, Terminated, Orphaned, Cancelled},
 	Running:    {Queued, Held, Succeeded, Failed, Terminated, Orphaned, Cancelled},
 	Succeeded:  {Held},
@@ -83,7 +83,7 @@ type Reason string
 const (
 	ReasonNone      Reason = ""
 	ReasonSkipped   Reason = "skipped"   // not run because of its when, a parent, or a plan that was stopped
-	ReasonCancelled Reason = "cancelled" // a person ended it
+	ReasonCancelled Reason = "cancelled" // a person ended it, or a plan that was stopped
 	ReasonTimeout   Reason = "timeout"   // it ran longer than it may
 	ReasonSignal    Reason = "signal"    // a signal ended it
 	ReasonLost      Reason = "lost"      // its node died and it may not, or not again, be queued

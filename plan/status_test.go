@@ -22,6 +22,7 @@ func TestTheLifeCycleAllowsTheseStepsAndNoOthers(t *testing.T) {
 		{plan.Queued, plan.Cancelled}:   "a person cancels it",
 		{plan.Queued, plan.Held}:        "a parent is retried",
 		{plan.Claimed, plan.Running}:    "it is started",
+		{plan.Queued, plan.Terminated}:  "it was given back to a plan that was stopped then",
 		{plan.Claimed, plan.Queued}:     "it is given back",
 		{plan.Claimed, plan.Held}:       "it could not be started, and is tried again later",
 		{plan.Claimed, plan.Succeeded}:  "it ended before its start was written",

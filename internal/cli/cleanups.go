@@ -20,8 +20,8 @@ func keys(tasks []plan.Task) []string {
 	return names
 }
 
-// noteUnrun names the clean-ups that do not run because a plan is cancelled, and says how to run
-// them. The person could have cancelled the running tasks instead.
+// noteUnrun names the clean-ups that do not run because a plan is cancelled, and that a retry runs.
+// The person could have cancelled the running tasks instead.
 func (a *app) noteUnrun(p *plan.Plan, unrun, running []plan.Task) {
 	if len(unrun) == 0 {
 		return
@@ -31,7 +31,7 @@ func (a *app) noteUnrun(p *plan.Plan, unrun, running []plan.Task) {
 	if len(names) <= most {
 		shown = strings.Join(names, " ")
 	}
-	a.note("%s would have run after a failure, and not after a cancellation; once the plan has ended: %s",
+	a.note("not run, since the plan is cancelled: %s; to run nothing else once the plan has ended: %s",
 		firstNames(names, most), a.command(append(append([]string{"plan", "retry", p.Title()}, strings.Fields(shown)...), "--run")...))
 	if len(running) > 0 && p.OnFailure != plan.Stop {
 		a.note("next time, to cancel only the running tasks, so that clean-ups run: %s", a.command("plan", "cancel", "--running", p.Title()))

@@ -110,17 +110,13 @@ func (a *app) look(ctx context.Context, st store.Store, p plan.Plan) (*report.Ru
 			return nil, err
 		}
 	}
-	var unrun []plan.Task
-	switch {
-	case p.Closing != plan.Open:
-		unrun, _, err = halt.Unrun(ctx, st, &p)
-	case p.State == plan.PlanRunning:
-		unrun, err = halt.Left(ctx, st, &p)
+	if p.Closing != plan.Open || p.State == plan.PlanRunning {
+		unrun, _, err := halt.Unrun(ctx, st, &p)
+		if err != nil {
+			return nil, err
+		}
+		r.Unrun = keys(unrun)
 	}
-	if err != nil {
-		return nil, err
-	}
-	r.Unrun = keys(unrun)
 	if r.Outdated, err = explain.Outdated(ctx, st, &p); err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		return Link{Why: cmp.Or(t.Detail, byPerson(t)) + when, Hint: hint.Retry(t, p)}, item, err
 	case t.Status == plan.Cancelled:
 		return Link{Why: byPerson(t) + when, Hint: hint.Retry(t, p)}, nil, nil
-	case t.Reason == plan.ReasonCancelled && t.Detail != rules.ByPerson:
+	case t.Reason == plan.ReasonCancelled && t.Detail != rules.ByPerson && t.Detail != rules.ByFailure:
 		ended = byPerson(t) + " while it ran; " + ended
 	case t.Reason == plan.ReasonItems:
 		failed, err := e.failedItem(t)

@@ -25,31 +25,20 @@ func Unrun(ctx context.Context, r store.Reader, p *plan.Plan) (unrun, running []
 	if err != nil {
 		return nil, nil, err
 	}
-	unrun, running = rules.Unrun(tasks, p.Closing != plan.Open)
+	unrun, running = rules.Unrun(tasks, p.Closing)
 	return unrun, running, nil
-}
-
-// Left returns the clean-ups of a plan whose run ends before the plan does. A task that the run
-// stopped is queued again, so each queued task counts as stopped.
-func Left(ctx context.Context, r store.Reader, p *plan.Plan) ([]plan.Task, error) {
-	tasks, err := deciding(ctx, r, p)
-	if err != nil {
-		return nil, err
-	}
-	for i := range tasks {
-		if tasks[i].Status == plan.Queued {
-			tasks[i].Status = plan.Running
-		}
-	}
-	unrun, _ := rules.Unrun(tasks, false)
-	return unrun, nil
 }
 
 // deciding reads what rules.Unrun needs of a plan's tasks.
 func deciding(ctx context.Context, r store.Reader, p *plan.Plan) (tasks []plan.Task, err error) {
+	waiting := map[plan.TaskID]bool{} // foreach tasks that wait for their items, of which none is known to have run
 	add := func(t *plan.Task) error {
+		waiting[t.ID] = t.Status == plan.Held && t.Expanded
+		if !t.Started.IsZero() {
+			delete(waiting, t.Of)
+		}
 		tasks = append(tasks, plan.Task{
-			ID: t.ID, Name: t.Name, Of: t.Of, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded,
+			ID: t.ID, Name: t.Name, Of: t.Of, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded, Started: t.Started,
 			Definition: plan.Definition{When: t.When, ContinueOnError: t.ContinueOnError},
 		})
 		return nil
@@ -63,6 +52,15 @@ func deciding(ctx context.Context, r store.Reader, p *plan.Plan) (tasks []plan.T
 		}
 		return add(t)
 	})
+	for of, waits := range waiting {
+		if !waits || err != nil {
+			continue
+		}
+		var items []plan.Task
+		if items, err = r.Tasks(ctx, store.TaskQuery{Plan: p.ID, Of: of, Began: true, Limit: 1}); len(items) > 0 {
+			err = add(&items[0])
+		}
+	}
 	return tasks, err
 }
 

@@ -22,7 +22,7 @@ type Claim struct {
 //  2. The ending has a finished status: so the task ends.
 //  3. A node found the items of a foreach task, and these are too many: the task fails. If there are
 //     none, the task succeeds with an empty list.
-//  4. The plan of the task is closed: the task is not started again.
+//  4. The plan of the task is closed: the task is not started again, and ends as Halted says.
 //  5. The claim is given back: the task is queued, and the attempt does not count.
 //  6. The node found items: the task is held until they have finished.
 //  7. Another attempt follows: the task is held for the delay, or queued at once if there is none.
@@ -30,29 +30,29 @@ type Claim struct {
 // Ended does not know whether the claim holds, which is the caller's to check.
 func Ended(c Claim, e *protocol.Ending) Step {
 	var s Step
-	back := e.Status == plan.Queued
+	back, ran := e.Status == plan.Queued, c.Status == plan.Running
 	if e.Expand {
 		s = Listed(c.Status, e.Items, nil, e.Detail)
 	}
 	switch {
 	case c.Cancel && !e.Status.Finished():
-		s = Stopped(c.Status)
-		s.Detail = cmp.Or(e.Detail, s.Detail)
+		if s = Stopped(c.Status); !back {
+			s.Detail = cmp.Or(e.Detail, s.Detail)
+		}
 	case e.Status.Finished():
 		s = Step{Status: e.Status, Reason: e.Reason, Detail: e.Detail, Output: e.Output}
 	case e.Expand && s.Finishes():
 	case c.Closing != plan.Open:
-		s = NotStarted(c.Status, c.Closing)
-		if back {
+		if s = Halted(c.Status, ran && !e.Expand, c.Closing); back { // to read the items has no effect
 			s.Attempts = -1
 		}
 	case back:
-		s = Step{Status: plan.Queued, Keep: true, Attempts: -1}
+		s = Step{Status: plan.Queued, Keep: true, Attempts: -1, Ran: ran}
 	case e.Expand:
 	case e.Delay > 0:
-		s = Step{Status: plan.Held, Reason: e.Reason, Detail: e.Detail, Delay: e.Delay}
+		s = Step{Status: plan.Held, Reason: e.Reason, Detail: e.Detail, Delay: e.Delay, Ran: ran}
 	default:
-		s = Step{Status: plan.Queued, Reason: e.Reason, Detail: e.Detail}
+		s = Step{Status: plan.Queued, Reason: e.Reason, Detail: e.Detail, Ran: ran}
 	}
 	if !back {
 		s.Attempted, s.Exit = true, e.Exit
@@ -98,7 +98,7 @@ type Loss struct {
 // claimed had no effect yet: it is queued again, and neither the loss nor the attempt counts. The
 // task says whether it may run again after it ran, then its queue does. If neither does, a task of
 // a plan may run again. Each loss of a task that may run again is counted, and after MaxRescues of
-// them the next loss is final. A task whose plan is closed is not queued again.
+// them the next loss is final. A task whose plan is closed is not queued again, and ends as Halted says.
 //
 // A task that another program orphaned counts as one that ran: that program knows nothing of plans.
 func Lost(l Loss) Step {
@@ -118,9 +118,9 @@ func Lost(l Loss) Step {
 	case ran && l.Rescues >= cmp.Or(l.Definition.MaxRescues, plan.DefaultRescues):
 		return orphaned(fmt.Sprintf("for the %s time", ordinal(l.Rescues+1)))
 	}
-	s := to(l.Status, Step{Status: plan.Queued, Reason: plan.ReasonLost, Detail: lostText, Keep: !ran})
+	s := to(l.Status, Step{Status: plan.Queued, Reason: plan.ReasonLost, Detail: lostText, Keep: !ran, Ran: ran})
 	if l.Closing != plan.Open {
-		s = NotStarted(l.Status, l.Closing)
+		s = Halted(l.Status, ran, l.Closing)
 	}
 	switch {
 	case ran:

@@ -51,5 +51,5 @@ func Cancel(was plan.Status, made bool) (mark bool, s Step) {
 	if was.Active() || made {
 		return true, Step{}
 	}
-	return false, CancelledByPerson(was)
+	return false, Halted(was, false, plan.ClosedByPerson)
 }

@@ -69,7 +69,11 @@ func TestWhatIsLostWithItsNode(t *testing.T) {
 				t.Errorf("rescues go up by %d, and the attempt counts as ended: %v", got.Rescues, got.Attempted)
 			}
 			l.Closing = plan.ClosedByFailure
-			if closed := rules.Lost(l); got.Status == plan.Queued && closed.Status != plan.Cancelled || got.Status != plan.Queued && closed.Status != got.Status {
+			want := got.Status
+			if want == plan.Queued {
+				want = map[bool]plan.Status{true: plan.Terminated, false: plan.Cancelled}[c.status == plan.Running]
+			}
+			if closed := rules.Lost(l); closed.Status != want {
 				t.Errorf("in a closed plan: %v; in an open one: %v", closed.Status, got.Status)
 			}
 		})
@@ -131,6 +135,20 @@ func TestHowAForeachTaskEnds(t *testing.T) {
 	}
 }
 
+func TestAFailureThatStopsAForeachTaskHalfWayStopsItAsATaskThatRan(t *testing.T) {
+	for seen, want := range map[rules.Outcome]string{
+		rules.OutcomeSucceeded | rules.OutcomeSkipped:                       "terminated",
+		rules.OutcomeSucceeded | rules.OutcomeSkipped | rules.OutcomeFailed: "failed",
+		rules.OutcomeSkipped:                            "skipped",
+		rules.OutcomeSucceeded | rules.OutcomeCancelled: "cancelled", // a person cancelled some items before
+	} {
+		w := &rules.Waiter{Status: plan.Held, Made: true, Items: rules.Items{Count: 3, Seen: seen}, InPlan: true, Closing: plan.ClosedByFailure}
+		if _, s := rules.Settle(w); plan.State(s.Status, s.Reason) != want {
+			t.Errorf("%04b: %v, want %s", seen, plan.State(s.Status, s.Reason), want)
+		}
+	}
+}
+
 func TestHowAPlanEnds(t *testing.T) {
 	for _, c := range []struct {
 		name              string
@@ -162,10 +180,12 @@ func TestWhatAnEndingMakesOfATask(t *testing.T) {
 	again := protocol.Ending{Status: plan.Held, Reason: plan.ReasonTimeout, Detail: "too long", Exit: exit, Delay: time.Second}
 	atOnce := protocol.Ending{Status: plan.Held, Detail: "once more", Exit: exit}
 	back := protocol.Ending{Status: plan.Queued}
+	drained := protocol.Ending{Status: plan.Queued, Reason: plan.ReasonLost, Detail: "what an open plan would not keep"}
 	items := []json.RawMessage{json.RawMessage("1")}
 	running, cancelled := rules.Claim{Status: plan.Running}, rules.Claim{Status: plan.Running, Cancel: true}
 	closed := rules.Claim{Status: plan.Running, Closing: plan.ClosedByFailure}
-	notStarted := rules.Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: "the plan was stopped by a failure"}
+	notStarted := rules.Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: rules.ByFailure}
+	stopped := rules.Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: rules.ByFailure}
 	with := func(s rules.Step, change func(*rules.Step)) rules.Step { change(&s); return s }
 	for _, c := range []struct {
 		name   string
@@ -178,13 +198,15 @@ func TestWhatAnEndingMakesOfATask(t *testing.T) {
 		{"it fails", running, failed, rules.Step{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "killed", Attempted: true, Exit: exit}},
 		{"it fails though it was cancelled", cancelled, failed, rules.Step{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "killed", Attempted: true, Exit: exit}},
 		{"it is tried again later", running, again,
-			rules.Step{Status: plan.Held, Reason: plan.ReasonTimeout, Detail: "too long", Attempted: true, Exit: exit, Delay: time.Second}},
+			rules.Step{Status: plan.Held, Reason: plan.ReasonTimeout, Detail: "too long", Attempted: true, Exit: exit, Delay: time.Second, Ran: true}},
 		{"but not after it was cancelled", cancelled, again,
 			rules.Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: "too long", Attempted: true, Exit: exit}},
-		{"or its plan was closed", closed, again, with(notStarted, func(s *rules.Step) { s.Attempted, s.Exit = true, exit })},
-		{"it is tried again at once", running, atOnce, rules.Step{Status: plan.Queued, Detail: "once more", Attempted: true, Exit: exit}},
-		{"it is given back", running, back, rules.Step{Status: plan.Queued, Keep: true, Attempts: -1}},
-		{"it is given back to a closed plan", closed, back, with(notStarted, func(s *rules.Step) { s.Attempts = -1 })},
+		{"or its plan was closed", closed, again, with(stopped, func(s *rules.Step) { s.Attempted, s.Exit = true, exit })},
+		{"it is tried again at once", running, atOnce, rules.Step{Status: plan.Queued, Detail: "once more", Attempted: true, Exit: exit, Ran: true}},
+		{"it is given back", running, back, rules.Step{Status: plan.Queued, Keep: true, Attempts: -1, Ran: true}},
+		{"it is given back to a closed plan", closed, back, with(stopped, func(s *rules.Step) { s.Attempts = -1 })},
+		{"to a cancelled one", rules.Claim{Status: plan.Running, Closing: plan.ClosedByPerson}, drained, with(stopped, func(s *rules.Step) { s.Attempts, s.Detail = -1, rules.ByPerson })},
+		{"it did not run, and is given back to a closed plan", rules.Claim{Status: plan.Claimed, Closing: plan.ClosedByFailure}, back, with(notStarted, func(s *rules.Step) { s.Attempts = -1 })},
 		{"it is given back after it was cancelled", cancelled, back,
 			rules.Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: rules.ByPerson}},
 		{"a claim is given back after it was cancelled", rules.Claim{Status: plan.Claimed, Cancel: true}, back,
@@ -240,6 +262,9 @@ func TestWhatIsDoneWithATaskThatWaits(t *testing.T) {
 		{"a person cancelled its foreach task", with(func(w *rules.Waiter) { w.Item, w.Stopped = true, true }), rules.End, plan.Cancelled},
 		{"it is queued", with(func(w *rules.Waiter) { w.Status = plan.Queued }), rules.Leave, 0},
 		{"it is queued in a closed plan", with(func(w *rules.Waiter) { w.Status, w.Closing = plan.Queued, plan.ClosedByFailure }), rules.End, plan.Cancelled},
+		{"it was given back to a plan that is closed now", with(func(w *rules.Waiter) { w.Status, w.Closing, w.Ran = plan.Queued, plan.ClosedByPerson, true }), rules.End, plan.Terminated},
+		{"it waits for its next attempt in a closed plan", with(func(w *rules.Waiter) { w.Early, w.Closing, w.Ran = true, plan.ClosedByFailure, true }), rules.End, plan.Terminated},
+		{"it read its items, and its plan is closed", with(func(w *rules.Waiter) { w.Making, w.Closing, w.Ran = true, plan.ClosedByFailure, true }), rules.End, plan.Cancelled},
 		{"it is queued, and a person cancelled its foreach task", with(func(w *rules.Waiter) { w.Status, w.Item, w.Stopped = plan.Queued, true, true }), rules.End, plan.Cancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,6 +14,7 @@ type Waiter struct {
 	Seen   Outcome // the set of the outcomes of those parents that have finished
 	All    bool    // every parent has finished
 	Early  bool    // its NotBefore is still to come
+	Ran    bool    // an attempt of it began since its last retry
 	Damage error   // the store cannot read what it needs of the task; mostly nil
 
 	List   bool // it is a foreach task whose items come from its definition or its parents, and has made none
@@ -59,7 +60,7 @@ const (
 // Settle says what is to be done with a held or queued task. A store may ask at any time, and of any
 // task. The first rule that applies decides:
 //
-//  1. A closed plan starts nothing: the task ends. Only a foreach task whose items are in goes on, and
+//  1. A closed plan starts nothing: the task ends as Halted says. Only a foreach task whose items are in goes on, and
 //     ends with the last of its items.
 //  2. The items of a foreach task end that a person cancelled, or that ended before them.
 //  3. A queued task waits for its claim.
@@ -71,7 +72,7 @@ const (
 func Settle(w *Waiter) (Next, Step) {
 	switch {
 	case w.InPlan && w.Closing != plan.Open && !w.Made:
-		return End, NotStarted(w.Status, w.Closing)
+		return End, Halted(w.Status, w.Ran && !w.Making, w.Closing) // to read the items has no effect
 	case w.Item && w.Stopped:
 		return End, Dropped(w.Status, w.Of, w.OfWhy)
 	case w.Status != plan.Held:
@@ -100,12 +101,15 @@ func Settle(w *Waiter) (Next, Step) {
 	return Queue, to(w.Status, Step{Status: plan.Queued, Keep: true})
 }
 
-// gather says how a foreach task ends whose items have all finished.
+// gather says how a foreach task ends whose items have all finished. If some of the work is done and
+// the rest was stopped, the foreach task counts as a task that was stopped while it ran.
 func (w *Waiter) gather() Step {
-	stopped := w.Cancel || w.Closing == plan.ClosedByPerson
+	byPerson := w.Cancel || w.Closing == plan.ClosedByPerson
 	seen, s := w.Items.Seen, Step{Status: plan.Succeeded}
-	switch {
-	case stopped && (seen&OutcomeFailed != 0 || seen&OutcomeCancelled != 0 && seen&OutcomeSucceeded != 0): // some of the work is done, as of a task that was stopped
+	switch left := seen & (OutcomeCancelled | OutcomeSkipped); {
+	case byPerson && seen&OutcomeFailed != 0,
+		byPerson && seen&OutcomeCancelled != 0 && seen&OutcomeSucceeded != 0,
+		w.Closing == plan.ClosedByFailure && left&OutcomeSkipped != 0 && seen&OutcomeSucceeded != 0 && seen&OutcomeFailed == 0:
 		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: "it was stopped before all of its items had ended"}
 	case seen&OutcomeFailed != 0:
 		s = Step{Status: plan.Failed, Reason: plan.ReasonItems, Detail: fmt.Sprintf("%d of %d items failed", w.Items.Failed, w.Items.Count)}

@@ -33,6 +33,7 @@ type Step struct {
 	Attempts int // is added to the task's Attempt: -1 where the attempt does not count
 	Rescues  int // is added to the task's Rescues
 
+	Ran   bool              // Status is plan.Held or plan.Queued: an attempt of the task began and ended
 	Delay time.Duration     // Status is plan.Held: until the next attempt; else 0
 	Items []json.RawMessage // Status is plan.Held: the items that the foreach task is to make; else nil
 	Empty bool              // the foreach task ends, since it has no items: they count as made
@@ -82,32 +83,32 @@ func Skipped(was plan.Status) Step {
 	return to(was, Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped})
 }
 
-// CancelledByPerson ends a held or queued task that a person cancelled.
-func CancelledByPerson(was plan.Status) Step {
-	return to(was, Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled})
-}
+// ByPerson is the detail of a task that ran and that a person stopped; ByFailure that of any task
+// whose plan a failure stopped.
+const (
+	ByPerson  = "a person stopped it"
+	ByFailure = "the plan was stopped by a failure"
+)
 
-// NotStarted ends a task that its plan, which closed for that reason, does not start any more.
-func NotStarted(was plan.Status, why plan.Closing) Step {
+// Halted ends a task that does not end by itself. Its plan closed for that reason, or a person
+// cancelled the task (plan.ClosedByPerson). A task that ran is terminated, which counts as its
+// failure. Ran says that an attempt of it began since its last retry, even if the task waits for
+// the next attempt. Any other task is cancelled, or skipped if its plan closed by a failure.
+func Halted(was plan.Status, ran bool, why plan.Closing) Step {
 	s := Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}
-	if why == plan.ClosedByFailure {
-		s.Reason, s.Detail = plan.ReasonSkipped, "the plan was stopped by a failure"
-	}
-	return to(was, s)
-}
-
-// ByPerson is the detail of a running task that a person cancelled.
-const ByPerson = "a person stopped it"
-
-// Stopped ends a claim that a person cancelled, if the task would otherwise continue. A task that
-// ran is terminated; a task that was only claimed is cancelled.
-func Stopped(was plan.Status) Step {
-	s := Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}
-	if was == plan.Running {
+	if ran {
 		s.Status, s.Detail = plan.Terminated, ByPerson
 	}
+	if why == plan.ClosedByFailure {
+		if s.Detail = ByFailure; !ran {
+			s.Reason = plan.ReasonSkipped
+		}
+	}
 	return to(was, s)
 }
+
+// Stopped ends a claim that a person cancelled, if the task would otherwise continue.
+func Stopped(was plan.Status) Step { return Halted(was, was == plan.Running, plan.ClosedByPerson) }
 
 // EndsItems reports whether a foreach task that has items, and finished so, ended before they did.
 func EndsItems(s plan.Status, why plan.Reason) bool {

@@ -2,39 +2,49 @@ package rules
 
 import "github.com/seed-1177d267/sluice/plan"
 
-// Unrun returns the clean-ups, mails and reports that a stop of the plan skips. Their When is not
-// AllSucceeded, and they would run if only the running tasks were stopped instead. running are the
-// tasks to stop for that. A foreach task is among them in place of its items, if one of these runs.
-// tasks are all tasks of the plan, with Status, Reason, Needs, When, Of, Expanded and
-// ContinueOnError. The caller may omit items that do not run.
+// Unrun returns the clean-ups, mails and reports that do not run if the plan is stopped now, or that
+// did not run because it was stopped (closing). Their When is not AllSucceeded. They are those that
+// a retry of all of them runs once the plan has ended. running are the tasks that could be stopped
+// instead of the plan, with a foreach task in place of its items.
 //
-// A task that is stopped counts as failed. Any other task that has not started counts as its When says, and as succeeded if it may run.
-// In a plan that is closed, what was cancelled has not started either.
-func Unrun(tasks []plan.Task, closed bool) (unrun, running []plan.Task) {
-	u := unrunning{tasks: tasks, closed: closed, waits: make([]int, len(tasks)), seen: make([]Outcome, len(tasks))}
-	active := map[plan.TaskID]bool{} // tasks that run, and foreach tasks of which an item does
+// tasks are all tasks of the plan, with Status, Reason, Needs, When, Of, Expanded, Started and
+// ContinueOnError. The caller may omit items that no node has, except one that ran of each foreach
+// task that waits for its items.
+//
+// A task that has not finished counts as Halted says. A foreach task ran if one of its items did. A
+// retry of a clean-up also takes what was skipped or cancelled below, which then counts as its When
+// says, and as succeeded if it may run. In a plan that is closed, what was cancelled has not started.
+func Unrun(tasks []plan.Task, closing plan.Closing) (unrun, running []plan.Task) {
+	u := unrunning{tasks: tasks, closing: closing, seen: make([]Outcome, len(tasks)), below: make([]bool, len(tasks)), ran: map[plan.TaskID]bool{}}
+	active := map[plan.TaskID]bool{} // tasks that a node has, and foreach tasks of which it has an item
 	g := plan.NewGraph(tasks)
+	waits := make([]int, len(tasks)) // for how many parents
 	var next []int
 	for i := range tasks {
-		if t := &tasks[i]; t.Status.Active() {
+		t := &tasks[i]
+		if t.Status.Active() {
 			active[t.ID], active[t.Of] = true, true
 		}
-		u.waits[i] = len(g.Parents(i))
-		if u.waits[i] < len(tasks[i].Needs) {
+		if t.Status == plan.Running || t.Status.Finished() && t.Status != plan.Cancelled || !t.Started.IsZero() && !t.Expanded {
+			u.ran[t.ID], u.ran[t.Of] = true, true
+		}
+		waits[i] = len(g.Parents(i))
+		if waits[i] < len(t.Needs) {
 			u.seen[i] = OutcomeCancelled // a parent was deleted
 		}
-		if u.waits[i] == 0 {
+		if waits[i] == 0 {
 			next = append(next, i)
 		}
 	}
 	runs := make([]bool, len(tasks))
 	for k := 0; k < len(next); k++ {
 		i := next[k]
-		outcome, starts := u.end(i)
-		runs[i] = starts && TellsResults(tasks[i].When) && tasks[i].Of.IsZero()
+		outcome, again := u.end(i)
+		runs[i] = again && outcome == OutcomeSucceeded && TellsResults(tasks[i].When) && tasks[i].Of.IsZero()
 		for _, c := range g.Children(i) {
 			u.seen[c] |= outcome
-			if u.waits[c]--; u.waits[c] == 0 {
+			u.below[c] = u.below[c] || again
+			if waits[c]--; waits[c] == 0 {
 				next = append(next, int(c))
 			}
 		}
@@ -51,22 +61,28 @@ func Unrun(tasks []plan.Task, closed bool) (unrun, running []plan.Task) {
 }
 
 type unrunning struct {
-	tasks  []plan.Task
-	closed bool
-	waits  []int     // for how many parents
-	seen   []Outcome // of the others
+	tasks   []plan.Task
+	closing plan.Closing
+	ran     map[plan.TaskID]bool
+	seen    []Outcome // of the parents
+	below   []bool    // a retry of the clean-ups takes a parent
 }
 
-// end says how a task counts for its children, and whether it would be started for that.
-func (u *unrunning) end(i int) (Outcome, bool) {
+// end says how a task counts for its children, and whether a retry of the clean-ups takes it.
+func (u *unrunning) end(i int) (o Outcome, again bool) {
 	t := &u.tasks[i]
-	switch {
-	case t.Status.Active() || t.Status == plan.Held && t.Expanded: // items of it may have run
-		return OutcomeOf(plan.Terminated, plan.ReasonCancelled, t.ContinueOnError), false
-	case t.Status.Finished() && !(u.closed && t.Status == plan.Cancelled):
-		return OutcomeOfTask(t), false
-	case Decide(t.When, u.seen[i], true) != ToRun:
-		return OutcomeSkipped, false
+	finished, ran := t.Status.Finished(), u.ran[t.ID]
+	if finished && u.closing != plan.Open && t.Status == plan.Cancelled || !finished && !ran {
+		switch runs := Decide(t.When, u.seen[i], true) == ToRun; {
+		case runs && (u.below[i] || TellsResults(t.When)):
+			return OutcomeSucceeded, true
+		case u.below[i]:
+			return OutcomeSkipped, true
+		}
 	}
-	return OutcomeSucceeded, true
+	if finished {
+		return OutcomeOfTask(t), false
+	}
+	s := Halted(plan.Held, ran, u.closing)
+	return OutcomeOf(s.Status, s.Reason, t.ContinueOnError), false
 }

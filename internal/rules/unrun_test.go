@@ -3,6 +3,7 @@ package rules_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
@@ -12,26 +13,37 @@ func TestUnrun(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		tasks          []string
-		closed         bool
+		closing        plan.Closing
 		unrun, running string
 	}{
-		{"a clean-up below what runs", []string{"a = running", "undo when any_failed: a = held"}, false, "undo", "a"},
-		{"also behind what is skipped then", []string{"a = running", "b: a = held", "undo when any_failed: a, b = held", "b-undo when any_failed: b = held"}, false, "undo", "a"},
-		{"and what always runs", []string{"a = queued", "b: a = held", "report when all_done: b = held"}, false, "report", ""},
-		{"but not a clean-up where nothing would fail", []string{"a", "b: a = queued", "undo when any_failed: a, b = held"}, false, "", ""},
-		{"nor what has run, or runs", []string{"a = failed", "undo when any_failed: a", "mail when any_failed: a = running"}, false, "", "mail"},
-		{"nor what a person had cancelled", []string{"a = failed", "undo when any_failed: a = cancelled", "b = running"}, false, "", "b"},
-		{"which in a plan that was closed was to run", []string{"a = failed", "undo when any_failed: a = skipped", "b = cancelled", "late when all_done: b = cancelled"}, true, "undo late", ""},
-		{"a foreach task stands for its items", []string{"copy = held", "copy[0] of copy = running", "copy[1] of copy = queued", "undo when any_failed: copy = held"}, false, "undo", "copy"},
-		{"which does not run while all of them wait, but may have run before", []string{"copy = held", "copy[0] of copy = queued", "copy[1] of copy", "undo when any_failed: copy = held"}, false, "undo", ""},
-		{"what a clean-up leads to is no clean-up", []string{"a = running", "undo when any_failed: a = held", "told: undo = held"}, false, "undo", "a"},
+		{"a clean-up below what runs", []string{"a = running", "undo when any_failed: a = held"}, plan.Open, "undo", "a"},
+		{"also behind what is skipped then", []string{"a = running", "b: a = held", "undo when any_failed: a, b = held", "b-undo when any_failed: b = held"}, plan.Open, "undo", "a"},
+		{"and what always runs", []string{"a = queued", "b: a = held", "report when all_done: b = held"}, plan.Open, "report", ""},
+		{"but not a clean-up where nothing would fail", []string{"a", "b: a = queued", "undo when any_failed: a, b = held"}, plan.Open, "", ""},
+		{"nor what has run, or runs", []string{"a = failed", "undo when any_failed: a", "mail when any_failed: a = running"}, plan.Open, "", "mail"},
+		{"nor what a person had cancelled", []string{"a = failed", "undo when any_failed: a = cancelled", "b = running"}, plan.Open, "", "b"},
+		{"which in a plan that was closed was to run", []string{"a = failed", "undo when any_failed: a = skipped", "b = cancelled", "late when all_done: b = cancelled"}, plan.ClosedByPerson, "undo late", ""},
+		{"a foreach task stands for its items", []string{"copy = held", "copy[0] of copy = running", "copy[1] of copy = queued", "undo when any_failed: copy = held"}, plan.Open, "undo", "copy"},
+		{"which does not run while all of them wait, but may have run before", []string{"copy = held", "copy[0] of copy = queued", "copy[1] of copy", "undo when any_failed: copy = held"}, plan.Open, "undo", ""},
+		{"or an item that waits for another attempt", []string{"copy = held", "began-copy[0] of copy = held", "undo when any_failed: copy = held"}, plan.Open, "undo", ""},
+		{"but not if no item ran", []string{"copy = held", "copy[0] of copy = queued", "undo when any_failed: copy = held", "late when all_done: copy = held"}, plan.Open, "late", ""},
+		{"nor if a node only claimed the task", []string{"a = claimed", "undo when any_failed: a = held"}, plan.Open, "", "a"},
+		{"what was given back ran, and what only waits did not", []string{"began-a = queued", "b = queued", "undo-a when any_failed: began-a = held", "undo-b when any_failed: b = held"}, plan.Open, "undo-a", ""},
+		{"nothing that only a failure below would lead to", []string{"a = running", "b = queued", "mail when none_failed: b = held", "all when all_failed: a, b = held"}, plan.Open, "", "a"},
+		{"what a clean-up leads to runs with it", []string{"a = running", "undo when any_failed: a = held", "told: undo = held", "log when any_succeeded: told = held"}, plan.Open, "undo log", "a"},
+		{"a failure that is allowed asks for no clean-up", []string{"allowed = running", "undo when any_failed: allowed = held", "late when all_done: allowed = held"}, plan.Open, "late", "allowed"},
+		{"a plan that a failure closed skips the rest", []string{"a = failed", "began-b = running", "c = skipped", "undo when any_failed: began-b = held", "rest when any_skipped: c = skipped"}, plan.ClosedByFailure, "undo rest", "began-b"},
+		{"what a clean-up leads to is no clean-up", []string{"a = running", "undo when any_failed: a = held", "told: undo = held"}, plan.Open, "undo", "a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tasks := graph(c.tasks...)
 			for i := range tasks {
-				tasks[i].Expanded = tasks[i].Name == "copy"
+				tasks[i].Expanded, tasks[i].ContinueOnError = tasks[i].Name == "copy", tasks[i].Name == "allowed"
+				if strings.HasPrefix(tasks[i].Name, "began-") {
+					tasks[i].Started = time.Unix(1, 0)
+				}
 			}
-			unrun, running := rules.Unrun(tasks, c.closed)
+			unrun, running := rules.Unrun(tasks, c.closing)
 			for _, list := range []struct {
 				name string
 				got  []plan.Task

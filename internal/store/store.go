@@ -74,12 +74,12 @@ type Node interface {
 	// present claim. A refused ending changes nothing, and its task is in Lost. The others are
 	// applied, each in one write with its output; stores with transactions apply all or none.
 	// Package rules says what an ending makes of its task (rules.Ended): the step. If a person
-	// cancelled the task, the step does not queue or hold it. If the plan of the task is closed,
-	// the task ends; without transactions this may come in a later write. An ending with a Delay
-	// leaves Started as it is. Printed replaces the earlier output, in the same write, as
-	// PutResults would. Log entries are appended. A failure closes the plan if rules.StopsPlan says
-	// so. If several tasks are released together, those after the first such failure, by their ids,
-	// are not started. None of them was queued, so that their Params stay without inputs.
+	// cancelled the task, the step does not queue or hold it. If the plan of the task is closed, the
+	// task ends as rules.Halted says; without transactions this may come in a later write. An ending
+	// with a Delay leaves Started as it is. Printed replaces the earlier output, in the same write,
+	// as PutResults would. Log entries are appended. A failure closes the plan if rules.StopsPlan
+	// says so. If several tasks are released together, those after the first such failure, by their
+	// ids, are not started. None of them was queued, so that their Params stay without inputs.
 	//
 	// Exit is the exit status of the last attempt that ended. A task keeps it when it is skipped,
 	// cancelled or given back afterwards. Detail and Reason tell why a task is in its state. A task
@@ -168,11 +168,11 @@ type Node interface {
 	//
 	// It queues tasks whose delay is over. It gives back claims of this instance that the instance
 	// does not hold, because an answer was lost. Claims of instances that are not registered are
-	// lost, as in Rescue. In closed plans it cancels held and queued tasks, delayed ones too, or
-	// skips them if a failure closed the plan. A foreach task whose items are made ends with the
-	// last of these. It abandons submissions that nobody touched for an hour, and deletes their
-	// tasks. It completes retries, expansions and releases that a dead process left half-way. It
-	// releases tasks that other programs finished, if other programs can write.
+	// lost, as in Rescue. In closed plans it ends held and queued tasks, delayed ones too, as
+	// rules.Halted says. A foreach task whose items are made ends with the last of these. It
+	// abandons submissions that nobody touched for an hour, and deletes their tasks. It completes
+	// retries, expansions and releases that a dead process left half-way. It releases tasks that
+	// other programs finished, if other programs can write.
 	//
 	// Sweep is idempotent, and any number of instances may sweep at once. It sets Over and returns
 	// plan.ErrInstanceGone as Turn does.
@@ -250,9 +250,10 @@ type Admin interface {
 	// rules.CheckReady refuses, because not all tasks of the submission are in.
 	Ready(ctx context.Context, p plan.PlanID) error
 
-	// CancelPlan closes the plan. No more of its tasks are claimed. Held and queued tasks are
-	// cancelled, by later calls and sweeps if they are many. Running tasks are marked for their node
-	// to stop. A second call only continues what is left. A plan that has ended does not change: plan.ErrPlanEnded.
+	// CancelPlan closes the plan. No more of its tasks are claimed. Held and queued tasks end as
+	// rules.Halted says, by later calls and sweeps if they are many. Running tasks are marked for
+	// their node to stop. A second call only continues what is left. A plan that has ended does not
+	// change: plan.ErrPlanEnded.
 	CancelPlan(ctx context.Context, p plan.PlanID) error
 
 	// CancelTask cancels a held or queued task, and marks a claimed or running one for its node to
@@ -520,6 +521,7 @@ type TaskQuery struct {
 	NoItems  bool          // no items of foreach tasks
 	Retried  bool          // only tasks that were tried more than once
 	Troubled bool          // only tasks for which rules.Troubled is true
+	Began    bool          // only tasks of which an attempt began since their last retry
 	IDs      []plan.TaskID
 	After    plan.TaskID // in the order asked for
 	Newest   bool        // newest first; else oldest first

@@ -37,6 +37,7 @@ type TaskFilter struct {
 	Reached  bool        `query:"reached" doc:"Only running tasks that reported progress."`
 	Retried  bool        `query:"retried" doc:"Only tasks with more than one attempt."`
 	Troubled bool        `query:"troubled" doc:"Only tasks that failed, were stopped or lost, or had an attempt that was, however they ended."`
+	Began    bool        `query:"began" doc:"Only tasks of which an attempt began since their last retry."`
 	IDs      []string    `query:"ids" maxItems:"1000" doc:"Only these; separated by commas, or repeated."`
 	After    plan.TaskID `query:"after" doc:"Plans after that one, in the order of the list."`
 	Newest   bool        `query:"newest" doc:"Newest first; else oldest first."`
@@ -117,7 +118,7 @@ func (a *API) tasks() {
 // query reads a filter into a query that names the plan already.
 func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (store.TaskQuery, func(*plan.Task) bool, error) {
 	q.Name, q.Prefix, q.Of, q.Parent, q.NoItems, q.After, q.Newest = f.Name, f.Prefix, f.Of, f.Parent, f.NoItems, f.After, f.Newest
-	q.Reached, q.Retried, q.Troubled = f.Reached, f.Retried, f.Troubled
+	q.Reached, q.Retried, q.Troubled, q.Began = f.Reached, f.Retried, f.Troubled, f.Began
 	if !q.Parent.IsZero() && q.Plan.IsZero() {
 		return q, nil, api.Invalid("query.parent: name the plan, too, of which tasks that need %s are wanted", q.Parent)
 	}

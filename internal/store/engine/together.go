@@ -16,9 +16,10 @@ type Clearer[P any] interface {
 	// MarkActive notes that a person wants those tasks of the plan ended that nodes have.
 	MarkActive(ctx context.Context, p P) error
 
-	// EndWaiting writes the step of held and queued tasks of the plan, and reports whether none is
-	// left. Foreach tasks that wait for nothing but the end of their items do not count.
-	EndWaiting(ctx context.Context, p P, s rules.Step) (done bool, err error)
+	// EndWaiting writes for held and queued tasks of the plan the step of those that ran, which is
+	// asked as rules.Settle asks it, or of those that did not. It reports whether none is left.
+	// Foreach tasks that wait for nothing but the end of their items do not count.
+	EndWaiting(ctx context.Context, p P, step func(ran bool) rules.Step) (done bool, err error)
 }
 
 // Clear ends the tasks that a plan does not start, if it is closed.
@@ -32,13 +33,15 @@ func Clear[P any](ctx context.Context, u Clearer[P], p P) (done bool, err error)
 			return false, err
 		}
 	}
-	return u.EndWaiting(ctx, p, rules.NotStarted(plan.Queued, v.Closing)) // or held
+	return u.EndWaiting(ctx, p, func(ran bool) rules.Step { return rules.Halted(plan.Queued, ran, v.Closing) }) // or held
 }
 
 // NotStarted returns the step of tasks that were claimed before the unit saw that their plan is
-// closed: they end as if nobody had claimed them.
-func NotStarted(p PlanView) rules.Step {
-	return rules.GivenBack(rules.Claim{Status: plan.Claimed, Closing: p.Closing})
+// closed: they end as if nobody had claimed them. ran is as for EndWaiting.
+func NotStarted(p PlanView, ran bool) rules.Step {
+	s := rules.Halted(plan.Claimed, ran, p.Closing)
+	s.Attempts = -1
+	return s
 }
 
 // DropItems has end write the step of held and queued items, if their foreach task ended before

@@ -263,10 +263,16 @@ func (c *claimer) sound(ctx context.Context, byQueue [][]taskDoc) (ended int, er
 // notStarted ends claimed tasks of closed plans, by plan, as if nobody had claimed them.
 func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]idList, token bson.ObjectID) error {
 	for id, tasks := range closed {
-		step := engine.NotStarted(r.PlanView(r.known[id]))
-		end := (&stepDoc{step: step, claimed: true}).update(stillOpen, "").bson()
-		if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", tasks), "token", token), end); err != nil {
-			return err
+		these := d("_id", d("$in", tasks), "token", token) // which the first update takes from those that ran
+		for _, ran := range []bool{true, false} {
+			end := (&stepDoc{step: engine.NotStarted(r.PlanView(r.known[id]), ran), claimed: true}).update(stillOpen, "").bson()
+			where := these
+			if ran {
+				where = append(where, bson.E{Key: "ran", Value: true})
+			}
+			if _, err := r.UpdateMany(ctx, r.tasks, where, end); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

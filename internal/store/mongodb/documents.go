@@ -87,6 +87,7 @@ type taskDoc struct {
 	Rescues  int           `bson:"rescues,omitempty"`
 	Token    bson.ObjectID `bson:"token,omitempty"`
 	Last     bson.ObjectID `bson:"last,omitempty"` // the round that ended a claim of it last
+	Ran      bool          `bson:"ran,omitempty"`  // it is held or queued after an attempt, or was: started may be that of a claim that never ran
 	Instance bson.ObjectID `bson:"instance,omitempty"`
 	Slot     int           `bson:"slot,omitempty"`
 	NodeSlot int           `bson:"nodeslot,omitempty"`

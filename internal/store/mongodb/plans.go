@@ -81,26 +81,29 @@ func (r *round) MarkActive(ctx context.Context, p *planDoc) error {
 }
 
 // EndWaiting implements engine.Clearer. A foreach task whose items are made ends with these.
-func (r *round) EndWaiting(ctx context.Context, p *planDoc, step rules.Step) (done bool, err error) {
+func (r *round) EndWaiting(ctx context.Context, p *planDoc, step func(ran bool) rules.Step) (done bool, err error) {
 	id := p.ID
 	r.touched[id] = true
 	delete(r.busy, id)
 	notItems := bson.A{d("hold", d("$ne", holdItems)), d("expanded", nil)}
 	for _, waiting := range []bson.D{onlyQueued(d("plan", id)), onlyHeld(d("plan", id), "$or", notItems)} {
 		for r.budget > 0 {
-			docs, err := wire.Find[taskDoc](ctx, r.tasks, waiting, wire.Query{Fields: ones("_id"), Hint: indexPlan, Limit: r.budget})
+			docs, err := wire.Find[taskDoc](ctx, r.tasks, waiting, wire.Query{Fields: ones("ran"), Hint: indexPlan, Limit: r.budget})
 			if err != nil {
 				return false, err
 			}
 			if len(docs) == 0 {
 				break
 			}
-			ids := idsOfTasks(docs)
-			if _, err := r.UpdateMany(ctx, r.tasks, onlyWaiting(d("_id", d("$in", ids))), unstarted(step, stillOpen).bson()); err != nil {
-				return false, err
-			}
+			byRan := map[bool]idList{}
 			for i := range docs {
+				byRan[docs[i].Ran] = append(byRan[docs[i].Ran], docs[i].ID)
 				r.queue = append(r.queue, parent{id: docs[i].ID, outside: true})
+			}
+			for ran, ids := range byRan {
+				if _, err := r.UpdateMany(ctx, r.tasks, onlyWaiting(d("_id", d("$in", ids))), unstarted(step(ran), stillOpen).bson()); err != nil {
+					return false, err
+				}
 			}
 			r.budget -= len(docs)
 		}

@@ -323,6 +323,7 @@ func taskFilter(q *store.TaskQuery) (_ bson.D, none bool) {
 	filter.add(q.NoItems, "of", nil)
 	filter.add(!q.Of.IsZero(), "of", oid(q.Of.ID))
 	filter.add(q.Retried, "attempt", d("$gt", 1))
+	filter.add(q.Began, "started", d("$ne", nil))
 	if !q.Of.IsZero() {
 		// The ids of a task's items lie between those of the first and the last that it could have.
 		ids = append(ids, d("$gte", oid(rules.ItemID(q.Of, 0).ID), "$lte", oid(rules.ItemID(q.Of, 1<<24-1).ID))...)

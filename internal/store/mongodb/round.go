@@ -264,7 +264,7 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 }
 
 // childFields are what release has to know of a held task.
-var childFields = ones("status queue plan name rank def coe params text needs joins of index hold gen notbefore items expanded attempt cancel byref missing")
+var childFields = ones("status queue plan name rank def coe params text needs joins of index hold gen notbefore ran items expanded attempt cancel byref missing")
 
 // settling is what settle gathers until it writes.
 type settling struct {

@@ -149,7 +149,7 @@ func (e *stepDoc) update(open bool, node nodeName) *update {
 	switch {
 	case s.Reset:
 		u.set = append(u.set, d("node", node, "open", open, "stdout", nil, "stderr", nil)...)
-		u.clear("gate", "attempt", "rescues", "complete", "last", "instance", "cancel", "notbefore", "started", "ended", "empty", "noticed", "claimed")
+		u.clear("gate", "attempt", "rescues", "complete", "last", "instance", "cancel", "notbefore", "started", "ended", "empty", "noticed", "claimed", "ran")
 	case s.Finishes():
 		u.put("complete", true, true)
 		u.put("open", open, true)
@@ -162,6 +162,9 @@ func (e *stepDoc) update(open bool, node nodeName) *update {
 	case e.claimed: // what an attempt that another program ran has printed is not the next one's, should that print nothing
 		u.set = append(u.set, d("node", node, "stdout", nil, "stderr", nil)...)
 		u.clear("instance", "complete", "cancel")
+		if s.Ran {
+			u.put("ran", true, true)
+		}
 	}
 	if s.Empty {
 		u.put("empty", true, true)

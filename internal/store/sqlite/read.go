@@ -268,6 +268,9 @@ func taskQuery(q *store.TaskQuery) (w where, index string) {
 	if q.Retried {
 		w.add("t.attempt > 1")
 	}
+	if q.Began {
+		w.add("t.started <> 0")
+	}
 	if q.Troubled {
 		w.add(isTroubled)
 	}

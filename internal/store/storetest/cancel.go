@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -36,6 +37,62 @@ var cancelCases = []testCase{
 		w.wantPlan(p, plan.PlanCancelled)
 		w.want(other, "untouched queued")
 		w.is(w.s.CancelPlan(w.ctx, p.ID), plan.ErrPlanEnded)
+	}},
+	{"a plan that is closed stops what ran, whatever that waits for, and does not start the rest", func(w *world) {
+		for closing, not := range map[plan.Closing]string{plan.ClosedByPerson: "cancelled", plan.ClosedByFailure: "skipped"} {
+			spec := &plan.Spec{Name: "nightly", OnFailure: plan.Stop}
+			all := []string{"lost", "before", "delayed", "after", "flaky", "unstarted", "waits", "copy", "none"}
+			for _, name := range all {
+				t := task(name)
+				if name == "copy" || name == "none" {
+					t = each(name, list(1, 2))
+				}
+				spec.Add(t)
+				spec.Add(plan.TaskSpec{Name: "undo-" + name, Needs: []string{name}, When: plan.AnyFailed})
+			}
+			spec.Add(task("bad"))
+			spec.Add(task("told", "undo-lost")) // so that lost is claimed first
+			p := w.submitSpec(spec)
+			gone, n := w.node("n2"), w.node("n1")
+			n.end()
+			c := map[string]protocol.ClaimedTask{}
+			for _, claimed := range append(gone.turn(protocol.Turn{Slots: 1, Plan: p.ID}).Claimed, n.turn(protocol.Turn{Slots: 99, Plan: p.ID}).Claimed...) {
+				c[claimed.Name] = claimed
+			}
+			for _, name := range []string{"lost", "before", "delayed", "after", "flaky", "copy[0]", "bad"} {
+				must(w.s.Start(w.ctx, []protocol.Claim{c[name].Claim}))(w)
+			}
+			n.end(giveBack(c["before"]), later(c["delayed"], time.Hour), giveBack(c["waits"]), ok(c["copy[0]"]), giveBack(c["copy[1]"]), giveBack(c["none[0]"]), giveBack(c["none[1]"]))
+			ran := "[undo-lost undo-before undo-delayed undo-after undo-flaky undo-copy]"
+			unrun := func() []string {
+				tasks, _ := rules.Unrun(w.all(store.TaskQuery{Plan: p.ID, Needs: true}), w.plan(p.ID).Closing)
+				return taskNames(tasks)
+			}
+			w.equal("clean-ups that a cancellation leaves out", unrun(), ran)
+			w.equal("items that ran", taskNames(w.all(store.TaskQuery{Plan: p.ID, Of: w.named(p, "copy").ID, Began: true})), "[copy[0]]")
+			if closing == plan.ClosedByPerson {
+				w.no(w.s.CancelPlan(w.ctx, p.ID))
+			} else {
+				n.end(fail(c["bad"]))
+			}
+			w.equal("closing", w.plan(p.ID).Closing, closing)
+			n.end(giveBack(c["after"]), later(c["flaky"], time.Hour), giveBack(c["unstarted"]))
+			must(w.s.Rescue(w.ctx, gone.id, -1))(w)
+			if closing == plan.ClosedByPerson {
+				n.end(fail(c["bad"]))
+			}
+			n.sweep()
+			w.want(p, "lost terminated", "before terminated", "delayed terminated", "after terminated", "flaky terminated", "copy terminated", "copy[1] "+not,
+				"unstarted "+not, "waits "+not, "none "+not, "none[0] "+not, "none[1] "+not, "undo-lost "+not)
+			w.equal("state", w.plan(p.ID).State.Ended(), true)
+			w.equal("clean-ups that were left out", unrun(), ran)
+			var undo []string
+			for _, name := range all {
+				undo = append(undo, "undo-"+name)
+			}
+			w.retry(p, false, undo...)
+			w.equal("a retry of all clean-ups runs", fmt.Sprint(n.run(ok)), strings.TrimSuffix(ran, "]")+" told]")
+		}
 	}},
 	{"cancelling a plan of which nothing runs ends it", func(w *world) {
 		p := w.submit(task("a"), task("b", "a"))

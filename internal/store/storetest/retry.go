@@ -431,7 +431,7 @@ var retryCases = []testCase{
 		n.end(giveBack(c[0]))
 		w.no(w.s.CancelPlan(w.ctx, p.ID))
 		n.sweep()
-		w.want(p, "a cancelled", "b cancelled", "slow running")
+		w.want(p, "a terminated", "b cancelled", "slow running")
 		w.wantPlan(p, plan.PlanRunning)
 		w.retry(p, false, "a")
 		w.want(p, "a queued", "b held", "slow running")

@@ -135,7 +135,7 @@ var ruleCases = []testCase{
 			"none_skipped queued", "any_failed skipped", "any_succeeded skipped", "any_skipped skipped",
 			"none_failed_any_succeeded skipped")
 	}},
-	{"a failure in a plan that stops on failure skips what waits, and lets run what runs", func(w *world) {
+	{"a failure in a plan that stops on failure stops what ran and waits, skips the rest, and lets run what runs", func(w *world) {
 		p := w.submitSpec(&plan.Spec{Name: "nightly", OnFailure: plan.Stop, Tasks: []plan.TaskSpec{
 			task("bad"), task("slow"), task("queued"), task("child", "slow"), {Name: "anyway", Needs: []string{"bad"}, When: plan.AllDone},
 			task("again"), task("flaky"),
@@ -151,7 +151,7 @@ var ruleCases = []testCase{
 		n.end(later(by("flaky"), time.Hour))
 		n.sweep()
 		w.equal("closing", w.plan(p.ID).Closing, plan.ClosedByFailure)
-		w.want(p, "bad failed", "slow running", "queued skipped", "child skipped", "anyway skipped", "again skipped", "flaky skipped")
+		w.want(p, "bad failed", "slow running", "queued terminated", "child skipped", "anyway skipped", "again terminated", "flaky terminated")
 		w.wantPlan(p, plan.PlanRunning)
 		told := must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id}))(w)
 		w.equal("to cancel", len(told.Cancel), 0)
