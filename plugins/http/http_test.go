@@ -2,9 +2,7 @@ package http
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +19,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -551,26 +551,8 @@ func TestASecretThatIsMissing(t *testing.T) {
 	}
 }
 
-// verify is how a receiver verifies a message by Standard Webhooks 1.0.0.
-func verify(h http.Header, body []byte, secret string) error {
-	at := h.Get("webhook-timestamp")
-	var seconds int64
-	if _, err := fmt.Sscan(at, &seconds); err != nil || time.Since(time.Unix(seconds, 0)).Abs() > 5*time.Minute {
-		return fmt.Errorf("the time is %q", at)
-	}
-	want := http.Header{}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-	if err != nil {
-		return err
-	}
-	sign(want, [][]byte{key}, h.Get("webhook-id"), time.Unix(seconds, 0), body)
-	if !slices.Contains(strings.Fields(h.Get("webhook-signature")), want.Get("webhook-signature")) {
-		return errors.New("no signature is right")
-	}
-	return nil
-}
-
-// TestTheSignature has the example of the reference implementation of Standard Webhooks.
+// TestTheSignature has the example of the reference implementation of Standard Webhooks, which also
+// verifies the requests.
 func TestTheSignature(t *testing.T) {
 	const secret, other = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "c2VjcmV0LW9mLWEtcm90YXRlZC1lbmRwb2ludA=="
 	key, err := decodeKey(secret)
@@ -588,7 +570,11 @@ func TestTheSignature(t *testing.T) {
 	at := receive(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		for _, s := range []string{secret, other} {
-			if err := verify(r.Header, body, s); err != nil {
+			receiver, err := standardwebhooks.NewWebhook(s)
+			if err == nil {
+				err = receiver.Verify(body, r.Header)
+			}
+			if err != nil {
 				t.Errorf("%s: %v: %v", s, r.Header, err)
 			}
 		}
@@ -631,37 +617,42 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// A thousand requests are under way at once, each with a beginning of its answer.
+// A thousand requests are under way at once, each with a beginning of its answer. An attempt that
+// waits for the rest of a long body holds the most.
 func TestAThousandRequestsAtOnce(t *testing.T) {
 	const n = 1000
-	var arrived sync.WaitGroup
-	arrived.Add(n)
-	release := make(chan bool)
-	at := receive(t, func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, strings.Repeat("x", 8<<10))
-		w.(http.Flusher).Flush()
-		arrived.Done()
-		<-release
-	})
-	p := newPlugin(t)
-	var done sync.WaitGroup
-	for range n {
-		done.Go(func() {
-			if r := p.Run(t.Context(), task(t, object{"url": at, "body": object{"a": 1}})); r.Status != plan.Succeeded {
-				t.Errorf("%v: %s", r.Status, r.Detail)
+	for _, first := range []int{8 << 10, freeBody - 1} {
+		t.Run(fmt.Sprint(first), func(t *testing.T) {
+			var arrived sync.WaitGroup
+			arrived.Add(n)
+			release := make(chan bool)
+			at := receive(t, func(w http.ResponseWriter, _ *http.Request) {
+				io.WriteString(w, strings.Repeat("x", first))
+				w.(http.Flusher).Flush()
+				arrived.Done()
+				<-release
+			})
+			p := newPlugin(t)
+			var done sync.WaitGroup
+			for range n {
+				done.Go(func() {
+					if r := p.Run(t.Context(), task(t, object{"url": at, "body": object{"a": 1}})); r.Status != plan.Succeeded {
+						t.Errorf("%v: %s", r.Status, r.Detail)
+					}
+				})
+			}
+			arrived.Wait()
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			close(release)
+			done.Wait()
+			used := (m.HeapAlloc + m.StackInuse) >> 20
+			t.Logf("%d MiB, with the receiver", used)
+			if used > 150 {
+				t.Errorf("%d requests at once take %d MiB", n, used)
 			}
 		})
-	}
-	arrived.Wait()
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	close(release)
-	done.Wait()
-	used := (m.HeapAlloc + m.StackInuse) >> 20
-	t.Logf("%d MiB, with the receiver", used)
-	if used > 150 {
-		t.Errorf("%d requests at once take %d MiB", n, used)
 	}
 }
 
@@ -678,7 +669,7 @@ func FuzzAFieldStaysInItsPlace(f *testing.F) {
 		fields["x"], _ = json.Marshal(x)
 		fields["y"], _ = json.Marshal(y)
 		const template = "http://h.example:8080/a/{x}/b{?y}"
-		if err := checkTemplate(template, fields, true, false); err != nil {
+		if err := checkTemplate(template, fields, false); err != nil {
 			t.Fatal(err)
 		}
 		to, err := expand(template, fields)

@@ -35,7 +35,7 @@ var own = []string{"body", "headers", "method", "query", "sign", "timeout", "url
 // settings are what a task's params say.
 type settings struct {
 	method  string
-	url     string
+	url     *url.URL        // filled; nil of a draft
 	body    json.RawMessage // nil: none
 	headers map[string]source.Value
 	query   map[string]source.Value
@@ -133,8 +133,10 @@ func readURL(s *settings, raw json.RawMessage, draft, open bool) (err error) {
 	if !ok {
 		return fmt.Errorf("%s is not a text", source.Brief(raw))
 	}
-	s.url = text
-	return checkTemplate(s.url, s.fields, draft, open)
+	if err = checkTemplate(text, s.fields, open); err == nil && !draft { // whose values may change
+		s.url, err = expand(text, s.fields)
+	}
+	return err
 }
 
 // readTimeout reads a text as in "1m30s", or a number of seconds.
@@ -297,10 +299,7 @@ func (s *settings) sent() []byte {
 
 // request returns the request.
 func (s *settings) request(ctx context.Context, v *values) (*http.Request, error) {
-	to, err := expand(s.url, s.fields)
-	if err != nil {
-		return nil, err
-	}
+	to := *s.url
 	if more := v.query.Encode(); more != "" {
 		to.RawQuery = strings.TrimPrefix(to.RawQuery+"&"+more, "&")
 	}
