@@ -12,6 +12,7 @@ var floors = []struct {
 	{`noop/mongodb/flat/256`, `no-op tasks`, atLeast(2_500)},
 	{`noop/mongodb/layered/256`, `no-op tasks`, atLeast(1_000)},
 	{`outside/.*`, `no-op tasks of no plan`, ratioAtLeast(0.5)},
+	{`http/.*`, `requests`, ratioAtLeast(0.5)}, // of the smaller of no-op tasks and the bare client
 	{`due/.*`, `tasks due at one instant.*`, ratioAtMost(2)},
 	{`exec/.*`, `run: /.*/true`, ratioAtMost(1.3)},
 	{`exec/(fan-out|layered)`, `run: 'true'`, ratioAtMost(1.5)},

@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // scenarios lists all, in the order of the table.
 func scenarios() []scenario {
 	return slices.Concat(
-		noopScenarios(), outsideScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), waitingScenarios(),
+		noopScenarios(), outsideScenarios(), httpScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), waitingScenarios(),
 		largeScenarios(), makespanScenarios(), idleScenarios(), reportingScenarios(), servedScenarios(), pagesScenarios(), clusterScenarios(), buildScenarios(),
 	)
 }

@@ -28,7 +28,7 @@ func due(ctx context.Context, t *trial) {
 	}
 	t.again(3, func() {
 		t.sample("late", milliseconds(dueOnce(ctx, t, n, ahead)))
-		t.sample("once", milliseconds(drainOnce(ctx, t, n, addTasks)))
+		t.sample("once", milliseconds(drainOnce(ctx, t, n, new(counting).alone())))
 	})
 	t.line("late", "once", result{
 		What: "tasks due at one instant, the last ended", Unit: "ms", Peer: "not delayed", Note: fmt.Sprintf("%d tasks of no plan; %s", n, t.kind.durability()),
@@ -40,12 +40,13 @@ func dueOnce(ctx context.Context, t *trial, n int, ahead time.Duration) time.Dur
 	db := t.open(ctx)
 	defer db.close(ctx)
 	at := time.Now().Add(ahead)
-	addDelayed(ctx, db, n, at)
+	w := new(counting).alone()
+	w.fill(ctx, db, n, at)
 	if time.Now().After(at) {
 		failf("to add %d tasks took longer than %v: they were due before a node waited for them", n, ahead)
 	}
 	settle()
-	return drain(ctx, db.Store, n, at)
+	return drain(ctx, db.Store, n, w, at)
 }
 
 func outside(ctx context.Context, t *trial) {
@@ -54,26 +55,40 @@ func outside(ctx context.Context, t *trial) {
 		n = t.size(4_000, 600)
 	}
 	t.again(3, func() {
-		t.sample("tasks", perSecond(n, drainOnce(ctx, t, n, addTasks)))
-		t.sample("items", perSecond(n, drainOnce(ctx, t, n, addItems)))
+		t.sample("tasks", perSecond(n, drainOnce(ctx, t, n, new(counting).alone())))
+		items := new(counting).alone()
+		items.fill = addItems
+		t.sample("items", perSecond(n, drainOnce(ctx, t, n, items)))
 	})
 	t.line("tasks", "items", result{
 		What: "no-op tasks of no plan", Unit: "tasks/s", Peer: "items of a plan", Note: fmt.Sprintf("%d tasks of each, with results; %s", n, t.kind.durability()),
 	})
 }
 
+// work is what the tasks of a store do, and how they come there.
+type work struct {
+	plugins named
+	fill    func(ctx context.Context, s store.Store, n int, until time.Time) // n tasks that are held until then
+	ran     func() int64                                                     // how many tasks did their work
+}
+
+// alone is the work of no-op tasks of no plan.
+func (c *counting) alone() work {
+	return work{named{"noop": c}, ofNoPlan("noop", nil), c.ran.Load}
+}
+
 // drainOnce fills a new store with n tasks, and returns how long a node takes to run them.
-func drainOnce(ctx context.Context, t *trial, n int, fill func(context.Context, store.Store, int)) time.Duration {
+func drainOnce(ctx context.Context, t *trial, n int, w work) time.Duration {
 	db := t.open(ctx)
 	defer db.close(ctx)
-	fill(ctx, db, n)
+	w.fill(ctx, db, n, time.Time{})
 	settle()
-	return drain(ctx, db.Store, n, time.Time{})
+	return drain(ctx, db.Store, n, w, time.Time{})
 }
 
 // drain runs the n tasks of a store. It returns the time from an instant, or from the first turn,
 // until the last task has ended.
-func drain(ctx context.Context, s store.Store, n int, from time.Time) time.Duration {
+func drain(ctx context.Context, s store.Store, n int, w work, from time.Time) time.Duration {
 	kept, ok := s.(store.Results)
 	if !ok {
 		failf("the store keeps no results")
@@ -81,10 +96,9 @@ func drain(ctx context.Context, s store.Store, n int, from time.Time) time.Durat
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	d := &drained{meter: &meter{Node: s}, Results: kept, want: n, stop: stop, first: from}
-	p := &counting{}
-	check(must(den.New(d, den.Config{Plugins: named{"noop": p}.registry(), Name: "bench", Threads: mostThreads})).Run(ctx))
-	if d.ended != n || p.ran.Load() != int64(n) {
-		failf("%d of %d tasks ended, and %d ran: this was not the work to measure", d.ended, n, p.ran.Load())
+	check(must(den.New(d, den.Config{Plugins: w.plugins.registry(), Name: "bench", Threads: mostThreads})).Run(ctx))
+	if d.ended != n || w.ran() != int64(n) {
+		failf("%d of %d tasks ended, and %d ran: this was not the work to measure", d.ended, n, w.ran())
 	}
 	return d.last.Sub(d.first)
 }
@@ -111,21 +125,20 @@ func (d *drained) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, e
 	return turned, err
 }
 
-// addTasks adds n tasks of no plan.
-func addTasks(ctx context.Context, s store.Store, n int) { addDelayed(ctx, s, n, time.Time{}) }
-
-// addDelayed adds n tasks of no plan that are held until then.
-func addDelayed(ctx context.Context, s store.Store, n int, until time.Time) {
-	q := must(s.EnsureQueue(ctx, plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: "noop", Plugin: "noop", Unlimited: true}))
-	tasks := make([]plan.Task, n)
-	for i := range tasks {
-		tasks[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: taskName(i), Queue: q.ID, NotBefore: until}
+// ofNoPlan fills a store with tasks of no plan.
+func ofNoPlan(plugin string, params json.RawMessage) func(context.Context, store.Store, int, time.Time) {
+	return func(ctx context.Context, s store.Store, n int, until time.Time) {
+		q := must(s.EnsureQueue(ctx, plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: plugin, Plugin: plugin, Unlimited: true}))
+		tasks := make([]plan.Task, n)
+		for i := range tasks {
+			tasks[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: taskName(i), Queue: q.ID, Params: params, NotBefore: until}
+		}
+		check(s.AddTasks(ctx, plan.PlanID{}, tasks))
 	}
-	check(s.AddTasks(ctx, plan.PlanID{}, tasks))
 }
 
 // addItems submits a plan of one foreach task with n items, and has them made.
-func addItems(ctx context.Context, s store.Store, n int) {
+func addItems(ctx context.Context, s store.Store, n int, _ time.Time) {
 	spec := plan.New("items")
 	spec.Add(plan.TaskSpec{Name: "all", Plugin: "noop", Foreach: &plan.Foreach{List: must(json.Marshal(make([]int, n)))}})
 	p := must(submit.Submit(ctx, s, spec, false))
