@@ -185,7 +185,7 @@ func TestWhatAnEndingMakesOfATask(t *testing.T) {
 	running, cancelled := rules.Claim{Status: plan.Running}, rules.Claim{Status: plan.Running, Cancel: true}
 	closed := rules.Claim{Status: plan.Running, Closing: plan.ClosedByFailure}
 	notStarted := rules.Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: rules.ByFailure}
-	stopped := rules.Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: rules.ByFailure}
+	stopped := rules.Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: rules.ByFailure, Nobody: true}
 	with := func(s rules.Step, change func(*rules.Step)) rules.Step { change(&s); return s }
 	for _, c := range []struct {
 		name   string

@@ -33,6 +33,8 @@ type Step struct {
 	Attempts int // is added to the task's Attempt: -1 where the attempt does not count
 	Rescues  int // is added to the task's Rescues
 
+	Nobody bool // the task ends as if its node had given it back before, so that it names none
+
 	Ran   bool              // Status is plan.Held or plan.Queued: an attempt of the task began and ended
 	Delay time.Duration     // Status is plan.Held: until the next attempt; else 0
 	Items []json.RawMessage // Status is plan.Held: the items that the foreach task is to make; else nil
@@ -50,7 +52,7 @@ type Step struct {
 func (s *Step) Finishes() bool { return s.Status.Finished() }
 
 // LosesNode reports whether the task names no node after the step.
-func (s *Step) LosesNode() bool { return Pending(s.Status) || s.Status == plan.Cancelled }
+func (s *Step) LosesNode() bool { return Pending(s.Status) || s.Status == plan.Cancelled || s.Nobody }
 
 // Plain reports whether the step ends an attempt that succeeded, and left at most an output. Most
 // tasks end so, and a store may write many of them together.
@@ -97,7 +99,7 @@ const (
 func Halted(was plan.Status, ran bool, why plan.Closing) Step {
 	s := Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}
 	if ran {
-		s.Status, s.Detail = plan.Terminated, ByPerson
+		s.Status, s.Detail, s.Nobody = plan.Terminated, ByPerson, true
 	}
 	if why == plan.ClosedByFailure {
 		if s.Detail = ByFailure; !ran {
@@ -108,7 +110,11 @@ func Halted(was plan.Status, ran bool, why plan.Closing) Step {
 }
 
 // Stopped ends a claim that a person cancelled, if the task would otherwise continue.
-func Stopped(was plan.Status) Step { return Halted(was, was == plan.Running, plan.ClosedByPerson) }
+func Stopped(was plan.Status) Step {
+	s := Halted(was, was == plan.Running, plan.ClosedByPerson)
+	s.Nobody = false
+	return s
+}
 
 // EndsItems reports whether a foreach task that has items, and finished so, ended before they did.
 func EndsItems(s plan.Status, why plan.Reason) bool {

@@ -154,7 +154,7 @@ func (e *stepDoc) update(open bool, node nodeName) *update {
 		u.put("complete", true, true)
 		u.put("open", open, true)
 		u.clear("hold", "notbefore", "cancel")
-		if e.claimed && s.Status == plan.Cancelled {
+		if e.claimed && s.LosesNode() {
 			u.put("node", true, node)
 			u.clear("instance")
 		}

@@ -175,7 +175,7 @@ func (t *tx) flushTasks() {
 func (t *tx) flushUnstarted() {
 	for how, ns := range t.unstarted {
 		t.execEach(`UPDATE tasks SET status = ?, gate = 0, reason = ?, detail = ?, outcome = ?, out_len = 0, output = NULL, cancel = 0,
-			not_before = 0, ended = ?, modified = ? WHERE n`, ns, int64(how.status), orNull(how.reason), orNull(how.detail), int64(how.outcome), t.now, t.now)
+			instance = 0, not_before = 0, ended = ?, modified = ? WHERE n`, ns, int64(how.status), orNull(how.reason), orNull(how.detail), int64(how.outcome), t.now, t.now)
 		delete(t.unstarted, how)
 	}
 }
