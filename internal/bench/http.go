@@ -17,8 +17,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins/http"
 )
 
-// httpScenarios compare requests that are tasks with the smaller of two rates: of tasks that do nothing,
-// and of requests without tasks.
+// httpScenarios compare requests that are tasks with the smaller of two rates: of tasks that do
+// nothing, and of requests without tasks.
 func httpScenarios() []scenario {
 	return onBoth("http", fmt.Sprintf("requests of the plugin http to a receiver in this process, %d threads", mostThreads), requests)
 }
@@ -61,8 +61,8 @@ func requests(ctx context.Context, t *trial) {
 	})
 }
 
-// bareRequests returns how long Go's client takes for n requests on as many connections as there are
-// threads.
+// bareRequests returns how long Go's client takes for n requests on as many connections as there
+// are threads.
 func bareRequests(ctx context.Context, to string, n int) time.Duration {
 	client := &nethttp.Client{Transport: &nethttp.Transport{MaxIdleConnsPerHost: mostThreads}}
 	defer client.CloseIdleConnections()

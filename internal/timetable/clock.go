@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A stretch is the time between two changes of a clock, or less. All its instants have one offset to
-// UTC.
+// A stretch is the time between two changes of a clock, or less. All its instants have one offset
+// to UTC.
 type stretch struct {
 	start, end            time.Time     // zero: it has no start, or no end
 	offset, before, after time.Duration // of the stretch and of its neighbours
@@ -35,8 +35,9 @@ func stretchAt(at time.Time, zone *time.Location) stretch {
 	return s
 }
 
-// Instant reads an instant: RFC 3339, or local time in a zone. If the clock skips the local time, it
-// is the first instant after the gap. If the clock shows the local time twice, it is the first time.
+// Instant reads an instant: RFC 3339, or local time in a zone. If the clock skips the local time,
+// it is the first instant after the gap. If the clock shows the local time twice, it is the first
+// time.
 func Instant(text string, zone *time.Location) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil

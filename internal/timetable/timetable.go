@@ -178,8 +178,9 @@ var zones string
 // Zones returns the names of the zones of the tz database.
 func Zones() []string { return strings.Fields(zones) }
 
-// LoadZone returns a zone of the tz database by its name; UTC if the name is empty. It never returns
-// the zone of the machine. The tz database of the machine comes before the one in the binary.
+// LoadZone returns a zone of the tz database by its name; UTC if the name is empty. It never
+// returns the zone of the machine. The tz database of the machine comes before the one in the
+// binary.
 func LoadZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {

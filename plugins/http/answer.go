@@ -72,8 +72,8 @@ func (a *answer) output(body []byte) json.RawMessage {
 	return all
 }
 
-// isJSON reports whether a body is JSON and is meant to be: by its type, or because it is an object or
-// a list.
+// isJSON reports whether a body is JSON and is meant to be: by its type, or because it is an object
+// or a list.
 func (a *answer) isJSON(body []byte) bool {
 	kind, _, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
 	first := strings.TrimLeft(string(body[:min(len(body), 64)]), " \t\r\n")

@@ -81,8 +81,8 @@ func (d *details) end(a *answer, err error) {
 	d.Body = string(a.body[:min(len(a.body), 2*loggedBody)])
 }
 
-// text returns the line, without secrets. The body is masked before it is put into JSON: as a part of
-// it, it would spell them in ways of its own.
+// text returns the line, without secrets. The body is masked before it is put into JSON: as a part
+// of it, it would spell them in ways of its own.
 func (d *details) text(masks []string) string {
 	d.URL, d.Error, d.Body = secret.HideText(d.URL, masks), secret.HideText(d.Error, masks), secret.HideText(d.Body, masks)
 	d.Body = strings.ToValidUTF8(d.Body[:min(len(d.Body), loggedBody)], "\uFFFD") // only now: a cut secret would not be found

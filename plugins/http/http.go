@@ -45,8 +45,8 @@ const (
 	connectWithin = 30 * time.Second
 )
 
-// freeBody is how much of a body each attempt may hold. Bodies that are longer share sharedBodies, so
-// that a thousand attempts at once do not fill the memory.
+// freeBody is how much of a body each attempt may hold. Bodies that are longer share sharedBodies,
+// so that a thousand attempts at once do not fill the memory.
 const (
 	freeBody     = 64 << 10
 	sharedBodies = 36 << 20
@@ -104,7 +104,8 @@ func (p *Plugin) control(network, address string, c syscall.RawConn) error {
 	return p.guard.Load().Safe(network, address, c)
 }
 
-// follow says which redirects are followed: those of a GET on the same host. Any other is the answer.
+// follow says which redirects are followed: those of a GET on the same host. Any other is the
+// answer.
 func follow(next *http.Request, before []*http.Request) error {
 	first := before[0]
 	if first.Method != http.MethodGet || next.URL.Host != first.URL.Host || len(before) > mostRedirects ||
@@ -153,8 +154,8 @@ func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	return r
 }
 
-// send sends the request and reads the answer. It may return an answer with an error: one whose body
-// did not end well.
+// send sends the request and reads the answer. It may return an answer with an error: one whose
+// body did not end well.
 func (p *Plugin) send(ctx context.Context, t *plugins.Task, s *settings, v *values, d *details) (*answer, error) {
 	req, err := s.request(d.trace(ctx), v)
 	if err != nil {
@@ -178,8 +179,8 @@ func (p *Plugin) send(ctx context.Context, t *plugins.Task, s *settings, v *valu
 	return a, p.readBody(ctx, got.Body, a)
 }
 
-// readBody reads at most mostBody bytes of a body. An attempt takes its share of the memory for long
-// bodies at once, so that no two attempts wait for each other.
+// readBody reads at most mostBody bytes of a body. An attempt takes its share of the memory for
+// long bodies at once, so that no two attempts wait for each other.
 func (p *Plugin) readBody(ctx context.Context, from io.Reader, a *answer) (err error) {
 	if a.body, err = io.ReadAll(io.LimitReader(from, freeBody)); err != nil || len(a.body) < freeBody {
 		return err

@@ -44,8 +44,9 @@ type settings struct {
 	fields  map[string]json.RawMessage // that may fill the url
 }
 
-// readSettings reads params, the url last, and says which of them is wrong. A draft may still have expressions,
-// and then gets further params, given. It passes where an expression hides what there will be.
+// readSettings reads params, the url last, and says which of them is wrong. A draft may still have
+// expressions, and then gets further params, given. It passes where an expression hides what there
+// will be.
 func readSettings(params json.RawMessage, given map[string]json.RawMessage, draft bool) (s *settings, key string, err error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(params, &all); err != nil {
@@ -94,8 +95,8 @@ func (r *reader) hidden(raw json.RawMessage) bool {
 	return r.draft && len(raw) > 0 && raw[0] == '"' && bytes.Contains(raw, []byte("${{"))
 }
 
-// fields collects what may fill the url: the other params, and the fields of the body before them. It
-// reports whether there may be more.
+// fields collects what may fill the url: the other params, and the fields of the body before them.
+// It reports whether there may be more.
 func (r *reader) fields(s *settings, given map[string]json.RawMessage) (more bool) {
 	s.fields = maps.Clone(given)
 	if s.fields == nil {
@@ -232,8 +233,8 @@ func (s *settings) all() iter.Seq2[string, source.Value] {
 	}
 }
 
-// shortestMask is how many bytes a text has at least that is masked: less is in too much else. It is
-// the rule of secret.Holds.
+// shortestMask is how many bytes a text has at least that is masked: less is in too much else. It
+// is the rule of secret.Holds.
 const shortestMask = 4
 
 // values are what the settings say, with the secrets in them.

@@ -20,8 +20,8 @@ func decodeKey(text string) ([]byte, error) {
 	return key, nil
 }
 
-// sign adds the headers of Standard Webhooks 1.0.0 (standardwebhooks.com): the id of the message, which
-// is the same on each try, the time, and a signature with each key.
+// sign adds the headers of Standard Webhooks 1.0.0 (standardwebhooks.com): the id of the message,
+// which is the same on each try, the time, and a signature with each key.
 func sign(h http.Header, keys [][]byte, id string, now time.Time, body []byte) {
 	if len(keys) == 0 {
 		return

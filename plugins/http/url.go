@@ -14,16 +14,16 @@ import (
 	"github.com/seed-1177d267/sluice/internal/source"
 )
 
-// A url is an RFC 6570 template. Its expressions stand behind the host, so that no field chooses the
-// receiver, and each field is a scalar: a field of the body, or else a param.
+// A url is an RFC 6570 template. Its expressions stand behind the host, so that no field chooses
+// the receiver, and each field is a scalar: a field of the body, or else a param.
 var (
 	authority  = regexp.MustCompile(`^(?i:https?)://[^/?#{}@\\\s]+`)
 	expression = regexp.MustCompile(`\{([^{}]*)\}`)
 	variable   = regexp.MustCompile(`^([A-Za-z0-9_%.]+)(\*|:[1-9][0-9]{0,3})?$`)
 )
 
-// checkTemplate refuses a template that no fields fill, or whose fields are missing. With open there
-// may be more fields than are known.
+// checkTemplate refuses a template that no fields fill, or whose fields are missing. With open
+// there may be more fields than are known.
 func checkTemplate(template string, fields map[string]json.RawMessage, open bool) error {
 	host := authority.FindString(template)
 	rest := template[len(host):]
