@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -50,6 +51,9 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
+	}
+	if signal.Ignored(syscall.SIGHUP) { // as by nohup: nodes would inherit that, and tests wait for them for ever
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	code := m.Run()
 	_ = os.RemoveAll(dir)

@@ -11,11 +11,13 @@ import (
 	"net/http/httptest"
 	"os"
 	osexec "os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,6 +98,11 @@ func receive() {
 }
 
 func TestScripts(t *testing.T) {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGQUIT} {
+		if signal.Ignored(s) { // as by nohup: commands would inherit that, and scripts wait for them for ever
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 	t.Run("sqlite", func(t *testing.T) {
 		scripts(t, func(e *testscript.Env) string { return "sqlite:" + filepath.Join(e.WorkDir, "sluice.db") })
 	})
