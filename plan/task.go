@@ -101,7 +101,7 @@ type Task struct {
 	NotBefore time.Time `json:"not_before,omitzero"` // held until then
 	Created   time.Time `json:"created,omitzero"`
 	Modified  time.Time `json:"modified,omitzero"` // of the store's clock, as all of these
-	Started   time.Time `json:"started,omitzero"`  // of the last attempt
+	Started   time.Time `json:"started,omitzero"`  // of the last attempt; of a foreach task that no node claims, when its items began to be made
 	Ended     time.Time `json:"ended,omitzero"`
 }
 

@@ -250,7 +250,7 @@ type Task struct {
 	NotBefore time.Time       `json:"not_before,omitzero" doc:"The task is held until then."`
 	Created   time.Time       `json:"created,omitzero"`
 	Modified  time.Time       `json:"modified,omitzero"`
-	Started   time.Time       `json:"started,omitzero" doc:"When the last attempt began. It may be left out if the task is claimed for another attempt."`
+	Started   time.Time       `json:"started,omitzero" doc:"When the last attempt began; for a foreach task over a list or an output, when its items began to be made. It may be left out if the task is claimed for another attempt."`
 	Ended     time.Time       `json:"ended,omitzero" doc:"When the last attempt ended. It may be left out if the task waits for another attempt."`
 
 	Needs  []plan.TaskID   `json:"needs,omitempty" doc:"Its parents, in order, if they are asked for."`

@@ -51,6 +51,10 @@ type Step struct {
 // Finishes reports whether the step ends the task.
 func (s *Step) Finishes() bool { return s.Status.Finished() }
 
+// Begins reports whether a task begins with the step: no node had the foreach task, and it makes its
+// items. Started is then the instant of the step.
+func (s *Step) Begins(was plan.Status) bool { return was == plan.Held && len(s.Items) > 0 }
+
 // LosesNode reports whether the task names no node after the step.
 func (s *Step) LosesNode() bool { return Pending(s.Status) || s.Status == plan.Cancelled || s.Nobody }
 

@@ -7,7 +7,7 @@ import "github.com/seed-1177d267/sluice/plan"
 // a retry of all of them runs once the plan has ended. running are the tasks that could be stopped
 // instead of the plan, with a foreach task in place of its items.
 //
-// tasks are all tasks of the plan, with Status, Reason, Needs, When, Of, Expanded, Started and
+// tasks are all tasks of the plan, with Status, Reason, Needs, When, Of, Expanding, Expanded, Started and
 // ContinueOnError. The caller may omit items that no node has, except one that ran of each foreach
 // task that waits for its items.
 //
@@ -25,7 +25,7 @@ func Unrun(tasks []plan.Task, closing plan.Closing) (unrun, running []plan.Task)
 		if t.Status.Active() {
 			active[t.ID], active[t.Of] = true, true
 		}
-		if t.Status == plan.Running || t.Status.Finished() && t.Status != plan.Cancelled || !t.Started.IsZero() && !t.Expanded {
+		if t.Status == plan.Running || t.Status.Finished() && t.Status != plan.Cancelled || !t.Started.IsZero() && !t.Expanded && !t.Expanding {
 			u.ran[t.ID], u.ran[t.Of] = true, true
 		}
 		waits[i] = len(g.Parents(i))

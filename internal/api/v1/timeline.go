@@ -94,9 +94,15 @@ func (w *drawing) timeline(p *plan.Plan, now time.Time, l laid) (t *api.Timeline
 	if !t.Ended {
 		runs = slices.Clone(runs)
 	}
+	spread := make([]bool, len(w.runs)) // the foreach tasks: their items have the bars
+	for i := range w.runs {
+		if of := w.runs[i].Of; of >= 0 {
+			spread[of] = true
+		}
+	}
 	for i := range w.runs {
 		r := &w.runs[i]
-		if r.Started.IsZero() {
+		if r.Started.IsZero() || spread[i] {
 			if !r.Ended.IsZero() {
 				t.Started++
 			}

@@ -156,6 +156,9 @@ func (tx *tx) apply(t *task, s rules.Step) error {
 	if s.Empty {
 		t.Expanded = true
 	}
+	if s.Begins(was) {
+		t.Started = tx.at
+	}
 	if s.Noted {
 		t.log = append(t.log, rules.RetriedEntry(tx.at))
 	}

@@ -98,11 +98,15 @@ func (r *round) keepList(ctx context.Context, t *taskDoc, items []json.RawMessag
 }
 
 // expand turns a held task into one that waits for its items, and begins to make them.
-func (r *round) expand(ctx context.Context, t *taskDoc, list string, items int) error {
+func (r *round) expand(ctx context.Context, t *taskDoc, list string, s *rules.Step) error {
+	dates := d("mtime", true)
+	if s.Begins(t.Status) {
+		dates = append(dates, d("started", true)...)
+	}
 	matched, err := r.Bulk(ctx, r.tasks, []wire.Change{t.held(d(
-		"$set", d("hold", holdItems, "making", true, "items", items, "list", list),
+		"$set", d("hold", holdItems, "making", true, "items", len(s.Items), "list", list),
 		"$unset", ones("adding gate notbefore expanded inserted released"),
-		"$currentDate", d("mtime", true)))})
+		"$currentDate", dates))})
 	if err != nil || matched == 0 {
 		return err
 	}

@@ -102,7 +102,7 @@ func (r *round) Step(ctx context.Context, w *waiter, s rules.Step) error {
 		if err != nil {
 			return err
 		}
-		return r.expand(ctx, w.taskDoc, list, len(s.Items))
+		return r.expand(ctx, w.taskDoc, list, &s)
 	case s.Finishes():
 		e := stepDoc{doc: w.taskDoc, step: s}
 		switch {

@@ -70,13 +70,14 @@ const listBatch = 256
 
 // expand starts to make the items of a foreach task that is held, or claimed by a node that found them.
 func (t *tx) expand(r *taskRow, s rules.Step) {
+	begins := s.Begins(r.status)
 	if r.status != s.Status {
 		t.move(r, s.Status, s.Reason)
 	}
 	items := s.Items
 	r.flags |= flagExpanding
-	t.exec(`UPDATE tasks SET status = ?, gate = ?, flags = ?, instance = 0, not_before = 0, reason = NULL, detail = NULL, exit = NULL, modified = ?
-		WHERE n = ?`, int64(s.Status), forItems, r.flags, t.now, r.n)
+	t.exec(`UPDATE tasks SET status = ?, gate = ?, flags = ?, instance = 0, not_before = 0, reason = NULL, detail = NULL, exit = NULL, modified = ?,
+		started = iif(?, ?, started) WHERE n = ?`, int64(s.Status), forItems, r.flags, t.now, begins, t.now, r.n)
 	t.changed = append(t.changed, r.n)
 	t.foreachs[r.n] = &foreachRow{n: r.n, items: int64(len(items)), undone: int64(len(items)), dirty: true}
 	for first := 0; first < len(items); first += listBatch {

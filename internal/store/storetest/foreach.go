@@ -25,6 +25,8 @@ var foreachCases = []testCase{
 		copied := w.named(p, "copy")
 		w.equal("copy", []any{copied.Items, copied.Expanded, copied.Expanding}, []any{3, true, false})
 		c := n.take("copy[0]", "copy[1]", "copy[2]")
+		began := w.named(p, "copy").Started
+		w.equal("copy began, and not after its items", []any{began.IsZero(), began.After(w.named(p, "copy[0]").Started)}, []any{false, false})
 		for i, item := range []string{`"x"`, `{"user":"ü"}`, `null`} {
 			w.equalJSON("params", c[i].Params, `{"run":"c","item":`+item+`}`)
 			w.equal("inherited", []any{c[i].Index, c[i].Retry.Attempts, c[i].Timeout, c[i].OnLost, c[i].Foreach == nil, c[i].ByReference},
