@@ -47,8 +47,9 @@ func (s *Store) CancelRunning(ctx context.Context, id plan.PlanID) (stopped int,
 	return halt.Running(ctx, s.shown, &p)
 }
 
-// CancelTask cancels a task that has not run, or has its node stop it: then it ends as plan.Terminated
-// a little later. It returns plan.ErrConflict for a task that has finished.
+// CancelTask cancels a task that has not run. A task that ran and waits for its next attempt ends as
+// plan.Terminated. So does a running task, a little later, when its node has stopped it. CancelTask
+// returns plan.ErrConflict for a task that has finished.
 func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return s.shown.CancelTask(ctx, id)
 }

@@ -21,7 +21,8 @@ func taskCancel(a *app) *cobra.Command {
 		Short: "Cancel a task: stop it, or never start it",
 		Long: "Cancel a task: stop it if it runs, else never start it. Its children are skipped, " +
 			"except for two kinds. A clean-up (when: any_failed) runs if the task was stopped, " +
-			"which counts as a failure. A child with when: all_done runs in any case. In a " +
+			"which counts as a failure. A task that ran and waits for another attempt is stopped, " +
+			"too. A child with when: all_done runs in any case. In a " +
 			"plan with on_failure: stop, neither runs once the task was stopped.\n" +
 			"\n" + taskHelp,
 		Args:              between(1, 2),
@@ -50,13 +51,16 @@ func taskCancel(a *app) *cobra.Command {
 				return err
 			}
 			word, next = "is marked to be stopped, but "+cells.Clean(links[0].Why), links[0].Hint
-		case t.Expanded:
+		case t.Expanded || !t.Started.IsZero():
 			now, err := st.Task(ctx, t.ID)
 			if err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
 				return err
 			}
-			if !now.Status.Finished() {
+			switch {
+			case !now.Status.Finished():
 				word = "is being cancelled: it ends when those of its items have that run"
+			case now.Status == plan.Terminated:
+				word = "is stopped, since it ran, and counts as failed"
 			}
 		}
 		_, err := fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(t.Key()), word)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/hint"
@@ -48,7 +49,7 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		return Link{Why: cmp.Or(t.Detail, byPerson(t)) + when, Hint: hint.Retry(t, p)}, item, err
 	case t.Status == plan.Cancelled:
 		return Link{Why: byPerson(t) + when, Hint: hint.Retry(t, p)}, nil, nil
-	case t.Reason == plan.ReasonCancelled && t.Detail != rules.ByPerson && t.Detail != rules.ByFailure:
+	case t.Reason == plan.ReasonCancelled && !slices.Contains([]string{rules.ByPerson, rules.ByFailure, rules.ByForeach}, t.Detail):
 		ended = byPerson(t) + " while it ran; " + ended
 	case t.Reason == plan.ReasonItems:
 		failed, err := e.failedItem(t)

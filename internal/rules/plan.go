@@ -44,12 +44,12 @@ func Verdict(c plan.Closing, broken, cancelled bool) plan.Lifecycle {
 	return plan.PlanSucceeded
 }
 
-// Cancel says what becomes of a task that a person cancels, and that has not finished. A node has it, or
-// it is a foreach task that waits for its items: then it is marked, and the step is none. Any other
-// task ends.
-func Cancel(was plan.Status, made bool) (mark bool, s Step) {
-	if was.Active() || made {
+// Cancel says what becomes of a task that a person cancels, and that has not finished. A task that a
+// node has is marked, and so is a foreach task that waits for its items: the step is none. Any other
+// task ends as Halted says. Cancel reads Status, Ran, Making and Made.
+func Cancel(w *Waiter) (mark bool, s Step) {
+	if w.Status.Active() || w.Made {
 		return true, Step{}
 	}
-	return false, Halted(was, false, plan.ClosedByPerson)
+	return false, Halted(w.Status, w.ran(), plan.ClosedByPerson)
 }

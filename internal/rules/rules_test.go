@@ -266,12 +266,24 @@ func TestWhatIsDoneWithATaskThatWaits(t *testing.T) {
 		{"it waits for its next attempt in a closed plan", with(func(w *rules.Waiter) { w.Early, w.Closing, w.Ran = true, plan.ClosedByFailure, true }), rules.End, plan.Terminated},
 		{"it read its items, and its plan is closed", with(func(w *rules.Waiter) { w.Making, w.Closing, w.Ran = true, plan.ClosedByFailure, true }), rules.End, plan.Cancelled},
 		{"it is queued, and a person cancelled its foreach task", with(func(w *rules.Waiter) { w.Status, w.Item, w.Stopped = plan.Queued, true, true }), rules.End, plan.Cancelled},
+		{"it waits for its next attempt, and a person cancelled its foreach task",
+			with(func(w *rules.Waiter) { w.Early, w.Ran, w.Item, w.Stopped, w.Of = true, true, true, true, plan.Held }), rules.End, plan.Terminated},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if next, s := rules.Settle(&c.w); next != c.next || s.Status != c.want {
 				t.Errorf("got %v, %v; want %v, %v", next, s.Status, c.next, c.want)
 			}
 		})
+	}
+	w := with(func(w *rules.Waiter) {
+		w.Item, w.Stopped, w.Of, w.Closing = true, true, plan.Held, plan.ClosedByFailure
+	})
+	if _, s := rules.Settle(&w); s.Reason != plan.ReasonCancelled {
+		t.Errorf("an item of a foreach task that a person cancelled is %q once the plan is stopped by another item", s.Reason)
+	}
+	w.Of = plan.Cancelled
+	if _, s := rules.Settle(&w); s.Reason != plan.ReasonSkipped {
+		t.Errorf("an item of a foreach task that its plan ended is %q", s.Reason)
 	}
 }
 
@@ -316,21 +328,38 @@ func TestWhatClosesAPlan(t *testing.T) {
 
 func TestWhatBecomesOfATaskThatAPersonCancels(t *testing.T) {
 	for _, c := range []struct {
-		was  plan.Status
-		made bool
-		mark bool
-	}{{plan.Held, false, false}, {plan.Queued, false, false}, {plan.Held, true, true}, {plan.Claimed, false, true}, {plan.Running, false, true}} {
-		if mark, s := rules.Cancel(c.was, c.made); mark != c.mark || !mark && s.Status != plan.Cancelled {
-			t.Errorf("%v, items are in %v: marked %v, %v", c.was, c.made, mark, s.Status)
+		w    rules.Waiter
+		want plan.Status // 0: it is marked
+	}{
+		{rules.Waiter{Status: plan.Held}, plan.Cancelled},
+		{rules.Waiter{Status: plan.Held, Ran: true}, plan.Terminated},
+		{rules.Waiter{Status: plan.Held, Ran: true, Making: true}, plan.Cancelled},
+		{rules.Waiter{Status: plan.Held, Ran: true, Made: true}, 0},
+		{rules.Waiter{Status: plan.Queued}, plan.Cancelled},
+		{rules.Waiter{Status: plan.Queued, Ran: true}, plan.Terminated},
+		{rules.Waiter{Status: plan.Claimed}, 0},
+		{rules.Waiter{Status: plan.Running, Ran: true}, 0},
+	} {
+		if mark, s := rules.Cancel(&c.w); mark != (c.want == 0) || s.Status != c.want {
+			t.Errorf("%+v: marked %v, %v; want %v", c.w, mark, s.Status, c.want)
 		}
 	}
 	for _, c := range []struct {
 		of     plan.Status
 		reason plan.Reason
-		want   plan.Reason
-	}{{plan.Held, "", plan.ReasonCancelled}, {plan.Cancelled, plan.ReasonCancelled, plan.ReasonCancelled}, {plan.Cancelled, plan.ReasonSkipped, plan.ReasonSkipped}, {plan.Failed, plan.ReasonInput, plan.ReasonSkipped}} {
-		if s := rules.Dropped(plan.Held, c.of, c.reason); s.Reason != c.want {
-			t.Errorf("an item of a task that is %v, %q, ends as %q", c.of, c.reason, s.Reason)
+		want   plan.Reason // of an item that did not run
+		detail string      // of one that did
+	}{
+		{plan.Held, "", plan.ReasonCancelled, rules.ByPerson},
+		{plan.Cancelled, plan.ReasonCancelled, plan.ReasonCancelled, rules.ByPerson},
+		{plan.Cancelled, plan.ReasonSkipped, plan.ReasonSkipped, rules.ByForeach},
+		{plan.Failed, plan.ReasonInput, plan.ReasonSkipped, rules.ByForeach},
+	} {
+		if s := rules.Dropped(plan.Held, false, c.of, c.reason); s.Status != plan.Cancelled || s.Reason != c.want {
+			t.Errorf("an item of a task that is %v, %q, ends as %v, %q", c.of, c.reason, s.Status, s.Reason)
+		}
+		if s := rules.Dropped(plan.Queued, true, c.of, c.reason); s.Status != plan.Terminated || s.Reason != plan.ReasonCancelled || s.Detail != c.detail {
+			t.Errorf("an item that ran, of a task that is %v, %q, ends as %v, %q, %q", c.of, c.reason, s.Status, s.Reason, s.Detail)
 		}
 	}
 }

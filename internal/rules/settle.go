@@ -60,9 +60,11 @@ const (
 // Settle says what is to be done with a held or queued task. A store may ask at any time, and of any
 // task. The first rule that applies decides:
 //
-//  1. A closed plan starts nothing: the task ends as Halted says. Only a foreach task whose items are in goes on, and
-//     ends with the last of its items.
-//  2. The items of a foreach task end that a person cancelled, or that ended before them.
+//  1. A closed plan starts nothing: the task ends as Halted says. A foreach task whose items are in
+//     goes on, and ends with the last of them. The items of a foreach task that a person cancelled
+//     end by the next rule: the end of one that ran may have closed the plan.
+//  2. The items of a foreach task that a person cancelled, or that ended before them, end as Dropped
+//     says.
 //  3. A queued task waits for its claim.
 //  4. A task that is damaged in the store fails.
 //  5. A foreach task makes its items, then waits for them, then ends as they did.
@@ -70,11 +72,12 @@ const (
 //  7. The rule of the task, its When, decides whether it waits for more parents, is skipped, or runs.
 //     Neither happens unless the plan runs. A task that may run waits for its NotBefore.
 func Settle(w *Waiter) (Next, Step) {
+	closed := w.InPlan && w.Closing != plan.Open
 	switch {
-	case w.InPlan && w.Closing != plan.Open && !w.Made:
-		return End, Halted(w.Status, w.Ran && !w.Making, w.Closing) // to read the items has no effect
-	case w.Item && w.Stopped:
-		return End, Dropped(w.Status, w.Of, w.OfWhy)
+	case w.Item && w.Stopped && !(closed && w.Of.Finished()):
+		return End, Dropped(w.Status, w.Ran, w.Of, w.OfWhy)
+	case closed && !w.Made:
+		return End, Halted(w.Status, w.ran(), w.Closing)
 	case w.Status != plan.Held:
 		return Leave, Step{}
 	case w.Damage != nil:
@@ -100,6 +103,10 @@ func Settle(w *Waiter) (Next, Step) {
 	}
 	return Queue, to(w.Status, Step{Status: plan.Queued, Keep: true})
 }
+
+// ran reports whether the task ran, so that it counts as stopped if it is not to run again. To read
+// the items has no effect.
+func (w *Waiter) ran() bool { return w.Ran && !w.Making }
 
 // gather says how a foreach task ends whose items have all finished. If some of the work is done and
 // the rest was stopped, the foreach task counts as a task that was stopped while it ran.

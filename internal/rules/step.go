@@ -90,10 +90,11 @@ func Skipped(was plan.Status) Step {
 }
 
 // ByPerson is the detail of a task that ran and that a person stopped; ByFailure that of any task
-// whose plan a failure stopped.
+// whose plan a failure stopped; ByForeach that of an item that ran and whose foreach task failed.
 const (
 	ByPerson  = "a person stopped it"
 	ByFailure = "the plan was stopped by a failure"
+	ByForeach = "its foreach task ended before it did"
 )
 
 // Halted ends a task that does not end by itself. Its plan closed for that reason, or a person
@@ -127,10 +128,15 @@ func EndsItems(s plan.Status, why plan.Reason) bool {
 
 // Dropped ends a held or queued item. The foreach task ended before the item, or a person cancelled
 // the foreach task while it waits for its items. of and why are the foreach task's status and reason.
-func Dropped(was, of plan.Status, why plan.Reason) Step {
-	s := Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}
-	if of == plan.Failed || why == plan.ReasonSkipped {
+// The item ends as Halted says, but is skipped if it did not run and no person ended the foreach task.
+func Dropped(was plan.Status, ran bool, of plan.Status, why plan.Reason) Step {
+	s := Halted(was, ran, plan.ClosedByPerson)
+	switch byPerson := of != plan.Failed && why != plan.ReasonSkipped; {
+	case byPerson:
+	case ran:
+		s.Detail = ByForeach
+	default:
 		s.Reason = plan.ReasonSkipped
 	}
-	return to(was, s)
+	return s
 }

@@ -256,10 +256,11 @@ type Admin interface {
 	// change: plan.ErrPlanEnded.
 	CancelPlan(ctx context.Context, p plan.PlanID) error
 
-	// CancelTask cancels a held or queued task, and marks a claimed or running one for its node to
-	// stop. If the items of a foreach task are made, it does so with these. The foreach task is
-	// marked as well, and ends with the last item, as rules.Settle says. A task that is marked
-	// already does not change. Neither does a finished task: plan.ErrConflict.
+	// CancelTask ends a held or queued task as rules.Halted says, and marks a claimed or running one
+	// for its node to stop. If the items of a foreach task are made, it does so with these. The
+	// foreach task is marked as well, and ends with the last item, as rules.Settle says. A task that
+	// ran closes its plan by this end if rules.StopsPlan says so. A task that is marked already does
+	// not change. Neither does a finished task: plan.ErrConflict.
 	CancelTask(ctx context.Context, id plan.TaskID) error
 
 	// Retry takes the given tasks of a plan, or of none, back to held, and then releases those

@@ -13,13 +13,14 @@ type Canceller[T, P any] interface {
 	Closer[P]
 
 	// PlanToCancel and TaskToCancel look at what is to be cancelled, and return it as refusals name
-	// it too. made says that the task is a foreach task which waits for its items.
+	// it too. w has what rules.Cancel asks of the task.
 	PlanToCancel(ctx context.Context, id plan.PlanID) (p P, named plan.Plan, err error)
-	TaskToCancel(ctx context.Context, id plan.TaskID) (t T, named plan.Task, made bool, err error)
+	TaskToCancel(ctx context.Context, id plan.TaskID) (t T, named plan.Task, w *rules.Waiter, err error)
 
 	// Mark notes that a person wants a task ended, if the task is still as it was looked at. A node
-	// has the task, or the task waits for its items. Cancel writes the step of any other task. The
-	// unit remembers to cancel the items of a foreach task.
+	// has the task, or the task waits for its items. Cancel writes the step of any other task, and
+	// closes its plan if rules.StopsPlan says so. The unit remembers to cancel the items of a foreach
+	// task.
 	Mark(ctx context.Context, t T) (done bool, err error)
 	Cancel(ctx context.Context, t T, s rules.Step) (done bool, err error)
 }
@@ -45,14 +46,14 @@ func CancelPlan[T, P any](ctx context.Context, u Canceller[T, P], id plan.PlanID
 // CancelTask cancels a task as rules.Cancel says.
 func CancelTask[T, P any](ctx context.Context, u Canceller[T, P], id plan.TaskID) error {
 	for done := false; !done; {
-		t, named, made, err := u.TaskToCancel(ctx, id)
+		t, named, w, err := u.TaskToCancel(ctx, id)
 		if err == nil {
 			err = rules.CheckCancelTask(&named)
 		}
 		if err != nil {
 			return err
 		}
-		if mark, step := rules.Cancel(named.Status, made); mark {
+		if mark, step := rules.Cancel(w); mark {
 			done, err = u.Mark(ctx, t)
 		} else {
 			done, err = u.Cancel(ctx, t, step)

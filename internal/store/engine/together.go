@@ -44,14 +44,14 @@ func NotStarted(p PlanView, ran bool) rules.Step {
 	return s
 }
 
-// DropItems has end write the step of held and queued items, if their foreach task ended before
-// them, or was cancelled while it waits for nothing but their end (waits). It reads Status, Reason,
-// Cancel and Items of the foreach task.
-func DropItems(of *plan.Task, waits bool, end func(rules.Step) (done bool, err error)) (done bool, err error) {
+// DropItems has end write the steps of held and queued items, as EndWaiting does, if their foreach
+// task ended before them, or was cancelled while it waits for nothing but their end (waits). It reads
+// Status, Reason, Cancel and Items of the foreach task.
+func DropItems(of *plan.Task, waits bool, end func(step func(ran bool) rules.Step) (done bool, err error)) (done bool, err error) {
 	if !(waits && of.Cancel) && !(of.Items > 0 && rules.EndsItems(of.Status, of.Reason)) {
 		return true, nil
 	}
-	return end(rules.Dropped(plan.Queued, of.Status, of.Reason)) // or held
+	return end(func(ran bool) rules.Step { return rules.Dropped(plan.Queued, ran, of.Status, of.Reason) }) // or held
 }
 
 // Stops reports whether the step, of a held task of the plan, closes the plan. The unit then writes

@@ -45,7 +45,7 @@ func TestWhichItemsAreDropped(t *testing.T) {
 		"of one that ended with them":              {plan.Task{Status: plan.Failed, Reason: plan.ReasonItems, Items: 2}, false, ""},
 	} {
 		var got rules.Step
-		if done, err := engine.DropItems(&c.of, c.waits, func(s rules.Step) (bool, error) { got = s; return true, nil }); err != nil || !done || got.Reason != c.want {
+		if done, err := engine.DropItems(&c.of, c.waits, func(step func(bool) rules.Step) (bool, error) { got = step(false); return true, nil }); err != nil || !done || got.Reason != c.want {
 			t.Errorf("%s: %+v, %v, %v; want %q", name, got, done, err, c.want)
 		}
 	}

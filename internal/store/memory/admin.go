@@ -248,11 +248,11 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 }
 
 // TaskToCancel implements engine.Canceller.
-func (tx *tx) TaskToCancel(_ context.Context, id plan.TaskID) (t *task, named plan.Task, made bool, err error) {
+func (tx *tx) TaskToCancel(_ context.Context, id plan.TaskID) (t *task, named plan.Task, w *rules.Waiter, err error) {
 	if t, err = tx.task(id); err != nil {
-		return nil, named, false, err
+		return nil, named, nil, err
 	}
-	return t, t.Task, t.Expanded, nil
+	return t, t.Task, tx.Waiter(t), nil
 }
 
 // Mark implements engine.Canceller.

@@ -32,11 +32,11 @@ func (r *round) PlanToCancel(ctx context.Context, id plan.PlanID) (p *planDoc, n
 }
 
 // TaskToCancel implements engine.Canceller.
-func (r *round) TaskToCancel(ctx context.Context, id plan.TaskID) (t *taskDoc, named plan.Task, made bool, err error) {
-	if t, err = r.task(ctx, id, ones("name status reason gen hold expanded cancel")); err != nil {
-		return nil, named, false, err
+func (r *round) TaskToCancel(ctx context.Context, id plan.TaskID) (t *taskDoc, named plan.Task, w *rules.Waiter, err error) {
+	if t, err = r.task(ctx, id, ones("name status reason gen hold expanded making cancel ran")); err != nil {
+		return nil, named, nil, err
 	}
-	return t, *t.named(), t.endsWithItems(), nil
+	return t, *t.named(), &rules.Waiter{Status: t.Status, Ran: t.Ran, Making: t.Making, Made: t.endsWithItems()}, nil
 }
 
 // Mark implements engine.Canceller. The work of cancelling items is written down first: it finds the
@@ -51,9 +51,9 @@ func (r *round) Mark(ctx context.Context, t *taskDoc) (done bool, err error) {
 	return r.UpdateOne(ctx, r.tasks, gathering(d("_id", t.ID), "gen", t.Gen), t.mark())
 }
 
-// Cancel implements engine.Canceller.
+// Cancel implements engine.Canceller. The release of the task closes its plan, if that is to be.
 func (r *round) Cancel(ctx context.Context, t *taskDoc, s rules.Step) (done bool, err error) {
-	done, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "status", t.Status, "gen", wire.OrNone(t.Gen)), unstarted(s, stillOpen).bson())
+	done, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "status", t.Status, "gen", wire.OrNone(t.Gen), "ran", wire.OrNone(t.Ran)), unstarted(s, stillOpen).bson())
 	if done {
 		r.queue = append(r.queue, parent{id: t.ID})
 	}

@@ -263,14 +263,9 @@ func (c *claimer) sound(ctx context.Context, byQueue [][]taskDoc) (ended int, er
 // notStarted ends claimed tasks of closed plans, by plan, as if nobody had claimed them.
 func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]idList, token bson.ObjectID) error {
 	for id, tasks := range closed {
-		these := d("_id", d("$in", tasks), "token", token) // which the first update takes from those that ran
-		for _, ran := range []bool{true, false} {
+		for _, ran := range []bool{true, false} { // the second of what is left
 			end := (&stepDoc{step: engine.NotStarted(r.PlanView(r.known[id]), ran), claimed: true}).update(stillOpen, "").bson()
-			where := these
-			if ran {
-				where = append(where, bson.E{Key: "ran", Value: true})
-			}
-			if _, err := r.UpdateMany(ctx, r.tasks, where, end); err != nil {
+			if _, err := r.UpdateMany(ctx, r.tasks, ranAlso(d("_id", d("$in", tasks), "token", token), ran), end); err != nil {
 				return err
 			}
 		}

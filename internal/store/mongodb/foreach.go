@@ -372,10 +372,10 @@ func (r *round) cancelItems(ctx context.Context, w *workDoc) (done bool, err err
 		return err == nil, err
 	}
 	of := plan.Task{Status: t.Status, Reason: t.Reason, Cancel: t.Cancel, Items: t.Items}
-	return engine.DropItems(&of, t.endsWithItems(), func(step rules.Step) (bool, error) { return r.dropItems(ctx, t, w, step) })
+	return engine.DropItems(&of, t.endsWithItems(), func(step func(ran bool) rules.Step) (bool, error) { return r.dropItems(ctx, t, w, step) })
 }
 
-func (r *round) dropItems(ctx context.Context, t *taskDoc, w *workDoc, step rules.Step) (done bool, err error) {
+func (r *round) dropItems(ctx context.Context, t *taskDoc, w *workDoc, step func(ran bool) rules.Step) (done bool, err error) {
 	if !t.Plan.IsZero() {
 		r.touched[t.Plan] = true // it may end with the last of them, rounds after the task did
 	}
@@ -384,15 +384,18 @@ func (r *round) dropItems(ctx context.Context, t *taskDoc, w *workDoc, step rule
 			return false, nil
 		}
 		ids := itemIDs(t.ID, w.From, min(t.Items, w.From+outputsAtOnce))
-		n, err := r.UpdateMany(ctx, r.tasks, onlyWaiting(d("_id", d("$in", ids))), unstarted(step, released).bson())
-		if err != nil {
-			return false, err
+		for _, ran := range []bool{true, false} { // the second of what is left
+			n, err := r.UpdateMany(ctx, r.tasks, ranAlso(onlyWaiting(d("_id", d("$in", ids))), ran), unstarted(step(ran), released).bson())
+			if err != nil {
+				return false, err
+			}
+			r.budget -= n
 		}
 		m, err := r.UpdateMany(ctx, r.tasks, onlyActive(d("_id", d("$in", ids)), "cancel", nil), marks())
 		if err != nil {
 			return false, err
 		}
-		r.budget -= n + m
+		r.budget -= m
 		// Cancel first, look second: who adds a child later finds the item cancelled. It is asked though none was cancelled here: whoever
 		// did that may have died before it asked.
 		waited, err := r.waitedFor(ctx, ids)

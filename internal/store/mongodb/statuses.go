@@ -82,6 +82,14 @@ func gathering(of bson.D, more ...any) bson.D {
 	return onlyHeld(of, append([]any{"hold", holdItems, "expanded", true}, more...)...)
 }
 
+// ranAlso leaves, if ran is true, only tasks of which an attempt began.
+func ranAlso(of bson.D, ran bool) bson.D {
+	if ran {
+		of = append(of, bson.E{Key: "ran", Value: true})
+	}
+	return of
+}
+
 // heldFor reports whether the task is held for that reason.
 func (t *taskDoc) heldFor(hold string) bool { return t.Status == plan.Held && t.Hold == hold }
 
@@ -162,9 +170,7 @@ func (e *stepDoc) update(open bool, node nodeName) *update {
 	case e.claimed: // what an attempt that another program ran has printed is not the next one's, should that print nothing
 		u.set = append(u.set, d("node", node, "stdout", nil, "stderr", nil)...)
 		u.clear("instance", "complete", "cancel")
-		if s.Ran {
-			u.put("ran", true, true)
-		}
+		u.put("ran", s.Ran, true) // a claim that is not started leaves no start, on any store
 	}
 	if s.Empty {
 		u.put("empty", true, true)

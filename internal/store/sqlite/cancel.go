@@ -29,15 +29,15 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 }
 
 // TaskToCancel implements engine.Canceller.
-func (t *tx) TaskToCancel(_ context.Context, id plan.TaskID) (r *taskRow, named plan.Task, made bool, err error) {
+func (t *tx) TaskToCancel(_ context.Context, id plan.TaskID) (r *taskRow, named plan.Task, w *rules.Waiter, err error) {
 	row, err := t.taskByID(id)
 	if err != nil {
-		return nil, named, false, err
+		return nil, named, nil, err
 	}
 	if p := t.plan(row.plan); t.noted(p) != 0 {
-		return nil, named, false, t.s.halfway(p)
+		return nil, named, nil, t.s.halfway(p)
 	}
-	return &row, *t.named(&row), row.endsWithItems(), t.err
+	return &row, *t.named(&row), &rules.Waiter{Status: row.status, Ran: row.ran, Making: row.is(flagExpanding), Made: row.endsWithItems()}, t.err
 }
 
 // Mark implements engine.Canceller.

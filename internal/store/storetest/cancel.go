@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -191,12 +193,104 @@ var cancelCases = []testCase{
 		c := n.take("a", "b")
 		n.end(later(c[0], time.Minute))
 		w.no(w.s.CancelTask(w.ctx, c[0].Task))
-		w.want(p, "a cancelled")
+		w.want(p, "a terminated")
 		w.pass(time.Hour)
 		n.sweep()
-		w.want(p, "a cancelled")
+		w.want(p, "a terminated")
 		n.end(ok(c[1]))
-		w.wantPlan(p, plan.PlanCancelled)
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a person stops a task that ran, whatever that waits for, and its clean-up runs", func(w *world) {
+		all := []string{"delayed", "back", "unstarted", "copy"}
+		spec := &plan.Spec{Name: "nightly"}
+		for _, name := range all {
+			t := task(name)
+			if name == "copy" {
+				t = each(name, list(1, 2, 3))
+			}
+			spec.Add(t)
+			spec.Add(plan.TaskSpec{Name: "undo-" + name, Needs: []string{name}, When: plan.AnyFailed})
+		}
+		p := w.submitSpec(spec)
+		n := w.node("n1")
+		waitAfterAttempts(n, p.ID, "unstarted", "copy[1]")
+		for _, name := range all {
+			w.no(w.s.CancelTask(w.ctx, w.named(p, name).ID))
+		}
+		n.sweep()
+		w.want(p, "delayed terminated", "back terminated", "unstarted cancelled", "copy[0] terminated", "copy[1] cancelled", "copy[2] terminated", "copy terminated",
+			"undo-delayed queued", "undo-back queued", "undo-unstarted skipped", "undo-copy queued")
+		for _, name := range []string{"delayed", "copy[0]"} {
+			w.equal("detail of "+name, w.named(p, name).Detail, rules.ByPerson)
+		}
+		n.run(ok)
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a task that ran and that a person stops closes a plan that stops on failure", func(w *world) {
+		for _, name := range []string{"delayed", "back", "copy"} {
+			for _, allowed := range []bool{false, true} {
+				t := task(name)
+				if name == "copy" {
+					t = each(name, list(1, 2, 3))
+				}
+				t.ContinueOnError = allowed
+				p := w.submitSpec(&plan.Spec{Name: "nightly", OnFailure: plan.Stop, Tasks: []plan.TaskSpec{
+					t, task("slow"), task("child", "slow"), {Name: "undo", Needs: []string{name}, When: plan.AnyFailed},
+				}})
+				n := w.node("n1")
+				c := waitAfterAttempts(n, p.ID, "copy[1]")
+				w.no(w.s.CancelTask(w.ctx, w.named(p, name).ID))
+				n.sweep()
+				w.want(p, name+" terminated", "undo skipped", "slow running")
+				if name == "copy" {
+					w.want(p, "copy[0] terminated", "copy[1] cancelled", "copy[2] terminated")
+				}
+				if allowed {
+					w.equal("closing", w.plan(p.ID).Closing, plan.Open)
+					w.want(p, "child held")
+				} else {
+					w.equal("closing", w.plan(p.ID).Closing, plan.ClosedByFailure)
+					w.want(p, "child skipped")
+				}
+				n.end(ok(c["slow"]))
+				n.run(ok)
+				w.equal("the plan has ended", w.plan(p.ID).State.Ended(), true)
+			}
+		}
+	}},
+	{"a task of which the last claim was not started counts as one that did not run", func(w *world) {
+		p := w.submit(task("a"))
+		n := w.node("n1")
+		n.end(giveBack(n.one()))
+		n.end(giveBack(n.turn(protocol.Turn{Slots: 1}).Claimed[0]))
+		w.equal("tasks of which an attempt began", len(w.all(store.TaskQuery{Plan: p.ID, Began: true})), 0)
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "a").ID))
+		w.want(p, "a cancelled")
+	}},
+	{"whatever write a cancellation dies after, the plan is closed if the task was stopped", func(w *world) {
+		for at := 1; ; at++ {
+			p := w.submitSpec(&plan.Spec{Name: "nightly", OnFailure: plan.Stop, Tasks: []plan.TaskSpec{task("back"), task("slow"), task("child", "slow")}})
+			n := w.node("n1")
+			waitAfterAttempts(n, p.ID)
+			k := &killer{at: at, after: true, dies: true}
+			err := w.reopen(k.hook).CancelTask(w.ctx, w.named(p, "back").ID)
+			if k.tripped && !errors.Is(err, errKilled) {
+				w.Fatalf("at write %d: got error %v", at, err)
+			}
+			w.pass(time.Hour)
+			n.sweep()
+			if w.named(p, "back").Status == plan.Terminated {
+				w.want(p, "slow running", "child skipped")
+			} else {
+				w.want(p, "back queued", "slow running", "child held")
+			}
+			w.no(w.s.Leave(w.ctx, n.id))
+			if !k.tripped {
+				w.want(p, "back terminated")
+				w.Logf("a cancellation has %d writes", at-1)
+				return
+			}
+		}
 	}},
 	{"a task that a node has is marked, and ends as the node says or as it stood", func(w *world) {
 		spec := &plan.Spec{Name: "nightly"}
@@ -377,4 +471,29 @@ var cancelCases = []testCase{
 		w.equal("cancelled", w.plan(p.ID).Counts.Cancelled, items)
 		w.wantPlan(p, plan.PlanCancelled)
 	}},
+}
+
+// waitAfterAttempts has a node claim everything of a plan, and start all but the tasks of the names.
+// Then each task waits for its next attempt, or since the node gave it back. The node keeps the task
+// slow. waitAfterAttempts returns the claims by name.
+func waitAfterAttempts(n *node, p plan.PlanID, unstarted ...string) map[string]protocol.ClaimedTask {
+	n.w.Helper()
+	n.end()
+	c := map[string]protocol.ClaimedTask{}
+	var ended []protocol.Ending
+	for _, claimed := range n.turn(protocol.Turn{Slots: 99, Plan: p}).Claimed {
+		c[claimed.Name] = claimed
+		if !slices.Contains(unstarted, claimed.Name) {
+			must(n.w.s.Start(n.w.ctx, []protocol.Claim{claimed.Claim}))(n.w)
+		}
+		switch claimed.Name {
+		case "slow":
+		case "delayed", "copy[0]":
+			ended = append(ended, later(claimed, time.Hour))
+		default:
+			ended = append(ended, giveBack(claimed))
+		}
+	}
+	n.end(ended...)
+	return c
 }
