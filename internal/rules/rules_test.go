@@ -149,6 +149,19 @@ func TestAFailureThatStopsAForeachTaskHalfWayStopsItAsATaskThatRan(t *testing.T)
 	}
 }
 
+// A failure closed the plan, and then a person did: the items that were skipped before were stopped.
+func TestACancellationAfterAFailureStopsAForeachTaskThatRan(t *testing.T) {
+	for seen, want := range map[rules.Outcome]string{
+		rules.OutcomeSucceeded | rules.OutcomeSkipped: "terminated",
+		rules.OutcomeSkipped:                          "skipped",
+	} {
+		w := &rules.Waiter{Status: plan.Held, Made: true, Items: rules.Items{Count: 3, Seen: seen}, InPlan: true, Closing: plan.ClosedByPerson}
+		if _, s := rules.Settle(w); plan.State(s.Status, s.Reason) != want {
+			t.Errorf("%04b: %v, want %s", seen, plan.State(s.Status, s.Reason), want)
+		}
+	}
+}
+
 func TestHowAPlanEnds(t *testing.T) {
 	for _, c := range []struct {
 		name              string

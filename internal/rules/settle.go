@@ -115,7 +115,7 @@ func (w *Waiter) gather() Step {
 	seen, s := w.Items.Seen, Step{Status: plan.Succeeded}
 	switch left := seen & (OutcomeCancelled | OutcomeSkipped); {
 	case byPerson && seen&OutcomeFailed != 0,
-		byPerson && seen&OutcomeCancelled != 0 && seen&OutcomeSucceeded != 0,
+		byPerson && left != 0 && seen&OutcomeSucceeded != 0,
 		w.Closing == plan.ClosedByFailure && left&OutcomeSkipped != 0 && seen&OutcomeSucceeded != 0 && seen&OutcomeFailed == 0:
 		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: "it was stopped before all of its items had ended"}
 	case seen&OutcomeFailed != 0:
