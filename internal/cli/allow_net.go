@@ -6,22 +6,20 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/seed-1177d267/sluice/plugins/http"
 )
 
 // allowNetFlag adds --allow-net, of a command that runs tasks. The plugin learns of it as the flag is
 // read, before any task runs.
 func (a *app) allowNetFlag(cmd *cobra.Command) *networks {
-	n := &networks{plugin: a.Requests}
+	n := &networks{app: a}
 	cmd.Flags().Var(n, "allow-net", "a private address or `CIDR` that the plugin http may reach, as in 10.1.0.0/16; may be repeated")
 	return n
 }
 
 // networks are the private addresses that requests may go to.
 type networks struct {
-	plugin *http.Plugin
-	all    []netip.Prefix
+	app *app
+	all []netip.Prefix
 }
 
 // Set implements pflag.Value.
@@ -37,8 +35,9 @@ func (n *networks) Set(text string) error {
 		}
 		n.all = append(n.all, p.Masked())
 	}
-	if n.plugin != nil {
-		n.plugin.Allow(n.all...)
+	n.app.networks = n.all // commands that it prints repeat them
+	if p := n.app.Requests; p != nil {
+		p.Allow(n.all...)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,7 +51,8 @@ type app struct {
 	configFlag  string // the file that names the store, of commands that have no --config of their own
 	storeOfFile string // the URI that a configuration file names, which holds where --store is not given; "": none is read
 	server      serverChoice
-	pluginDirs  []string // of a command that runs a plan
+	pluginDirs  []string       // of a command that runs a plan
+	networks    []netip.Prefix // of the same
 	colorFlag   choice
 	quiet       bool // print no notes
 	quit        quitting
@@ -201,6 +203,9 @@ func (a *app) command(words ...string) string {
 	if len(words) > 1 && words[0] == "plan" && (words[1] == "run" || slices.Contains(words, "--run")) {
 		for _, dir := range a.pluginDirs {
 			words = append(words, "--plugin-dir", dir)
+		}
+		for _, n := range a.networks {
+			words = append(words, "--allow-net", n.String())
 		}
 	}
 	return hint.Line(words)
