@@ -63,6 +63,8 @@ func Once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (
 	if repeated && errors.Is(err, plan.ErrConflict) {
 		if p.Source != spec.Source && p.Source != "" && spec.Source != "" {
 			err = fmt.Errorf("its file is %s, and this one is %s; submit that file, or use another key: %w", p.Source, spec.Source, err)
+		} else {
+			err = fmt.Errorf("%w; submit that again, or use another key", err)
 		}
 		err = fmt.Errorf("the idempotency key %q was used for another plan, %s: %w", key, p.Title(), err)
 	}
