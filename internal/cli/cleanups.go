@@ -31,7 +31,7 @@ func (a *app) noteUnrun(p *plan.Plan, unrun, running []plan.Task) {
 	if len(names) <= most {
 		shown = strings.Join(names, " ")
 	}
-	a.note("not run, since the plan is cancelled: %s; to run nothing else once the plan has ended: %s",
+	a.note("not run, since the plan is cancelled: %s; to run this and what is below it, once the plan has ended: %s",
 		firstNames(names, most), a.command(append(append([]string{"plan", "retry", p.Title()}, strings.Fields(shown)...), "--run")...))
 	if len(running) > 0 && p.OnFailure != plan.Stop {
 		a.note("next time, to cancel only the running tasks, so that clean-ups run: %s", a.command("plan", "cancel", "--running", p.Title()))

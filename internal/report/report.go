@@ -271,7 +271,12 @@ func few(names []string) []string {
 // the work that it keeps. It also says how these tasks and that work run again. args are more words
 // of the command.
 func Again(p *plan.Plan, r Reaction, c Command, args ...string) (lines []string) {
-	if len(r.Skipped) > 0 {
+	switch {
+	case len(r.Skipped) == 0:
+	case len(r.Missing) == 0: // no failure is in the way, so that no retry helps
+		lines = append(lines, fmt.Sprintf("%s will be skipped, because of what was skipped above; to see why: %s",
+			list(r.Skipped), c("plan", "explain", p.Title(), r.Skipped[0])))
+	default:
 		words := append([]string{"plan", "retry", p.Title()}, few(both(r.Chosen, r.Missing))...)
 		if r.Below {
 			words = append(words, "--downstream")
@@ -295,7 +300,7 @@ func (r *Run) unrun(c Command) string {
 		return fmt.Sprintf("not run yet, and only run if the plan goes on: %s", list(r.Unrun))
 	}
 	words := append([]string{"plan", "retry", r.Plan.Title()}, few(r.Unrun)...)
-	return fmt.Sprintf("not run since the plan was stopped: %s; to run nothing else: %s", list(r.Unrun), c(append(words, "--run")...))
+	return fmt.Sprintf("not run since the plan was stopped: %s; to run this and what is below it: %s", list(r.Unrun), c(append(words, "--run")...))
 }
 
 // Outdated says that tasks were kept whose inputs are others by now, and how they run again; "" without any.

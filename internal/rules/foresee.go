@@ -16,7 +16,8 @@ type Foresight struct {
 	// Cleaned are tasks that succeeded, that run only after a failure, and that may have undone some of what the retry keeps. Undone are
 	// the tasks whose retry with downstream runs that again, too.
 	Cleaned, Undone []plan.Task
-	// Skipped are tasks of Again that are sure to be skipped, because tasks of Missing, which failed, do not run again.
+	// Skipped are tasks of Again that are sure to be skipped, because tasks of Missing, which failed, do
+	// not run again. Missing is empty if only tasks are in the way that were skipped without a failure.
 	Skipped, Missing []plan.Task
 }
 

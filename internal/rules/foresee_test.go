@@ -80,6 +80,11 @@ func TestForesee(t *testing.T) {
 			chosen: "a", again: "a d e mail f", skipped: "d e f", missing: "b",
 		},
 		{
+			name:   "what needs a task that nothing made necessary is skipped, without a failure in the way",
+			tasks:  []string{"a", "b when any_failed: a = skipped", "c: b = skipped", "d: c = skipped"},
+			chosen: "c", again: "c d", skipped: "c d",
+		},
+		{
 			name: "a clean-up may have undone what succeeded above what it needs", tasks: undo("failed", "skipped", "succeeded"),
 			again: "backup change switch undo report", cleaned: "undo", undone: "list",
 		},
