@@ -282,7 +282,8 @@ func (l *together) step(ctx context.Context) error {
 // forgive takes over from the first store what the contract leaves to a store.
 //
 //   - A failure that closes a plan may also let a task run. A store looks at either first. So the task may
-//     have been queued, with its inputs in its params, before it was cancelled.
+//     have been queued, with its inputs in its params, before it was cancelled. A foreach task may have
+//     begun.
 //   - A store without transactions notes a retry in the plan, by Edits and Modified, before it refuses
 //     the retry.
 //   - Such a store keeps no names of deleted tasks: params and inputs name a deleted parent by its id.
@@ -301,8 +302,12 @@ func (l *together) forgive(m *member, first, now shown) {
 			continue
 		}
 		t.Params = was.Params
+		if t.Foreach != nil && t.Started.IsZero() != was.Started.IsZero() {
+			t.Started = m.own(was.Started)
+		}
 		now.Tasks[name] = t
 		if w, read := now.Whole[name]; read {
+			w.Task.Started = t.Started
 			w.Task.Params, w.Inputs = first.Whole[name].Task.Params, first.Whole[name].Inputs
 			now.Whole[name] = w
 		}
