@@ -38,7 +38,7 @@ tasks:
 	b.until(`document.querySelectorAll('.log .line').length > window.lines + 2 && ` + atEnd)
 	b.click(".head button", "Cancel")
 	b.click("dialog button", "Cancel the task")
-	b.sees("h1", "cancelled")
+	b.sees("h1", "stopped")
 
 	b.open("/ui/tasks/" + s.task(id, "lines"))
 	b.until(`document.querySelectorAll('.log .line').length === 8000 && ` + atEnd)
