@@ -22,10 +22,48 @@ func Marshal(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
+// AppendText writes a text as JSON, with no escapes but those that JSON needs.
+func AppendText(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	if !utf8.ValidString(s) {
+		text, _ := Marshal(s) // of nothing that could fail
+		return append(b, text...)
+	}
+	b = append(b, '"')
+	from := 0
+	for i := range len(s) {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\t':
+			b = append(b, '\\', 't')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xF])
+		}
+	}
+	b = append(b, s[from:]...)
+	return append(b, '"')
+}
+
 // TextOf returns the text that a JSON value is.
 func TextOf(value json.RawMessage) (text string, ok bool) {
 	value = bytes.TrimSpace(value)
-	return text, len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &text) == nil
+	if len(value) < 2 || value[0] != '"' {
+		return "", false
+	}
+	inner := value[1 : len(value)-1]
+	if value[len(value)-1] == '"' && !slices.ContainsFunc(inner, func(c byte) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
+		return string(inner), true // mostly
+	}
+	return text, json.Unmarshal(value, &text) == nil
 }
 
 // Same reports whether two texts are the same JSON value, however they spell it: stores may have a spelling of their own. No text at all

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 )
 
 // appendJSON writes a value as JSON, straight from its node: no number passes through a float. It notes what has no JSON, and every
@@ -29,7 +31,7 @@ func (r *reader) appendJSON(b []byte, n *yaml.Node) []byte {
 				b = append(b, ',')
 			}
 			first = false
-			b = append(appendText(b, k.Value), ':')
+			b = append(jsontext.AppendText(b, k.Value), ':')
 			b = r.appendJSON(b, v)
 		})
 		return append(b, '}')
@@ -43,7 +45,7 @@ func (r *reader) appendJSON(b []byte, n *yaml.Node) []byte {
 		return r.appendNumber(b, n)
 	}
 	r.noteExpressions(n)
-	return appendText(b, n.Value)
+	return jsontext.AppendText(b, n.Value)
 }
 
 // appendNumber writes a number with all its digits.
@@ -83,31 +85,4 @@ func (r *reader) appendNumber(b []byte, n *yaml.Node) []byte {
 		rest = rest[1+fraction:]
 	}
 	return append(b, rest...)
-}
-
-// appendText writes a text as JSON. YAML's reader gives only valid UTF-8, which JSON takes as it is.
-func appendText(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	from := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, s[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xF])
-		}
-	}
-	b = append(b, s[from:]...)
-	return append(b, '"')
 }

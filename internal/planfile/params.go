@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/seed-1177d267/sluice/internal/expr"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
@@ -130,7 +131,7 @@ func (r *reader) readParams(n *yaml.Node) {
 		if i > 0 {
 			r.params = append(r.params, ',')
 		}
-		r.params = append(append(appendText(r.params, name), ':'), r.spec.Params[name]...)
+		r.params = append(append(jsontext.AppendText(r.params, name), ':'), r.spec.Params[name]...)
 	}
 	r.params = append(r.params, '}')
 	for _, name := range slices.Sorted(maps.Keys(r.given)) {
@@ -157,7 +158,7 @@ func (r *reader) secrets() secret.Names { return r.hidden.And(r.spec.Secrets) }
 // typed reads what a person gave for a param whose default is of the given kind.
 func typed(given string, want kind) (json.RawMessage, error) {
 	if want == text || want == null {
-		return appendText(nil, given), nil
+		return jsontext.AppendText(nil, given), nil
 	}
 	value := bytes.TrimSpace([]byte(given))
 	is := text

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/seed-1177d267/sluice/internal/expr"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
@@ -252,7 +253,7 @@ func (r *reader) absolute(path string) string {
 // led returns a path that begins with an expression as it comes out, if params tell already.
 func (r *reader) led(path string) string {
 	if strings.HasPrefix(path, "${{") {
-		value, err := expr.Substitute(appendText(nil, path), r.scope)
+		value, err := expr.Substitute(jsontext.AppendText(nil, path), r.scope)
 		var s string
 		if err == nil && json.Unmarshal(value, &s) == nil {
 			return s
@@ -263,7 +264,7 @@ func (r *reader) led(path string) string {
 
 // known returns the text that one with expressions comes to, if its params tell already.
 func (r *reader) known(text string) (s string, ok bool) {
-	value, err := expr.Substitute(appendText(nil, text), r.scope)
+	value, err := expr.Substitute(jsontext.AppendText(nil, text), r.scope)
 	if err != nil {
 		return "", false
 	}

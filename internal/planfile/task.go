@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/seed-1177d267/sluice/internal/expr"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -45,7 +46,7 @@ func taskKeys() *table[*task] {
 		key[*task]{name: "shell", value: shellShape.about("Another shell for the line, such as bash."),
 			read: func(t *task, n *yaml.Node) {
 				if shell, ok := t.r.constant(n, "shell"); ok {
-					t.shell = appendText(nil, shell)
+					t.shell = jsontext.AppendText(nil, shell)
 				}
 			}},
 		key[*task]{name: "env", value: envShape.about("Environment variables of the command."),
@@ -203,7 +204,7 @@ func (t *task) command() []byte {
 		dir = expr.Quote(r.dir)
 	}
 	if dir != "" {
-		b = appendText(append(b, `,"dir":`...), dir)
+		b = jsontext.AppendText(append(b, `,"dir":`...), dir)
 	}
 	if t.stdin != nil {
 		b = append(append(b, `,"stdin":`...), t.stdin...)
@@ -212,7 +213,7 @@ func (t *task) command() []byte {
 		b = append(b, `,"env":`...)
 		for i, v := range env {
 			b = append(b, "{,"[min(i, 1)])
-			b = append(append(appendText(b, v.name), ':'), v.value...)
+			b = append(append(jsontext.AppendText(b, v.name), ':'), v.value...)
 		}
 		b = append(b, '}')
 	}
@@ -232,7 +233,7 @@ func (t *task) readRun(n *yaml.Node) {
 		t.refuseExpressions(n, "an expression in a shell line could become a command", true)
 		return
 	}
-	t.run = appendText(nil, line)
+	t.run = jsontext.AppendText(nil, line)
 }
 
 // refuseExpressions reports each expression of a text that a program reads as code, and each param of these that the plan lacks.
@@ -299,7 +300,7 @@ func (t *task) readArguments(n *yaml.Node) {
 			t.r.errorf(c, "the program to run is empty; name one")
 		}
 		t.r.noteExpressions(c)
-		b = appendText(b, c.Value)
+		b = jsontext.AppendText(b, c.Value)
 		argv[i] = c.Value
 	}
 	hasExpression := func(word string) bool { return expr.Unclosed(word) == "" && len(expr.Paths(word)) > 0 }
@@ -316,7 +317,7 @@ func (t *task) readStdin(n *yaml.Node) {
 		t.r.errorf(n, "stdin is %q; it can only be params, or be left out for an empty one", word)
 		return
 	}
-	t.stdin = appendText(nil, word)
+	t.stdin = jsontext.AppendText(nil, word)
 }
 
 // readNeeds reads a list of names, or one name.
@@ -416,7 +417,7 @@ func (t *task) readFiles(n *yaml.Node, f *plan.Foreach) bool {
 		default:
 			path, good := t.r.text(follow(v), k.Value)
 			t.files = path
-			if value, err := expr.Substitute(appendText(nil, path), t.r.scope); good && err == nil && value[0] != '"' {
+			if value, err := expr.Substitute(jsontext.AppendText(nil, path), t.r.scope); good && err == nil && value[0] != '"' {
 				t.r.errorf(follow(v), "%s: %s is not the path of a file", path, value)
 				good = false
 			}

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -230,7 +231,7 @@ func (r *reader) readEnv(n *yaml.Node) []variable {
 				return
 			}
 			r.noteExpressions(v)
-			own = append(own, variable{k.Value, appendText(nil, v.Value)})
+			own = append(own, variable{k.Value, jsontext.AppendText(nil, v.Value)})
 		case mapping:
 			if secret := r.readSecret(v); secret != nil {
 				own = append(own, variable{k.Value, secret})
@@ -265,9 +266,9 @@ func (r *reader) readSecret(n *yaml.Node) []byte {
 		case k.Value == "from_env" && !variableSyntax.MatchString(value):
 			r.errorf(v, "%q cannot be a variable's name; it has letters, digits and _, and begins with no digit", value)
 		case k.Value == "from_file":
-			secret = append(appendText([]byte(`{"from_file":`), r.absolute(value)), '}')
+			secret = append(jsontext.AppendText([]byte(`{"from_file":`), r.absolute(value)), '}')
 		default:
-			secret = append(appendText([]byte(`{"from_env":`), value), '}')
+			secret = append(jsontext.AppendText([]byte(`{"from_env":`), value), '}')
 		}
 	})
 	if count != 1 {

@@ -20,6 +20,9 @@ func Holds(text []byte, secretValues []string) bool {
 			s.values = append(s.values, []byte(part))
 		}
 	}
+	if len(s.values) == 0 {
+		return false
+	}
 	for range deepest {
 		if s.in(text) {
 			return true

@@ -1,11 +1,11 @@
 package http
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -56,29 +56,30 @@ func (a *answer) result(now time.Time) plan.Result {
 
 // output is the status and a body as the tasks that follow get them.
 func (a *answer) output(body []byte) json.RawMessage {
-	out := struct {
-		Status int             `json:"status"`
-		Body   json.RawMessage `json:"body"`
-		Cut    bool            `json:"cut,omitempty"`
-	}{Status: a.status, Cut: a.cut && body != nil}
+	b := append(make([]byte, 0, len(body)+64), `{"status":`...)
+	b = append(strconv.AppendInt(b, int64(a.status), 10), `,"body":`...)
+	out := bytes.NewBuffer(b)
 	switch {
 	case len(body) == 0:
-	case a.isJSON(body):
-		out.Body = body
-	default:
-		out.Body, _ = jsontext.Marshal(strings.ToValidUTF8(string(body), "\uFFFD"))
+		out.WriteString("null")
+	case !a.meantAsJSON(body) || json.Compact(out, body) != nil:
+		out = bytes.NewBuffer(jsontext.AppendText(b, strings.ToValidUTF8(string(body), "\uFFFD")))
 	}
-	all, _ := jsontext.Marshal(out) // of nothing that could fail
-	return all
+	if a.cut && body != nil {
+		out.WriteString(`,"cut":true`)
+	}
+	out.WriteByte('}')
+	return out.Bytes()
 }
 
-// isJSON reports whether a body is JSON and is meant to be: by its type, or because it is an object
-// or a list.
-func (a *answer) isJSON(body []byte) bool {
-	kind, _, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
-	first := strings.TrimLeft(string(body[:min(len(body), 64)]), " \t\r\n")
-	meant := kind == "application/json" || strings.HasSuffix(kind, "+json") || strings.HasPrefix(first, "{") || strings.HasPrefix(first, "[")
-	return meant && !a.cut && jsontext.Valid(body) && jsontext.Depth(body, plan.MaxOutputDepth-1) < plan.MaxOutputDepth
+// meantAsJSON reports whether a body is to be JSON, by its type or because it is an object or a
+// list, and may be JSON of an output.
+func (a *answer) meantAsJSON(body []byte) bool {
+	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	first := bytes.TrimLeft(body[:min(len(body), 64)], " \t\r\n")
+	meant := kind == "application/json" || strings.HasSuffix(kind, "+json") || len(first) > 0 && (first[0] == '{' || first[0] == '[')
+	return meant && !a.cut && utf8.Valid(body) && jsontext.Depth(body, plan.MaxOutputDepth-1) < plan.MaxOutputDepth
 }
 
 // detail says why the answer is no success.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http/httptrace"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,29 +21,12 @@ const (
 	loggedBody    = 64 << 10
 )
 
-// details are what the log says of one attempt, as a line of JSON. Times are milliseconds from its
-// begin on.
+// details are what the log says of one attempt. Times are nanoseconds from its begin on. Connections
+// that are made beside note theirs, too; one that was there before has no name.
 type details struct {
-	Method  string            `json:"method"`
-	URL     string            `json:"url"`
-	Status  int               `json:"status,omitempty"`
-	Error   string            `json:"error,omitempty"`
-	Times   times             `json:"ms"`
-	Headers map[string]string `json:"headers,omitempty"`
-	Body    string            `json:"body,omitempty"`
-	Cut     bool              `json:"cut,omitempty"` // the body is longer
-
-	began              time.Time
-	name, connect, got atomic.Int64 // what Times will say; of connections that are made beside, too
-}
-
-// times are when the name was resolved, the connection was there, and the first byte and all of the
-// answer had come. A connection that was there before has no name.
-type times struct {
-	Name      float64 `json:"name,omitempty"`
-	Connect   float64 `json:"connect,omitempty"`
-	FirstByte float64 `json:"first_byte,omitempty"`
-	End       float64 `json:"end"`
+	method, url              string
+	began                    time.Time
+	name, connect, firstByte atomic.Int64
 }
 
 func newDetails() *details { return &details{began: time.Now()} }
@@ -54,41 +38,69 @@ func (d *details) trace(ctx context.Context) context.Context {
 		DNSDone:              func(httptrace.DNSDoneInfo) { note(&d.name) },
 		ConnectDone:          func(_, _ string, err error) { note(&d.connect) },
 		TLSHandshakeDone:     func(tls.ConnectionState, error) { note(&d.connect) },
-		GotFirstResponseByte: func() { note(&d.got) },
+		GotFirstResponseByte: func() { note(&d.firstByte) },
 	})
 }
 
-// end notes how it ended.
-func (d *details) end(a *answer, err error) {
-	ms := func(d int64) float64 { return float64(d/int64(10*time.Microsecond)) / 100 }
-	d.Times = times{ms(d.name.Load()), ms(d.connect.Load()), ms(d.got.Load()), ms(int64(time.Since(d.began)))}
+// line returns the line of JSON, without secrets. A text is masked before it is put into JSON: as a
+// part of it, it would spell them in ways of its own.
+func (d *details) line(a *answer, err error, masks []string) string {
+	var body string
+	if a != nil {
+		body = secret.HideText(string(a.body[:min(len(a.body), 2*loggedBody)]), masks)
+		body = strings.ToValidUTF8(body[:min(len(body), loggedBody)], "\uFFFD") // only now: a cut secret would not be found
+	}
+	b := make([]byte, 0, 512+len(body)+len(body)/8)
+	text := func(key, text string) { b = jsontext.AppendText(append(b, key...), text) }
+	ms := func(key string, at int64) {
+		b = strconv.AppendFloat(append(b, key...), float64(at/int64(10*time.Microsecond))/100, 'f', -1, 64)
+	}
+	text(`{"method":`, d.method)
+	text(`,"url":`, secret.HideText(d.url, masks))
+	if a != nil {
+		b = strconv.AppendInt(append(b, `,"status":`...), int64(a.status), 10)
+	}
 	if err != nil {
-		d.Error = err.Error()
+		text(`,"error":`, secret.HideText(err.Error(), masks))
 	}
-	if a == nil {
-		return
+	b = append(b, `,"ms":{`...)
+	for _, t := range [...]struct {
+		key string
+		at  int64
+	}{{`"name":`, d.name.Load()}, {`"connect":`, d.connect.Load()}, {`"first_byte":`, d.firstByte.Load()}} {
+		if t.at >= int64(10*time.Microsecond) {
+			ms(t.key, t.at)
+			b = append(b, ',')
+		}
 	}
-	d.Status, d.Headers = a.status, map[string]string{}
-	left := loggedHeaders
+	ms(`"end":`, int64(time.Since(d.began)))
+	b = append(b, '}')
+	if a != nil {
+		b = a.appendHeaders(b, masks)
+	}
+	if body != "" {
+		text(`,"body":`, body)
+	}
+	if a != nil && (a.cut || len(a.body) > loggedBody) {
+		b = append(b, `,"cut":true`...)
+	}
+	return string(append(b, '}', '\n'))
+}
+
+// appendHeaders writes the headers that the log keeps, as JSON.
+func (a *answer) appendHeaders(b []byte, masks []string) []byte {
+	left, next := loggedHeaders, `,"headers":{`
 	for _, name := range slices.Sorted(maps.Keys(a.header)) {
 		value := strings.Join(a.header[name], ", ")
 		if left -= len(name) + len(value); left < 0 {
 			break
 		}
-		d.Headers[name] = strings.ToValidUTF8(value, "\uFFFD")
+		b = append(jsontext.AppendText(append(b, next...), name), ':')
+		b = jsontext.AppendText(b, secret.HideText(strings.ToValidUTF8(value, "\uFFFD"), masks))
+		next = ","
 	}
-	d.Cut = a.cut || len(a.body) > loggedBody
-	d.Body = string(a.body[:min(len(a.body), 2*loggedBody)])
-}
-
-// text returns the line, without secrets. The body is masked before it is put into JSON: as a part
-// of it, it would spell them in ways of its own.
-func (d *details) text(masks []string) string {
-	d.URL, d.Error, d.Body = secret.HideText(d.URL, masks), secret.HideText(d.Error, masks), secret.HideText(d.Body, masks)
-	d.Body = strings.ToValidUTF8(d.Body[:min(len(d.Body), loggedBody)], "\uFFFD") // only now: a cut secret would not be found
-	for name, value := range d.Headers {
-		d.Headers[name] = secret.HideText(value, masks)
+	if next == "," {
+		b = append(b, '}')
 	}
-	line, _ := jsontext.Marshal(d) // of nothing that could fail
-	return string(line)
+	return b
 }

@@ -139,8 +139,7 @@ func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	if err != nil && a != nil && !a.success() && ctx.Err() == nil {
 		err = nil // the status says more than how the body ended
 	}
-	d.end(a, err)
-	t.Log.Append(plan.System, d.text(v.masks))
+	t.Log.Append(plan.System, d.line(a, err, v.masks))
 	if err != nil {
 		r := failure(ctx, limited, s, err)
 		r.Detail = secret.HideText(r.Detail, v.masks)
@@ -165,7 +164,7 @@ func (p *Plugin) send(ctx context.Context, t *plugins.Task, s *settings, v *valu
 	req.Header.Set("Idempotency-Key", id)
 	req.Header.Set("Sluice-Attempt", strconv.Itoa(t.Attempt))
 	sign(req.Header, v.keys, id, time.Now(), s.sent())
-	d.Method, d.URL = req.Method, req.URL.String()
+	d.method, d.url = req.Method, req.URL.String()
 	got, err := p.client.Do(req)
 	if err != nil {
 		var outer *url.Error // which repeats the address

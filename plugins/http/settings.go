@@ -41,7 +41,6 @@ type settings struct {
 	query   map[string]source.Value
 	keys    []source.Value // of sign
 	timeout time.Duration
-	fields  map[string]json.RawMessage // that may fill the url
 }
 
 // readSettings reads params, the url last, and says which of them is wrong. A draft may still have
@@ -52,15 +51,14 @@ func readSettings(params json.RawMessage, given map[string]json.RawMessage, draf
 	if err := json.Unmarshal(params, &all); err != nil {
 		return nil, "", fmt.Errorf("params of %s: %w", Name, err)
 	}
-	r := reader{all: all, draft: draft}
 	s = &settings{method: http.MethodGet, body: all["body"], timeout: defaultTimeout}
 	if s.body != nil {
 		s.method = http.MethodPost
 	}
-	open := r.fields(s, given)
+	from := &fields{body: s.body, params: all, given: given}
 	for _, name := range own {
 		raw := all[name]
-		if raw == nil && name != "url" || r.hidden(raw) {
+		if raw == nil && name != "url" || draft && hidden(raw) {
 			continue
 		}
 		switch name {
@@ -75,7 +73,7 @@ func readSettings(params json.RawMessage, given map[string]json.RawMessage, draf
 		case "timeout":
 			s.timeout, err = readTimeout(raw)
 		case "url":
-			err = readURL(s, raw, draft, open)
+			err = readURL(s, raw, from, draft)
 		}
 		if err != nil {
 			return s, name, fmt.Errorf("%s: %w", name, err)
@@ -84,38 +82,36 @@ func readSettings(params json.RawMessage, given map[string]json.RawMessage, draf
 	return s, "", nil
 }
 
-// A reader reads the params of a task.
-type reader struct {
-	all   map[string]json.RawMessage
-	draft bool
+// hidden reports whether an expression stands for a value of a draft.
+func hidden(raw json.RawMessage) bool {
+	return len(raw) > 0 && raw[0] == '"' && bytes.Contains(raw, []byte("${{"))
 }
 
-// hidden reports whether an expression stands for a value.
-func (r *reader) hidden(raw json.RawMessage) bool {
-	return r.draft && len(raw) > 0 && raw[0] == '"' && bytes.Contains(raw, []byte("${{"))
+// fields are what may fill the url: the fields of the body, then the params of the task but for
+// those that the plugin reads itself, and then further params.
+type fields struct {
+	body          json.RawMessage
+	inBody        map[string]json.RawMessage // nil: not read yet
+	params, given map[string]json.RawMessage
 }
 
-// fields collects what may fill the url: the other params, and the fields of the body before them.
-// It reports whether there may be more.
-func (r *reader) fields(s *settings, given map[string]json.RawMessage) (more bool) {
-	s.fields = maps.Clone(given)
-	if s.fields == nil {
-		s.fields = map[string]json.RawMessage{}
-	}
-	for name, raw := range s.fields {
-		if len(raw) == 0 { // a draft may lack the value
-			s.fields[name] = json.RawMessage(`""`)
+func (f *fields) get(name string) (raw json.RawMessage, ok bool) {
+	if f.inBody == nil {
+		f.inBody = map[string]json.RawMessage{}
+		if len(f.body) > 0 && f.body[0] == '{' {
+			_ = json.Unmarshal(f.body, &f.inBody) // an object, which was read before
 		}
 	}
-	maps.Copy(s.fields, r.all)
-	for _, name := range own {
-		delete(s.fields, name)
+	if raw, ok = f.inBody[name]; ok || slices.Contains(own, name) {
+		return raw, ok
 	}
-	var body map[string]json.RawMessage
-	if len(s.body) > 0 && s.body[0] == '{' && json.Unmarshal(s.body, &body) == nil {
-		maps.Copy(s.fields, body)
+	if raw, ok = f.params[name]; ok {
+		return raw, true
 	}
-	return r.hidden(s.body)
+	if raw, ok = f.given[name]; ok && len(raw) == 0 { // a draft may lack the value
+		raw = json.RawMessage(`""`)
+	}
+	return raw, ok
 }
 
 func readMethod(s *settings, raw json.RawMessage) error {
@@ -126,7 +122,7 @@ func readMethod(s *settings, raw json.RawMessage) error {
 	return nil
 }
 
-func readURL(s *settings, raw json.RawMessage, draft, open bool) (err error) {
+func readURL(s *settings, raw json.RawMessage, from *fields, draft bool) error {
 	if raw == nil {
 		return errors.New("there is none; write the address, as in https://example.com/songs/{id}")
 	}
@@ -134,8 +130,9 @@ func readURL(s *settings, raw json.RawMessage, draft, open bool) (err error) {
 	if !ok {
 		return fmt.Errorf("%s is not a text", source.Brief(raw))
 	}
-	if err = checkTemplate(text, s.fields, open); err == nil && !draft { // whose values may change
-		s.url, err = expand(text, s.fields)
+	t, err := readTemplate(text, from, draft && hidden(s.body))
+	if err == nil && !draft { // whose values may change
+		s.url, err = t.expand()
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -17,35 +16,64 @@ import (
 // A url is an RFC 6570 template. Its expressions stand behind the host, so that no field chooses
 // the receiver, and each field is a scalar: a field of the body, or else a param.
 var (
-	authority  = regexp.MustCompile(`^(?i:https?)://[^/?#{}@\\\s]+`)
 	expression = regexp.MustCompile(`\{([^{}]*)\}`)
 	variable   = regexp.MustCompile(`^([A-Za-z0-9_%.]+)(\*|:[1-9][0-9]{0,3})?$`)
 )
 
-// checkTemplate refuses a template that no fields fill, or whose fields are missing. With open
+// A template is a url whose fields were found.
+type template struct {
+	host, rest  string   // the host begins with the scheme
+	expressions [][2]int // where they begin and end in the rest
+	values      stduritemplate.Substitutions
+}
+
+// cutHost divides a template behind its host, which is empty if there is none.
+func cutHost(text string) (host, rest string) {
+	scheme, after, _ := strings.Cut(text, "://")
+	end := strings.IndexAny(after, "/?#{}@\\ \t\n\f\r")
+	if end < 0 {
+		end = len(after)
+	}
+	if s := strings.ToLower(scheme); s != "http" && s != "https" || end == 0 {
+		return "", text
+	}
+	end = len(text) - len(after) + end
+	return text[:end], text[end:]
+}
+
+// readTemplate refuses a template that no fields fill, or whose fields are missing. With open
 // there may be more fields than are known.
-func checkTemplate(template string, fields map[string]json.RawMessage, open bool) error {
-	host := authority.FindString(template)
-	rest := template[len(host):]
+func readTemplate(text string, fields *fields, open bool) (*template, error) {
+	host, rest := cutHost(text)
 	switch {
 	case host == "":
-		return hostError(template)
+		return nil, hostError(text)
 	case strings.HasPrefix(rest, "@"):
-		return errors.New("a user name in it would be stored and shown; give it by headers: {Authorization: {from_env: NAME}}")
+		return nil, errors.New("a user name in it would be stored and shown; give it by headers: {Authorization: {from_env: NAME}}")
 	case rest != "" && !strings.ContainsAny(rest[:1], "/?#{"):
-		return fmt.Errorf("%q cannot be in a host", rest[:1])
+		return nil, fmt.Errorf("%q cannot be in a host", rest[:1])
 	case strings.HasPrefix(rest, "{") && !strings.HasPrefix(rest, "{/") && !strings.HasPrefix(rest, "{?"):
-		return fmt.Errorf("%s stands in the host, and a field must not choose the receiver; write a / before it", expression.FindString(rest))
+		return nil, fmt.Errorf("%s stands in the host, and a field must not choose the receiver; write a / before it", expression.FindString(rest))
 	}
-	if left := expression.ReplaceAllString(rest, ""); strings.ContainsAny(left, "{}") {
-		return errors.New("a { or } in it has no partner; write %7B or %7D for one that is sent")
+	t := &template{host: host, rest: rest}
+	for done := 0; ; {
+		n := strings.IndexAny(rest[done:], "{}")
+		if n < 0 {
+			break
+		}
+		begin := done + n
+		n = strings.IndexAny(rest[begin+1:], "{}")
+		if done = begin + n + 2; rest[begin] == '}' || n < 0 || rest[done-1] == '{' {
+			return nil, errors.New("a { or } in it has no partner; write %7B or %7D for one that is sent")
+		}
+		t.expressions = append(t.expressions, [2]int{begin, done})
 	}
-	for _, m := range expression.FindAllStringSubmatch(rest, -1) {
-		if err := checkExpression(m[0], m[1], fields, open); err != nil {
-			return err
+	for _, e := range t.expressions {
+		if err := t.find(rest[e[0]:e[1]], fields, open); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return t, nil
 }
 
 // hostError says why a template has no host.
@@ -63,20 +91,22 @@ func hostError(template string) error {
 	return fmt.Errorf("%q does not begin with http:// or https:// and a host", source.Brief([]byte(template)))
 }
 
-// checkExpression refuses an expression whose fields are not there, or are no scalars.
-func checkExpression(e, inner string, fields map[string]json.RawMessage, open bool) error {
+// find finds the fields of an expression. It refuses one whose fields are not there, or are no
+// scalars.
+func (t *template) find(e string, fields *fields, open bool) error {
+	inner := e[1 : len(e)-1]
 	switch {
 	case strings.HasPrefix(inner, "+"), strings.HasPrefix(inner, "#"):
 		return fmt.Errorf("%s would put a field into it as it is, and so anywhere; write {%s}", e, inner[1:])
 	case inner != "" && strings.ContainsAny(inner[:1], "./;?&"):
 		inner = inner[1:]
 	}
-	for _, spec := range strings.Split(inner, ",") {
+	for spec := range strings.SplitSeq(inner, ",") {
 		m := variable.FindStringSubmatch(spec)
 		if m == nil {
 			return fmt.Errorf("%s: %q is not the name of a field", e, spec)
 		}
-		raw, ok := fields[m[1]]
+		raw, ok := fields.get(m[1])
 		if !ok && open {
 			continue
 		}
@@ -90,22 +120,25 @@ func checkExpression(e, inner string, fields map[string]json.RawMessage, open bo
 		if strings.HasPrefix(m[2], ":") && strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
 			return fmt.Errorf("%s: the field %q has other letters than those of ASCII, and no beginning of it can be taken", e, m[1])
 		}
+		if t.values == nil {
+			t.values = stduritemplate.Substitutions{}
+		}
+		t.values[m[1]] = text
 	}
 	return nil
 }
 
-// expand fills a template that was checked.
-func expand(template string, fields map[string]json.RawMessage) (*url.URL, error) {
-	values := stduritemplate.Substitutions{}
-	for name, raw := range fields {
-		if text, ok := source.Scalar(raw); ok {
-			values[name] = text
+// expand fills the template.
+func (t *template) expand() (*url.URL, error) {
+	text, done := t.host, 0
+	for _, e := range t.expressions {
+		value, err := stduritemplate.Expand(t.rest[e[0]:e[1]], t.values)
+		if err != nil {
+			return nil, err
 		}
+		text, done = text+t.rest[done:e[0]]+value, e[1]
 	}
-	text, err := stduritemplate.Expand(template, values)
-	if err != nil {
-		return nil, err
-	}
+	text += t.rest[done:]
 	to, err := url.Parse(text)
 	if err != nil {
 		var inner *url.Error
@@ -114,8 +147,7 @@ func expand(template string, fields map[string]json.RawMessage) (*url.URL, error
 		}
 		return nil, fmt.Errorf("%q: %w", text, err)
 	}
-	host := authority.FindString(template)
-	if _, host, _ = strings.Cut(host, "://"); to.Host != host || to.Hostname() == "" || to.User != nil {
+	if _, host, _ := strings.Cut(t.host, "://"); to.Host != host || to.Hostname() == "" || to.User != nil {
 		return nil, fmt.Errorf("%q has no host, or another one than is written there", text)
 	}
 	for segment := range strings.SplitSeq(to.Path, "/") {
