@@ -140,21 +140,19 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) ([]s
 		limit = protocol.DefaultBudget
 	}
 	settled := now.Add(-lateness)
+	var out []store.Change
 	if until := slices.MinFunc([]time.Time{settled, p.at}, time.Time.Compare); p.sure.Before(until) {
 		again, err := s.between(ctx, d("mtime", d("$gte", p.sure, "$lte", until)), 0)
 		if err != nil {
 			return nil, after, err
 		}
-		late := s.feed.news(p.follower, again, limit)
-		if len(late) < limit {
-			p.sure = until
-			s.feed.forget(p.follower, until)
+		if out = s.feed.news(p.follower, again, limit); len(out) == limit {
+			return out, p.cursor(), nil
 		}
-		if len(late) > 0 {
-			return late, p.cursor(), nil
-		}
+		p.sure = until
+		s.feed.forget(p.follower, until)
 	}
-	found, err := s.between(ctx, d("$or", bson.A{d("mtime", d("$gt", p.at)), d("mtime", p.at, "_id", d("$gt", p.id))}), limit)
+	found, err := s.between(ctx, d("$or", bson.A{d("mtime", d("$gt", p.at)), d("mtime", p.at, "_id", d("$gt", p.id))}), limit-len(out))
 	if err != nil {
 		return nil, after, err
 	}
@@ -170,7 +168,33 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) ([]s
 	if fresh < len(found) {
 		s.feed.news(p.follower, found[fresh:], len(found))
 	}
-	return found, p.cursor(), nil
+	out = append(out, found...)
+	if ended := endedPlans(found); len(ended) > 0 && len(out) < limit {
+		tasks, err := s.between(ctx, d("plan", d("$in", ended), "mtime", d("$gt", p.sure, "$lte", p.at)), 0)
+		if err != nil {
+			return nil, after, err
+		}
+		out = append(out, s.feed.news(p.follower, tasks, limit-len(out))...)
+		slices.SortFunc(out, inOrder)
+	}
+	return out, p.cursor(), nil
+}
+
+// endedPlans returns the plans whose end is among the changes. Their tasks ended before them, so
+// that all ends of tasks are visible by then. A follower of such a plan may not ask again.
+func endedPlans(changes []store.Change) (ended bson.A) {
+	for i := range changes {
+		if changes[i].State.Ended() {
+			ended = append(ended, oid(changes[i].Plan.ID))
+		}
+	}
+	return ended
+}
+
+// inOrder compares two changes by the order of the feed.
+func inOrder(a, b store.Change) int {
+	one, other := idOfChange(&a), idOfChange(&b)
+	return cmp.Or(a.At.Compare(b.At), bytes.Compare(one[:], other[:]))
 }
 
 // between returns tasks and plans that match, in the order of the feed; limit 0: all of them.
@@ -198,10 +222,7 @@ func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]store.
 		p := &plans[i]
 		out = append(out, store.Change{At: p.Mtime.UTC(), Plan: planID(p.ID), Name: p.Name, State: p.State})
 	}
-	slices.SortFunc(out, func(a, b store.Change) int {
-		one, other := idOfChange(&a), idOfChange(&b)
-		return cmp.Or(a.At.Compare(b.At), bytes.Compare(one[:], other[:]))
-	})
+	slices.SortFunc(out, inOrder)
 	if limit > 0 {
 		out = out[:min(len(out), limit)]
 	}

@@ -109,3 +109,42 @@ func TestWhatIsVisibleAfterThePresentIsNotMissed(t *testing.T) {
 		}
 	}
 }
+
+// The end of a plan is told together with those ends of its tasks that are visible after a later change.
+func TestTheEndOfAPlanBringsWhatIsVisibleLate(t *testing.T) {
+	s, db, no := openTest(t)
+	p, err := s.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "followed"})
+	no(err)
+	cursor, err := s.Latest(t.Context())
+	no(err)
+	look := func() (told []store.Change) {
+		told, cursor, err = s.Changes(t.Context(), cursor, 100)
+		no(err)
+		return told
+	}
+	now, err := s.Now(t.Context())
+	no(err)
+	task := func(at time.Time) bson.ObjectID {
+		id := bson.NewObjectID()
+		_, err := db.Collection("tasks").InsertOne(t.Context(), d("_id", id, "plan", oid(p.ID.ID), "name", id.Hex(), "status", plan.Succeeded, "mtime", at))
+		no(err)
+		return id
+	}
+	early := task(now.Add(time.Second))
+	if told := look(); len(told) != 1 || told[0].Task != taskID(early) {
+		t.Fatalf("told of %+v, want of the first task", told)
+	}
+	late := task(now.Add(500 * time.Millisecond))
+	if told := look(); len(told) != 0 {
+		t.Fatalf("told of %+v, before the second look", told)
+	}
+	_, err = db.Collection("plans").UpdateOne(t.Context(), d("_id", oid(p.ID.ID)), d("$set", d("mtime", now.Add(2*time.Second), "state", plan.PlanSucceeded)))
+	no(err)
+	told := look()
+	if len(told) != 2 || told[0].Task != taskID(late) || told[1].Plan != p.ID || !told[1].State.Ended() {
+		t.Errorf("told of %+v, want of the second task and of the end", told)
+	}
+	if told := look(); len(told) != 0 {
+		t.Errorf("told again of %+v", told)
+	}
+}
