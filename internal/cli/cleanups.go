@@ -20,8 +20,8 @@ func keys(tasks []plan.Task) []string {
 	return names
 }
 
-// noteUnrun names the clean-ups that do not run because a plan is cancelled, and that a retry runs.
-// The person could have cancelled the running tasks instead.
+// noteUnrun names the clean-ups that do not run, or not to the end, because a plan is cancelled, and
+// that a retry runs. The person could have cancelled the other running tasks instead.
 func (a *app) noteUnrun(p *plan.Plan, unrun, running []plan.Task) {
 	if len(unrun) == 0 {
 		return
@@ -31,7 +31,7 @@ func (a *app) noteUnrun(p *plan.Plan, unrun, running []plan.Task) {
 	if len(names) <= most {
 		shown = strings.Join(names, " ")
 	}
-	a.note("not run, since the plan is cancelled: %s; to run this and what is below it, once the plan has ended: %s",
+	a.note("not run, or not to the end, since the plan is cancelled: %s; to run this and what is below it, once the plan has ended: %s",
 		firstNames(names, most), a.command(append(append([]string{"plan", "retry", p.Title()}, strings.Fields(shown)...), "--run")...))
 	if len(running) > 0 && p.OnFailure != plan.Stop {
 		a.note("next time, to cancel only the running tasks, so that clean-ups run: %s", a.command("plan", "cancel", "--running", p.Title()))
@@ -46,7 +46,8 @@ func firstNames(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
-// cancelRunning cancels the tasks of a plan that run, which counts as their failure, and leaves the plan.
+// cancelRunning cancels the tasks of a plan that run, which counts as their failure. It leaves the
+// plan, and the clean-ups that run.
 func (a *app) cancelRunning(ctx context.Context, st store.Store, p *plan.Plan) error {
 	stopped, err := halt.Running(ctx, st, p)
 	switch {
@@ -54,7 +55,7 @@ func (a *app) cancelRunning(ctx context.Context, st store.Store, p *plan.Plan) e
 		return fmt.Errorf("%s has on_failure: stop, so that no task runs after a stopped one, not even a clean-up; to cancel the plan: %s",
 			p.Title(), a.command("plan", "cancel", p.Title()))
 	case errors.Is(err, halt.ErrIdle):
-		return fmt.Errorf("nothing of %s runs; to cancel the plan: %s", p.Title(), a.command("plan", "cancel", p.Title()))
+		return fmt.Errorf("nothing of %s runs, apart from clean-ups; to cancel the plan: %s", p.Title(), a.command("plan", "cancel", p.Title()))
 	case err != nil:
 		return err
 	}

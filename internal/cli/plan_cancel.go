@@ -27,9 +27,10 @@ func planCancel(a *app) *cobra.Command {
 			"as it may take the tasks from their node: at once, or when the node's lease is " +
 			"over.\n" +
 			"\n" +
-			"Clean-ups (when: any_failed, all_done) do not run either. With --running the " +
-			"command cancels the running tasks instead of the plan. That counts as their " +
-			"failure, so that clean-ups run. A foreach task runs while one of its items does: " +
+			"Clean-ups (when: any_failed, all_done) do not run either, or not to the end. With " +
+			"--running the command cancels the running tasks instead of the plan, except for " +
+			"clean-ups. That counts as their failure, so that clean-ups run. A foreach task runs " +
+			"while one of its items does: " +
 			"its waiting items are cancelled too. To run a clean-up of a cancelled plan, name it: " +
 			"sluice plan retry PLAN TASK --run; with when: any_failed it runs if one of its " +
 			"parents failed or was stopped.\n" +
@@ -49,7 +50,7 @@ func planCancel(a *app) *cobra.Command {
 			var unrun, active []plan.Task
 			if p.State == plan.PlanRunning && p.Closing == plan.Open {
 				var err error
-				if unrun, active, err = halt.Unrun(ctx, st, &p); err != nil {
+				if unrun, active, err = halt.Left(ctx, st, p); err != nil {
 					return err
 				}
 			}

@@ -3,6 +3,7 @@
 package halt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +16,15 @@ import (
 var (
 	// ErrStops means that nothing runs in the plan after a task that is stopped, clean-ups neither.
 	ErrStops = errors.New("the plan has on_failure: stop, so that no task runs after a stopped one, not even a clean-up")
-	// ErrIdle means that nothing of the plan runs.
-	ErrIdle = errors.New("nothing of the plan runs")
+	// ErrIdle means that nothing of the plan runs, apart from clean-ups.
+	ErrIdle = errors.New("nothing of the plan runs, apart from clean-ups")
 )
+
+// Left is [rules.Unrun] of a plan that is in the store, as if a person cancelled the plan now.
+func Left(ctx context.Context, r store.Reader, p plan.Plan) (unrun, running []plan.Task, err error) {
+	p.Closing = cmp.Or(p.Closing, plan.ClosedByPerson)
+	return Unrun(ctx, r, &p)
+}
 
 // Unrun is [rules.Unrun] of a plan that is in the store.
 func Unrun(ctx context.Context, r store.Reader, p *plan.Plan) (unrun, running []plan.Task, err error) {
@@ -31,9 +38,12 @@ func Unrun(ctx context.Context, r store.Reader, p *plan.Plan) (unrun, running []
 
 // deciding reads what rules.Unrun needs of a plan's tasks.
 func deciding(ctx context.Context, r store.Reader, p *plan.Plan) (tasks []plan.Task, err error) {
-	waiting := map[plan.TaskID]bool{} // foreach tasks that wait for their items, of which none is known to have run
+	// Foreach tasks that wait for their items, of which none is known to have run, and those that a
+	// failure may have stopped.
+	waiting, failed := map[plan.TaskID]bool{}, map[plan.TaskID]bool{}
 	add := func(t *plan.Task) error {
 		waiting[t.ID] = t.Status == plan.Held && t.Expanded
+		failed[t.ID] = p.Closing != plan.Open && t.Status == plan.Failed && t.Expanded && rules.CleansUp(t.When)
 		if !t.Started.IsZero() {
 			delete(waiting, t.Of)
 		}
@@ -52,13 +62,19 @@ func deciding(ctx context.Context, r store.Reader, p *plan.Plan) (tasks []plan.T
 		}
 		return add(t)
 	})
-	for of, waits := range waiting {
-		if !waits || err != nil {
-			continue
-		}
+	one := func(q store.TaskQuery) {
 		var items []plan.Task
-		if items, err = r.Tasks(ctx, store.TaskQuery{Plan: p.ID, Of: of, Began: true, Limit: 1}); len(items) > 0 {
+		if items, err = r.Tasks(ctx, q); len(items) > 0 {
 			err = add(&items[0])
+		}
+	}
+	for of, waits := range waiting {
+		switch {
+		case err != nil:
+		case waits:
+			one(store.TaskQuery{Plan: p.ID, Of: of, Began: true, Limit: 1})
+		case failed[of]:
+			one(store.TaskQuery{Plan: p.ID, Of: of, Statuses: []plan.Status{plan.Terminated}, Limit: 1})
 		}
 	}
 	return tasks, err
@@ -70,8 +86,9 @@ type Store interface {
 	CancelTask(ctx context.Context, task plan.TaskID) error
 }
 
-// Running cancels the tasks of a plan that run, which counts as their failure, and leaves the plan, so that clean-ups run. It returns how
-// many were told to stop. It fails with ErrStops or ErrIdle where that would be no use.
+// Running cancels the tasks of a plan that run, which counts as their failure. It leaves the plan, so
+// that clean-ups run, and the clean-ups that run already. It returns how many tasks were told to stop.
+// It fails with ErrStops or ErrIdle where that would be no use.
 func Running(ctx context.Context, st Store, p *plan.Plan) (stopped int, err error) {
 	unrun, running, err := Unrun(ctx, st, p)
 	if err != nil {

@@ -30,7 +30,7 @@ type Run struct {
 	Outputs  []Output // of the plan's last tasks, those that no other needs
 	Unasked  bool     // there are last tasks beyond those, which nobody asked for an output
 	Left     string   // why a plan that has not ended was left, as "interrupted"
-	Unrun    []string // clean-ups that did not run because the plan was stopped, or left
+	Unrun    []string // clean-ups that did not run, or not to the end, because the plan was stopped, or left
 	Reacted  Reaction // what may be undone of what a retry keeps
 	Changed  string   // the name of the plan's file, if it has other tasks by now than the plan
 	// Outdated are tasks that a retry kept although a task that they need ran again.
@@ -291,16 +291,17 @@ func Again(p *plan.Plan, r Reaction, c Command, args ...string) (lines []string)
 	return lines
 }
 
-// unrun names the clean-ups that did not run because the plan was stopped, or left, and says how they run; "" without any.
+// unrun names the clean-ups that did not run, or not to the end, because the plan was stopped, or left.
+// It says how they run. It returns "" without any.
 func (r *Run) unrun(c Command) string {
 	switch {
 	case len(r.Unrun) == 0:
 		return ""
 	case !r.Plan.State.Ended():
-		return fmt.Sprintf("not run yet, and only run if the plan goes on: %s", list(r.Unrun))
+		return fmt.Sprintf("not run yet, or not to the end, and only run if the plan goes on: %s", list(r.Unrun))
 	}
 	words := append([]string{"plan", "retry", r.Plan.Title()}, few(r.Unrun)...)
-	return fmt.Sprintf("not run since the plan was stopped: %s; to run this and what is below it: %s", list(r.Unrun), c(append(words, "--run")...))
+	return fmt.Sprintf("not run, or not to the end, since the plan was stopped: %s; to run this and what is below it: %s", list(r.Unrun), c(append(words, "--run")...))
 }
 
 // Outdated says that tasks were kept whose inputs are others by now, and how they run again; "" without any.

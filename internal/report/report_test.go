@@ -461,8 +461,8 @@ func TestTheEndNamesCleanUpsThatDidNotRun(t *testing.T) {
 		want  string
 	}{
 		{"of a plan that was stopped, with what runs them", plan.PlanFailed, []string{"undo", "mail"},
-			"not run since the plan was stopped: undo and mail; to run this and what is below it: sluice plan retry nightly#3 undo mail --run\n"},
-		{"of one that was left", plan.PlanRunning, []string{"undo"}, "not run yet, and only run if the plan goes on: undo\n"},
+			"not run, or not to the end, since the plan was stopped: undo and mail; to run this and what is below it: sluice plan retry nightly#3 undo mail --run\n"},
+		{"of one that was left", plan.PlanRunning, []string{"undo"}, "not run yet, or not to the end, and only run if the plan goes on: undo\n"},
 		{"none", plan.PlanFailed, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

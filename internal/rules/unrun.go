@@ -2,20 +2,24 @@ package rules
 
 import "github.com/seed-1177d267/sluice/plan"
 
-// Unrun returns the clean-ups, mails and reports that do not run if the plan is stopped now, or that
-// did not run because it was stopped (closing). Their When is not AllSucceeded. They are those that
-// a retry of all of them runs once the plan has ended. running are the tasks that could be stopped
-// instead of the plan, with a foreach task in place of its items.
+// Unrun returns the clean-ups, mails and reports that do not run, or do not run to their end, if the
+// plan is stopped now, or that did not because it was stopped (closing). Their When is not
+// AllSucceeded. They are those that a retry of all of them runs once the plan has ended. running are
+// the other tasks that run, with a foreach task in place of its items: a person could stop these
+// instead of the plan.
 //
 // tasks are all tasks of the plan, with Status, Reason, Needs, When, Of, Expanding, Expanded, Started and
 // ContinueOnError. The caller may omit items that no node has, except one that ran of each foreach
-// task that waits for its items.
+// task that waits for its items, and one that was stopped of each that failed with plan.ReasonItems.
 //
 // A task that has not finished counts as Halted says. A foreach task ran if one of its items did. A
-// retry of a clean-up also takes what was skipped or cancelled below, which then counts as its When
-// says, and as succeeded if it may run. In a plan that is closed, what was cancelled has not started.
+// clean-up that ran and was stopped is to run again only if CleansUp. Any other task that was stopped
+// is work that failed, and what is below it cleans up after it. A retry of a clean-up also takes what
+// was skipped or cancelled below, and what asks its question again. These then count as their When
+// says, and as succeeded if they may run. In a plan that is closed, what was cancelled has not started.
 func Unrun(tasks []plan.Task, closing plan.Closing) (unrun, running []plan.Task) {
-	u := unrunning{tasks: tasks, closing: closing, seen: make([]Outcome, len(tasks)), below: make([]bool, len(tasks)), ran: map[plan.TaskID]bool{}}
+	u := unrunning{tasks: tasks, closing: closing, seen: make([]Outcome, len(tasks)), below: make([]bool, len(tasks)), asked: make([]bool, len(tasks))}
+	u.ran, u.stopped = map[plan.TaskID]bool{}, map[plan.TaskID]bool{}
 	active := map[plan.TaskID]bool{} // tasks that a node has, and foreach tasks of which it has an item
 	g := plan.NewGraph(tasks)
 	waits := make([]int, len(tasks)) // for how many parents
@@ -27,6 +31,9 @@ func Unrun(tasks []plan.Task, closing plan.Closing) (unrun, running []plan.Task)
 		}
 		if t.Status == plan.Running || t.Status.Finished() && t.Status != plan.Cancelled || !t.Started.IsZero() && !t.Expanded && !t.Expanding {
 			u.ran[t.ID], u.ran[t.Of] = true, true
+		}
+		if t.Status == plan.Terminated {
+			u.stopped[t.ID], u.stopped[t.Of] = true, true
 		}
 		waits[i] = len(g.Parents(i))
 		if waits[i] < len(t.Needs) {
@@ -40,10 +47,11 @@ func Unrun(tasks []plan.Task, closing plan.Closing) (unrun, running []plan.Task)
 	for k := 0; k < len(next); k++ {
 		i := next[k]
 		outcome, again := u.end(i)
-		runs[i] = again && outcome == OutcomeSucceeded && TellsResults(tasks[i].When) && tasks[i].Of.IsZero()
+		runs[i] = again && outcome == OutcomeSucceeded && TellsResults(tasks[i].When) && u.left(i) && tasks[i].Of.IsZero()
 		for _, c := range g.Children(i) {
 			u.seen[c] |= outcome
 			u.below[c] = u.below[c] || again
+			u.asked[c] = u.asked[c] || u.asked[i] || again && TellsResults(tasks[c].When)
 			if waits[c]--; waits[c] == 0 {
 				next = append(next, int(c))
 			}
@@ -64,15 +72,16 @@ type unrunning struct {
 	tasks   []plan.Task
 	closing plan.Closing
 	ran     map[plan.TaskID]bool
+	stopped map[plan.TaskID]bool
 	seen    []Outcome // of the parents
 	below   []bool    // a retry of the clean-ups takes a parent
+	asked   []bool    // and asks the question of the task again, or of one above it
 }
 
 // end says how a task counts for its children, and whether a retry of the clean-ups takes it.
 func (u *unrunning) end(i int) (o Outcome, again bool) {
 	t := &u.tasks[i]
-	finished, ran := t.Status.Finished(), u.ran[t.ID]
-	if finished && u.closing != plan.Open && t.Status == plan.Cancelled || !finished && !ran {
+	if u.asked[i] || u.left(i) {
 		switch runs := Decide(t.When, u.seen[i], true) == ToRun; {
 		case runs && (u.below[i] || TellsResults(t.When)):
 			return OutcomeSucceeded, true
@@ -80,9 +89,21 @@ func (u *unrunning) end(i int) (o Outcome, again bool) {
 			return OutcomeSkipped, true
 		}
 	}
-	if finished {
+	if t.Status.Finished() {
 		return OutcomeOfTask(t), false
 	}
-	s := Halted(plan.Held, ran, u.closing)
+	s := Halted(plan.Held, u.ran[t.ID], u.closing)
 	return OutcomeOf(s.Status, s.Reason, t.ContinueOnError), false
+}
+
+// left reports whether the stop leaves a task out, or a clean-up half-way.
+func (u *unrunning) left(i int) bool {
+	t := &u.tasks[i]
+	switch finished := t.Status.Finished(); {
+	case !finished && !u.ran[t.ID], finished && u.closing != plan.Open && t.Status == plan.Cancelled:
+		return true
+	case finished && (u.closing == plan.Open || !u.stopped[t.ID]), t.Expanded && t.ContinueOnError:
+		return false // a foreach task that allows its items to be stopped may succeed then
+	}
+	return CleansUp(t.When)
 }

@@ -78,6 +78,9 @@ func ParseWhen(word string) (plan.When, error) {
 // runs only when all succeeded needs none.
 func TellsResults(w plan.When) bool { return orDefault(w) != plan.AllSucceeded }
 
+// CleansUp reports whether a task with the rule runs even if everything above it failed.
+func CleansUp(w plan.When) bool { return Decide(w, OutcomeFailed, true) == ToRun }
+
 // NeedsParents reports whether the rule can never hold for a task without parents.
 func NeedsParents(w plan.When) bool { return clauses[orDefault(w)].need != 0 }
 

@@ -100,7 +100,7 @@ func (a *API) plans() {
 	}, ofPlan(a, a.unrun))
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/cancel-running", id: "cancel-running", summary: "Cancel the running tasks of a plan", tag: tag, scope: Operate, errors: []int{404, 409},
-		doc: "The plan continues: a cancelled task counts as failed, so that clean-ups run. Refused if nothing runs, and if the plan has on_failure: stop.",
+		doc: "The plan continues: a cancelled task counts as failed, so that clean-ups run. Clean-ups that run are left. Refused if nothing else runs, and if the plan has on_failure: stop.",
 	}, a.cancelRunning)
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/retry", id: "retry-plan", summary: "Retry the tasks that did not succeed", tag: tag, scope: Operate, body: tasksBody,
@@ -352,7 +352,7 @@ type taskName struct {
 type unrunAnswer struct {
 	Unrun   []taskName `json:"unrun" doc:"The first 100 clean-ups."`
 	All     int        `json:"all" doc:"Their number."`
-	Running int        `json:"running" doc:"How many running tasks could be cancelled instead of the plan, with a foreach task in place of its items. 0 if the plan has on_failure: stop, because clean-ups would not run either."`
+	Running int        `json:"running" doc:"How many running tasks could be cancelled instead of the plan, without clean-ups, and with a foreach task in place of its items. 0 if the plan has on_failure: stop, because clean-ups would not run either."`
 }
 
 func (a *API) unrun(ctx context.Context, p *plan.Plan, _ *InPlan) (*unrunAnswer, error) {
@@ -360,7 +360,7 @@ func (a *API) unrun(ctx context.Context, p *plan.Plan, _ *InPlan) (*unrunAnswer,
 	if p.State != plan.PlanRunning {
 		return out, nil
 	}
-	unrun, running, err := halt.Unrun(ctx, a.st, p)
+	unrun, running, err := halt.Left(ctx, a.st, *p)
 	if err != nil {
 		return nil, err
 	}

@@ -96,6 +96,43 @@ var cancelCases = []testCase{
 			w.equal("a retry of all clean-ups runs", fmt.Sprint(n.run(ok)), strings.TrimSuffix(ran, "]")+" told]")
 		}
 	}},
+	{"a clean-up that is stopped half-way runs when it is retried", func(w *world) {
+		for _, closing := range []plan.Closing{plan.ClosedByPerson, plan.ClosedByFailure} {
+			spec := &plan.Spec{Name: "nightly", OnFailure: plan.Stop}
+			copies := each("undo-copy", list(1, 2), "ok")
+			copies.When = plan.AllDone
+			for _, t := range []plan.TaskSpec{task("ok"), copies, {Name: "undo", Needs: []string{"ok"}, When: plan.AllDone}, task("told", "undo"), task("bad")} {
+				spec.Add(t)
+			}
+			p, n := w.submitSpec(spec), w.node("n1")
+			c := map[string]protocol.ClaimedTask{}
+			for _, claimed := range n.turn(protocol.Turn{Slots: 99, Start: true, Plan: p.ID}).Claimed {
+				c[claimed.Name] = claimed
+			}
+			n.end(ok(c["ok"]))
+			for _, claimed := range n.turn(protocol.Turn{Slots: 99, Start: true, Plan: p.ID}).Claimed {
+				c[claimed.Name] = claimed
+			}
+			unrun := func(closing plan.Closing) []string {
+				tasks, _ := rules.Unrun(w.all(store.TaskQuery{Plan: p.ID, Needs: true}), closing)
+				return taskNames(tasks)
+			}
+			w.equal("before the stop", unrun(closing), "[undo-copy undo]")
+			if closing == plan.ClosedByPerson {
+				w.no(w.s.CancelPlan(w.ctx, p.ID))
+				n.end(giveBack(c["bad"]))
+			} else {
+				n.end(fail(c["bad"]))
+			}
+			n.end(giveBack(c["undo"]), giveBack(c["undo-copy[0]"]), giveBack(c["undo-copy[1]"]))
+			n.sweep()
+			w.equal("state", w.plan(p.ID).State.Ended(), true)
+			w.equal("after it", unrun(closing), "[undo-copy undo]")
+			w.retry(p, false, "undo", "undo-copy")
+			w.equal("the retry runs", len(n.run(ok)), 4)
+			w.want(p, "undo succeeded", "undo-copy succeeded", "told succeeded")
+		}
+	}},
 	{"cancelling a plan of which nothing runs ends it", func(w *world) {
 		p := w.submit(task("a"), task("b", "a"))
 		w.no(w.s.CancelPlan(w.ctx, p.ID))

@@ -46,7 +46,7 @@ export default async function plan({ main, params, query, page }) {
     const agreed = await ask({
       title: `Cancel ${p.name} #${p.run}?`, ok: 'Cancel the plan', cancel: 'Let it run', danger: true, wide: all > 0, other: all > 0 && running > 0 && `Cancel only what runs (${number(running)})`,
       body: [h('p', {}, 'Nothing more of it is started, and what runs is told to stop. What has succeeded stays, and the rest can be run again later.'),
-        all > 0 && h('div', { class: 'hint unrun' }, h('p', {}, h('strong', {}, all === 1 ? 'A clean-up will not run: ' : `${number(all)} clean-ups will not run: `),
+        all > 0 && h('div', { class: 'hint unrun' }, h('p', {}, h('strong', {}, all === 1 ? 'A clean-up will not run, or not to the end: ' : `${number(all)} clean-ups will not run, or not to the end: `),
           names.map((t, i) => [i > 0 && ', ', h('span', { class: 'name' }, t.name)]), more > 0 && ` and ${number(more)} more`, '.'),
         h('p', {}, running > 0 ? `To have ${all === 1 ? 'it' : 'them'} run, cancel only what runs: ${plural(running, 'task')} will count as failed, and the plan goes on from there.`
           : `To run ${all === 1 ? 'it' : 'them'} afterwards, run ${all === 1 ? 'it' : 'them'} again from the ended plan.`))],

@@ -232,7 +232,7 @@ tasks:
 	}
 	s.ask("PATCH", "/balance", "application/json", `{"queues": [["slow"], ["exec", "urgent"]], "max_tasks": {"* 07:00": 5, "6 07:00": 15}, "disabled": null}`)
 	dialogs := []struct{ name, path, press, sees string }{
-		{"plan-cancel", "/ui/plans/" + long, "Cancel", "A clean-up will not run: mail-what-became-of-it."},
+		{"plan-cancel", "/ui/plans/" + long, "Cancel", "A clean-up will not run, or not to the end: mail-what-became-of-it."},
 		{"plan-again", "/ui/plans/" + id, "Run again…", "will run."},
 		{"keys", "/ui/", "?", "Keys"},
 	}
