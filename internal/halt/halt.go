@@ -44,11 +44,11 @@ func deciding(ctx context.Context, r store.Reader, p *plan.Plan) (tasks []plan.T
 	add := func(t *plan.Task) error {
 		waiting[t.ID] = t.Status == plan.Held && t.Expanded
 		failed[t.ID] = p.Closing != plan.Open && t.Status == plan.Failed && t.Expanded && rules.CleansUp(t.When)
-		if !t.Started.IsZero() {
+		if rules.HasRun(t) {
 			delete(waiting, t.Of)
 		}
 		tasks = append(tasks, plan.Task{
-			ID: t.ID, Name: t.Name, Of: t.Of, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded, Started: t.Started,
+			ID: t.ID, Name: t.Name, Of: t.Of, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded, Ran: t.Ran,
 			Definition: plan.Definition{When: t.When, ContinueOnError: t.ContinueOnError},
 		})
 		return nil

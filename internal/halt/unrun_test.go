@@ -50,6 +50,49 @@ func TestARetryRunsTheCleanUpsThatAreNamedAndNoOthers(t *testing.T) {
 	}
 }
 
+// Plans that were stopped are retried, and stopped again before any task begins. Unrun then names
+// each clean-up of a failure that it named before: none of them has run since.
+func TestAStopAfterARetryNamesTheCleanUpsOfBefore(t *testing.T) {
+	named := 0
+	for seed := range uint64(1500) {
+		r := stopped(t, seed)
+		tasks := r.tasks(all)
+		before := slices.DeleteFunc(slices.Clone(r.named), func(name string) bool {
+			i := slices.IndexFunc(tasks, func(t plan.Task) bool { return t.Name == name })
+			return tasks[i].When != plan.AnyFailed && tasks[i].When != plan.AllFailed && tasks[i].When != plan.AllDone
+		})
+		for round := range 2 {
+			selected, err := rules.SelectRetry(r.tasks(all), nil, false)
+			if len(before) == 0 || err != nil {
+				break // a plan that succeeded
+			}
+			named += len(before)
+			ended := states(r.tasks(all))
+			r.no(r.st.Retry(t.Context(), r.id, selected, nil, nil))
+			for range int(seed) % 3 {
+				for _, c := range r.turn(protocol.Turn{Slots: 1 + round}) {
+					r.turn(protocol.Turn{Ended: []protocol.Ending{{Claim: c.Claim, Status: plan.Queued}}})
+				}
+			}
+			if now := r.left(); !contains(now, before) {
+				t.Fatalf("seed %d: %v are named, and after a retry %v\n%s%v\n%v", seed, before, now, r.shape, ended, states(r.tasks(all)))
+			}
+			r.no(r.st.CancelPlan(t.Context(), r.id))
+			for more := true; more; {
+				did, err := r.st.Sweep(t.Context(), protocol.Sweep{Instance: r.node})
+				r.no(err)
+				more = did.More
+			}
+			if now := r.left(); !contains(now, before) {
+				t.Fatalf("seed %d: %v are named, and after a retry and a stop %v\n%s%v\n%v", seed, before, now, r.shape, ended, states(r.tasks(all)))
+			}
+		}
+	}
+	if named < 300 {
+		t.Errorf("%d clean-ups were named in all: the shapes show too little", named)
+	}
+}
+
 // A run is a plan on a store of its own.
 type run struct {
 	t     *testing.T

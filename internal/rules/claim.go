@@ -13,6 +13,8 @@ import (
 type Claim struct {
 	Status  plan.Status
 	Cancel  bool         // a person wants it ended
+	Ran     bool         // as plan.Task has it
+	List    bool         // a foreach task: an attempt only reads its list, which has no effect
 	Closing plan.Closing // of its plan, as far as the store knows
 }
 
@@ -30,20 +32,20 @@ type Claim struct {
 // Ended does not know whether the claim holds, which is the caller's to check.
 func Ended(c Claim, e *protocol.Ending) Step {
 	var s Step
-	back, ran := e.Status == plan.Queued, c.Status == plan.Running
+	back, ran := e.Status == plan.Queued, c.Status == plan.Running && !c.List
 	if e.Expand {
 		s = Listed(c.Status, e.Items, nil, e.Detail)
 	}
 	switch {
 	case c.Cancel && !e.Status.Finished():
-		if s = Stopped(c.Status); !back {
+		if s = Stopped(c.Status, c.Ran); !back {
 			s.Detail = cmp.Or(e.Detail, s.Detail)
 		}
 	case e.Status.Finished():
 		s = Step{Status: e.Status, Reason: e.Reason, Detail: e.Detail, Output: e.Output}
 	case e.Expand && s.Finishes():
 	case c.Closing != plan.Open:
-		if s = Halted(c.Status, ran && !e.Expand, c.Closing); back { // to read the items has no effect
+		if s = Halted(c.Status, c.Ran || c.Status == plan.Running && !e.Expand, c.Closing); back {
 			s.Attempts = -1
 		}
 	case back:
@@ -108,19 +110,19 @@ func Lost(l Loss) Step {
 	ran := l.Status == plan.Running
 	switch {
 	case l.Cancel && ran:
-		s := Stopped(l.Status)
+		s := Stopped(l.Status, true)
 		s.Detail, s.Attempted = "its node died after it was cancelled", true
 		return s
 	case l.Cancel:
-		return Stopped(l.Status)
+		return Stopped(l.Status, l.Ran)
 	case ran && l.once():
 		return orphaned("and it is not to run twice")
 	case ran && l.Rescues >= cmp.Or(l.Definition.MaxRescues, plan.DefaultRescues):
 		return orphaned(fmt.Sprintf("for the %s time", ordinal(l.Rescues+1)))
 	}
-	s := to(l.Status, Step{Status: plan.Queued, Reason: plan.ReasonLost, Detail: lostText, Keep: !ran, Ran: ran})
+	s := to(l.Status, Step{Status: plan.Queued, Reason: plan.ReasonLost, Detail: lostText, Keep: !ran, Ran: ran && !l.List})
 	if l.Closing != plan.Open {
-		s = Halted(l.Status, ran, l.Closing)
+		s = Halted(l.Status, ran || l.Ran, l.Closing)
 	}
 	switch {
 	case ran:

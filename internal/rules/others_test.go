@@ -72,7 +72,7 @@ func TestWhenAForeachTaskEndsItsItems(t *testing.T) {
 		{plan.Cancelled, plan.ReasonSkipped, true},
 		{plan.Failed, plan.ReasonInput, true},
 		{plan.Failed, plan.ReasonItems, false},
-		{plan.Terminated, plan.ReasonCancelled, false},
+		{plan.Terminated, plan.ReasonCancelled, true},
 		{plan.Succeeded, "", false},
 		{plan.Held, "", false},
 	} {

@@ -46,10 +46,10 @@ func Verdict(c plan.Closing, broken, cancelled bool) plan.Lifecycle {
 
 // Cancel says what becomes of a task that a person cancels, and that has not finished. A task that a
 // node has is marked, and so is a foreach task that waits for its items: the step is none. Any other
-// task ends as Halted says. Cancel reads Status, Ran, Making and Made.
+// task ends as Halted says. Cancel reads Status, Ran and Made.
 func Cancel(w *Waiter) (mark bool, s Step) {
 	if w.Status.Active() || w.Made {
 		return true, Step{}
 	}
-	return false, Halted(w.Status, w.ran(), plan.ClosedByPerson)
+	return false, Halted(w.Status, w.Ran, plan.ClosedByPerson)
 }

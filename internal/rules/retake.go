@@ -86,13 +86,14 @@ func Remakes(r *Retried, t *plan.Task, foreach, waits bool) bool {
 type TakenBack struct {
 	Status  plan.Status
 	Attempt int
+	Ran     bool       // as Retried has it
 	With    *plan.Task // replaces its definition, params and queue; mostly nil
 }
 
 // Retake takes a task back to held, as if no attempt had been made: only what its submitter said of
-// it stays, and what is known of its items.
+// it stays, what is known of its items, and Ran if the retry keeps it.
 func Retake(t TakenBack) Step {
-	s := Step{Status: plan.Held, Attempted: true, Reset: true, With: t.With, Noted: t.Attempt > 0}
+	s := Step{Status: plan.Held, Attempted: true, Reset: true, Ran: t.Ran, With: t.With, Noted: t.Attempt > 0}
 	if t.Status != plan.Held {
 		s = to(t.Status, s)
 	}

@@ -10,6 +10,7 @@ import (
 type Retried struct {
 	ID     plan.TaskID
 	Status plan.Status
+	Ran    bool // the task keeps, or gets, its Ran: what it did may still have to be undone
 	Anew   bool // a foreach task whose items are made again, even if none of its parents runs again
 }
 

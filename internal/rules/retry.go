@@ -10,7 +10,7 @@ import (
 )
 
 // SelectRetry chooses the tasks that a retry takes back to held. tasks are all tasks of the plan,
-// with ID, Name, Status, Reason, Needs, Of, Foreach and ContinueOnError. chosen are the tasks that
+// with ID, Name, Status, Reason, Needs, Of, When, Foreach, Ran and ContinueOnError. chosen are the tasks that
 // a person named. If chosen is empty, SelectRetry chooses every task that did not succeed, except
 // tasks that were only skipped where nothing failed or was cancelled.
 //
@@ -23,6 +23,10 @@ import (
 // foreach task go its items that did not succeed. With downstream all items go if the task had
 // succeeded or is chosen. A chosen foreach task over files makes its items again with downstream,
 // because the files may have changed.
+//
+// A task that ran and did not succeed keeps Ran while a clean-up below it that is to run has not
+// succeeded. If the plan is stopped before the task begins again, the task then counts as stopped,
+// and Unrun names the clean-up as before. A foreach task ran if one of its items did.
 //
 // Children come first in the order, so that no task is held by a parent that is about to be held.
 //
@@ -204,9 +208,11 @@ func (r *retrySelection) childrenFirst() []Retried {
 		}
 	}
 	out := make([]Retried, 0, len(r.queue))
+	end := seeEnd(r.Graph, r.tasks, plan.ClosedByPerson) // what was cancelled is to run as well
 	for k := 0; k < len(order); k++ {
 		t := &r.tasks[order[k]]
-		out = append(out, Retried{ID: t.ID, Status: t.Status, Anew: r.anew[order[k]]})
+		ran := end.ran[t.ID] && t.Status != plan.Succeeded && r.owed(end, order[k])
+		out = append(out, Retried{ID: t.ID, Status: t.Status, Ran: ran, Anew: r.anew[order[k]]})
 		each(order[k], func(p int) {
 			if below[p]--; below[p] == 0 {
 				order = append(order, p)
@@ -214,4 +220,13 @@ func (r *retrySelection) childrenFirst() []Retried {
 		})
 	}
 	return out
+}
+
+// owed reports whether a clean-up of a task, or of the foreach task that it is an item of, is to run
+// and has not succeeded.
+func (r *retrySelection) owed(end *unrunning, i int) bool {
+	if of, ok := r.Index(r.tasks[i].Of); ok && !r.tasks[i].Of.IsZero() && r.owed(end, of) {
+		return true
+	}
+	return slices.ContainsFunc(r.Children(i), func(c int32) bool { return end.owes(int(c)) })
 }

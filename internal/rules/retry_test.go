@@ -292,3 +292,46 @@ func FuzzSelectRetry(f *testing.F) {
 		}
 	})
 }
+
+func TestARetryRemembersWhichTasksRan(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		tasks      []string
+		chosen     string
+		downstream bool
+		ran        string
+	}{
+		{"what was stopped, if its clean-up has not run", []string{"a = terminated", "undo when any_failed: a = cancelled"}, "", false, "a"},
+		{"not without a clean-up", []string{"a = terminated", "b: a = skipped"}, "", false, ""},
+		{"nor after the clean-up", []string{"a = terminated", "undo when any_failed: a"}, "", false, ""},
+		{"a clean-up that failed, or was stopped, undid nothing", []string{"a = failed", "undo when any_failed: a = failed", "b = orphaned", "undo-b when any_failed: b = terminated"}, "", false, "a b"},
+		{"not for a clean-up that is not to run", []string{"a = failed", "b = cancelled", "undo when all_failed: a, b = skipped"}, "", false, ""},
+		{"what has it since an earlier retry, and did not begin", []string{"ran-a = cancelled", "ran-b = held", "c", "undo when all_done: ran-a, ran-b, c = held"}, "ran-a", false, "ran-a"},
+		{"what did not run has none", []string{"a = cancelled", "undo when all_done: a = cancelled"}, "", false, ""},
+		{"nor has what succeeded", []string{"a", "b = failed", "undo when any_failed: a, b = cancelled"}, "a", true, ""},
+		{"a clean-up has clean-ups of its own", []string{"a = failed", "undo when any_failed: a = failed", "mail when any_failed: undo = cancelled"}, "", false, "a undo"},
+		{"a foreach task ran if an item did", []string{"copy = cancelled", "copy[0] of copy = terminated", "copy[1] of copy = cancelled", "undo when all_done: copy = cancelled"}, "", false, "copy copy[0]"},
+		{"and an item may have a clean-up of its own", []string{"copy = failed", "copy[0] of copy = failed", "copy[1] of copy = failed", "undo when any_failed: copy[1] = cancelled"}, "", false, "copy[1]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tasks := graph(c.tasks...)
+			var chosen []plan.TaskID
+			for i := range tasks {
+				tasks[i].Ran = strings.HasPrefix(tasks[i].Name, "ran-")
+				if tasks[i].Name == c.chosen {
+					chosen = append(chosen, tasks[i].ID)
+				}
+			}
+			selected, err := rules.SelectRetry(tasks, chosen, c.downstream)
+			if err != nil {
+				t.Fatal(err)
+			}
+			selected = slices.DeleteFunc(selected, func(r rules.Retried) bool { return !r.Ran })
+			names := namesOf(tasks, selected)
+			slices.Sort(names)
+			if got := strings.Join(names, " "); got != c.ran {
+				t.Errorf("%q keep Ran, want %q", got, c.ran)
+			}
+		})
+	}
+}

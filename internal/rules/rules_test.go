@@ -90,9 +90,13 @@ func TestWhatIsLostWithItsNode(t *testing.T) {
 }
 
 func TestWhatAPersonCancelledEndsWhateverItsNodeSays(t *testing.T) {
-	for from, want := range map[plan.Status]plan.Status{plan.Running: plan.Terminated, plan.Claimed: plan.Cancelled} {
-		if s := rules.Stopped(from); s.Status != want || s.Reason != plan.ReasonCancelled {
-			t.Errorf("%v ends as %v, %q; want %v", from, s.Status, s.Reason, want)
+	for _, c := range []struct {
+		from plan.Status
+		ran  bool
+		want plan.Status
+	}{{plan.Running, false, plan.Terminated}, {plan.Claimed, false, plan.Cancelled}, {plan.Claimed, true, plan.Terminated}} {
+		if s := rules.Stopped(c.from, c.ran); s.Status != c.want || s.Reason != plan.ReasonCancelled || s.Nobody != c.ran {
+			t.Errorf("%v, ran before %v, ends as %v, %q, nobody's %v; want %v", c.from, c.ran, s.Status, s.Reason, s.Nobody, c.want)
 		}
 	}
 }
@@ -277,7 +281,8 @@ func TestWhatIsDoneWithATaskThatWaits(t *testing.T) {
 		{"it is queued in a closed plan", with(func(w *rules.Waiter) { w.Status, w.Closing = plan.Queued, plan.ClosedByFailure }), rules.End, plan.Cancelled},
 		{"it was given back to a plan that is closed now", with(func(w *rules.Waiter) { w.Status, w.Closing, w.Ran = plan.Queued, plan.ClosedByPerson, true }), rules.End, plan.Terminated},
 		{"it waits for its next attempt in a closed plan", with(func(w *rules.Waiter) { w.Early, w.Closing, w.Ran = true, plan.ClosedByFailure, true }), rules.End, plan.Terminated},
-		{"it read its items, and its plan is closed", with(func(w *rules.Waiter) { w.Making, w.Closing, w.Ran = true, plan.ClosedByFailure, true }), rules.End, plan.Cancelled},
+		{"it read its items, and its plan is closed", with(func(w *rules.Waiter) { w.Making, w.Closing = true, plan.ClosedByFailure }), rules.End, plan.Cancelled},
+		{"and earlier items ran", with(func(w *rules.Waiter) { w.Making, w.Closing, w.Ran = true, plan.ClosedByFailure, true }), rules.End, plan.Terminated},
 		{"it is queued, and a person cancelled its foreach task", with(func(w *rules.Waiter) { w.Status, w.Item, w.Stopped = plan.Queued, true, true }), rules.End, plan.Cancelled},
 		{"it waits for its next attempt, and a person cancelled its foreach task",
 			with(func(w *rules.Waiter) { w.Early, w.Ran, w.Item, w.Stopped, w.Of = true, true, true, true, plan.Held }), rules.End, plan.Terminated},
@@ -346,7 +351,7 @@ func TestWhatBecomesOfATaskThatAPersonCancels(t *testing.T) {
 	}{
 		{rules.Waiter{Status: plan.Held}, plan.Cancelled},
 		{rules.Waiter{Status: plan.Held, Ran: true}, plan.Terminated},
-		{rules.Waiter{Status: plan.Held, Ran: true, Making: true}, plan.Cancelled},
+		{rules.Waiter{Status: plan.Held, Making: true}, plan.Cancelled},
 		{rules.Waiter{Status: plan.Held, Ran: true, Made: true}, 0},
 		{rules.Waiter{Status: plan.Queued}, plan.Cancelled},
 		{rules.Waiter{Status: plan.Queued, Ran: true}, plan.Terminated},

@@ -14,7 +14,7 @@ type Waiter struct {
 	Seen   Outcome // the set of the outcomes of those parents that have finished
 	All    bool    // every parent has finished
 	Early  bool    // its NotBefore is still to come
-	Ran    bool    // an attempt of it began since its last retry
+	Ran    bool    // as plan.Task has it
 	Damage error   // the store cannot read what it needs of the task; mostly nil
 
 	List   bool // it is a foreach task whose items come from its definition or its parents, and has made none
@@ -77,7 +77,7 @@ func Settle(w *Waiter) (Next, Step) {
 	case w.Item && w.Stopped && !(closed && w.Of.Finished()):
 		return End, Dropped(w.Status, w.Ran, w.Of, w.OfWhy)
 	case closed && !w.Made:
-		return End, Halted(w.Status, w.ran(), w.Closing)
+		return End, Halted(w.Status, w.Ran, w.Closing)
 	case w.Status != plan.Held:
 		return Leave, Step{}
 	case w.Damage != nil:
@@ -104,19 +104,17 @@ func Settle(w *Waiter) (Next, Step) {
 	return Queue, to(w.Status, Step{Status: plan.Queued, Keep: true})
 }
 
-// ran reports whether the task ran, so that it counts as stopped if it is not to run again. To read
-// the items has no effect.
-func (w *Waiter) ran() bool { return w.Ran && !w.Making }
-
 // gather says how a foreach task ends whose items have all finished. If some of the work is done and
-// the rest was stopped, the foreach task counts as a task that was stopped while it ran.
+// the rest was stopped, the foreach task counts as a task that was stopped while it ran. So it does if
+// it has Ran of earlier items.
 func (w *Waiter) gather() Step {
 	byPerson := w.Cancel || w.Closing == plan.ClosedByPerson
 	seen, s := w.Items.Seen, Step{Status: plan.Succeeded}
+	did := w.Ran || seen&OutcomeSucceeded != 0
 	switch left := seen & (OutcomeCancelled | OutcomeSkipped); {
 	case byPerson && seen&OutcomeFailed != 0,
-		byPerson && left != 0 && seen&OutcomeSucceeded != 0,
-		w.Closing == plan.ClosedByFailure && left&OutcomeSkipped != 0 && seen&OutcomeSucceeded != 0 && seen&OutcomeFailed == 0:
+		byPerson && left != 0 && did,
+		w.Closing == plan.ClosedByFailure && left&OutcomeSkipped != 0 && did && seen&OutcomeFailed == 0:
 		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: "it was stopped before all of its items had ended"}
 	case seen&OutcomeFailed != 0:
 		s = Step{Status: plan.Failed, Reason: plan.ReasonItems, Detail: fmt.Sprintf("%d of %d items failed", w.Items.Failed, w.Items.Count)}

@@ -19,9 +19,19 @@ func Claimable(s plan.Status) bool { return s == plan.Queued }
 // Reports reports whether an attempt at a task with the status tells its progress.
 func Reports(s plan.Status) bool { return s == plan.Running }
 
-// StopsItems reports whether a foreach task was cancelled, so that its items do not start any more.
-// cancel says that a person wants the task ended, and that the task still waits for items.
-func StopsItems(s plan.Status, cancel bool) bool { return cancel || s == plan.Cancelled }
+// StopsItems reports whether a foreach task was cancelled or stopped, so that its items do not start
+// any more. cancel says that a person wants the task ended, and that the task still waits for items.
+func StopsItems(s plan.Status, cancel bool) bool {
+	return cancel || s == plan.Cancelled || s == plan.Terminated
+}
+
+// HasRun reports whether an attempt of the task began, and may have done a part of its work: the
+// task has Ran, runs, or has ended and was not cancelled.
+func HasRun(t *plan.Task) bool { return t.Ran || t.Status == plan.Running || !ShowsRan(t.Status) }
+
+// ShowsRan reports whether readers see the Ran of a task with the status. Other statuses say
+// themselves that the task ran.
+func ShowsRan(s plan.Status) bool { return !s.Finished() || s == plan.Cancelled }
 
 // Selected reports whether a query for some statuses finds a task with the status. plan.Failed stands
 // for every code above 1, and any other code for itself.

@@ -15,7 +15,7 @@ func TestWhatAStatusMeansToAStore(t *testing.T) {
 		{status: plan.Orphaned},
 		{status: plan.Cancelled, stopsItems: true, noNode: true},
 		{status: plan.Held, pending: true, noNode: true},
-		{status: plan.Terminated},
+		{status: plan.Terminated, stopsItems: true},
 		{status: plan.Queued, pending: true, claimable: true, noNode: true, queued: 1},
 		{status: plan.Claimed, active: 1},
 		{status: plan.Running, reports: true, active: 1},

@@ -35,13 +35,14 @@ type Step struct {
 
 	Nobody bool // the task ends as if its node had given it back before, so that it names none
 
-	Ran   bool              // Status is plan.Held or plan.Queued: an attempt of the task began and ended
+	Ran   bool              // Status is plan.Held or plan.Queued: the task gets Ran, which it keeps until a retry
 	Delay time.Duration     // Status is plan.Held: until the next attempt; else 0
 	Items []json.RawMessage // Status is plan.Held: the items that the foreach task is to make; else nil
 	Empty bool              // the foreach task ends, since it has no items: they count as made
 
-	// Reset: the task also loses Attempt, Rescues, Cancel, Started, Ended, Progress, and the outputs of
-	// its parents in its params. With, unless it is nil, replaces its definition, params and queue.
+	// Reset: the task also loses Attempt, Rescues, Cancel, Started, Ended, Progress, the outputs of its
+	// parents in its params, and Ran unless the step says it. With, unless it is nil, replaces its
+	// definition, params and queue.
 	// Noted: its log gets a RetriedEntry.
 	Reset bool
 	With  *plan.Task
@@ -99,8 +100,8 @@ const (
 
 // Halted ends a task that does not end by itself. Its plan closed for that reason, or a person
 // cancelled the task (plan.ClosedByPerson). A task that ran is terminated, which counts as its
-// failure. Ran says that an attempt of it began since its last retry, even if the task waits for
-// the next attempt. Any other task is cancelled, or skipped if its plan closed by a failure.
+// failure, even if it waits for the next attempt, or has Ran from before a retry. Any other task is
+// cancelled, or skipped if its plan closed by a failure.
 func Halted(was plan.Status, ran bool, why plan.Closing) Step {
 	s := Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}
 	if ran {
@@ -114,16 +115,17 @@ func Halted(was plan.Status, ran bool, why plan.Closing) Step {
 	return to(was, s)
 }
 
-// Stopped ends a claim that a person cancelled, if the task would otherwise continue.
-func Stopped(was plan.Status) Step {
-	s := Halted(was, was == plan.Running, plan.ClosedByPerson)
-	s.Nobody = false
+// Stopped ends a claim that a person cancelled, if the task would otherwise continue. ran says that
+// an earlier attempt ran.
+func Stopped(was plan.Status, ran bool) Step {
+	s := Halted(was, ran || was == plan.Running, plan.ClosedByPerson)
+	s.Nobody = s.Nobody && was != plan.Running
 	return s
 }
 
 // EndsItems reports whether a foreach task that has items, and finished so, ended before they did.
 func EndsItems(s plan.Status, why plan.Reason) bool {
-	return s == plan.Cancelled || s == plan.Failed && why == plan.ReasonInput
+	return StopsItems(s, false) || s == plan.Failed && why == plan.ReasonInput
 }
 
 // Dropped ends a held or queued item. The foreach task ended before the item, or a person cancelled

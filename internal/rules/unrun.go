@@ -8,7 +8,7 @@ import "github.com/seed-1177d267/sluice/plan"
 // the other tasks that run, with a foreach task in place of its items: a person could stop these
 // instead of the plan.
 //
-// tasks are all tasks of the plan, with Status, Reason, Needs, When, Of, Expanding, Expanded, Started and
+// tasks are all tasks of the plan, with Status, Reason, Needs, When, Of, Expanded, Ran and
 // ContinueOnError. The caller may omit items that no node has, except one that ran of each foreach
 // task that waits for its items, and one that was stopped of each that failed with plan.ReasonItems.
 //
@@ -18,18 +18,47 @@ import "github.com/seed-1177d267/sluice/plan"
 // was skipped or cancelled below, and what asks its question again. These then count as their When
 // says, and as succeeded if they may run. In a plan that is closed, what was cancelled has not started.
 func Unrun(tasks []plan.Task, closing plan.Closing) (unrun, running []plan.Task) {
-	u := unrunning{tasks: tasks, closing: closing, seen: make([]Outcome, len(tasks)), below: make([]bool, len(tasks)), asked: make([]bool, len(tasks))}
-	u.ran, u.stopped = map[plan.TaskID]bool{}, map[plan.TaskID]bool{}
+	u := seeEnd(plan.NewGraph(tasks), tasks, closing)
 	active := map[plan.TaskID]bool{} // tasks that a node has, and foreach tasks of which it has an item
-	g := plan.NewGraph(tasks)
+	for i := range tasks {
+		if t := &tasks[i]; t.Status.Active() {
+			active[t.ID], active[t.Of] = true, true
+		}
+	}
+	for i := range tasks {
+		switch {
+		case u.runs[i]:
+			unrun = append(unrun, tasks[i])
+		case active[tasks[i].ID] && tasks[i].Of.IsZero():
+			running = append(running, tasks[i])
+		}
+	}
+	return unrun, running
+}
+
+// unrunning is how the tasks of a plan end if it is stopped now, or ended.
+type unrunning struct {
+	tasks   []plan.Task
+	closing plan.Closing
+	ran     map[plan.TaskID]bool
+	stopped map[plan.TaskID]bool
+	seen    []Outcome // of the parents
+	below   []bool    // a retry of the clean-ups takes a parent
+	asked   []bool    // and asks the question of the task again, or of one above it
+	runs    []bool    // the clean-ups that such a retry runs
+}
+
+// seeEnd goes through the tasks from the roots on, as Unrun says.
+func seeEnd(g *plan.Graph, tasks []plan.Task, closing plan.Closing) *unrunning {
+	u := &unrunning{
+		tasks: tasks, closing: closing, ran: map[plan.TaskID]bool{}, stopped: map[plan.TaskID]bool{}, seen: make([]Outcome, len(tasks)),
+		below: make([]bool, len(tasks)), asked: make([]bool, len(tasks)), runs: make([]bool, len(tasks)),
+	}
 	waits := make([]int, len(tasks)) // for how many parents
 	var next []int
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Status.Active() {
-			active[t.ID], active[t.Of] = true, true
-		}
-		if t.Status == plan.Running || t.Status.Finished() && t.Status != plan.Cancelled || !t.Started.IsZero() && !t.Expanded && !t.Expanding {
+		if HasRun(t) {
 			u.ran[t.ID], u.ran[t.Of] = true, true
 		}
 		if t.Status == plan.Terminated {
@@ -43,11 +72,10 @@ func Unrun(tasks []plan.Task, closing plan.Closing) (unrun, running []plan.Task)
 			next = append(next, i)
 		}
 	}
-	runs := make([]bool, len(tasks))
 	for k := 0; k < len(next); k++ {
 		i := next[k]
 		outcome, again := u.end(i)
-		runs[i] = again && outcome == OutcomeSucceeded && TellsResults(tasks[i].When) && u.left(i) && tasks[i].Of.IsZero()
+		u.runs[i] = again && outcome == OutcomeSucceeded && TellsResults(tasks[i].When) && u.left(i) && tasks[i].Of.IsZero()
 		for _, c := range g.Children(i) {
 			u.seen[c] |= outcome
 			u.below[c] = u.below[c] || again
@@ -57,25 +85,13 @@ func Unrun(tasks []plan.Task, closing plan.Closing) (unrun, running []plan.Task)
 			}
 		}
 	}
-	for i := range tasks {
-		switch {
-		case runs[i]:
-			unrun = append(unrun, tasks[i])
-		case active[tasks[i].ID] && tasks[i].Of.IsZero():
-			running = append(running, tasks[i])
-		}
-	}
-	return unrun, running
+	return u
 }
 
-type unrunning struct {
-	tasks   []plan.Task
-	closing plan.Closing
-	ran     map[plan.TaskID]bool
-	stopped map[plan.TaskID]bool
-	seen    []Outcome // of the parents
-	below   []bool    // a retry of the clean-ups takes a parent
-	asked   []bool    // and asks the question of the task again, or of one above it
+// owes reports whether the task is a clean-up that is to run, and has not succeeded.
+func (u *unrunning) owes(i int) bool {
+	t := &u.tasks[i]
+	return t.Status != plan.Succeeded && TellsResults(t.When) && Decide(t.When, u.seen[i], true) == ToRun
 }
 
 // end says how a task counts for its children, and whether a retry of the clean-ups takes it.

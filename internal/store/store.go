@@ -522,7 +522,7 @@ type TaskQuery struct {
 	NoItems  bool          // no items of foreach tasks
 	Retried  bool          // only tasks that were tried more than once
 	Troubled bool          // only tasks for which rules.Troubled is true
-	Began    bool          // only tasks of which an attempt began since their last retry
+	Began    bool          // only tasks that ran, as rules.HasRun says
 	IDs      []plan.TaskID
 	After    plan.TaskID // in the order asked for
 	Newest   bool        // newest first; else oldest first

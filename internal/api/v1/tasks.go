@@ -37,7 +37,7 @@ type TaskFilter struct {
 	Reached  bool        `query:"reached" doc:"Only running tasks that reported progress."`
 	Retried  bool        `query:"retried" doc:"Only tasks with more than one attempt."`
 	Troubled bool        `query:"troubled" doc:"Only tasks that failed, were stopped or lost, or had an attempt that was, however they ended."`
-	Began    bool        `query:"began" doc:"Only tasks of which an attempt began since their last retry."`
+	Began    bool        `query:"began" doc:"Only tasks that ran: that have ran, run, or have ended and were not cancelled."`
 	IDs      []string    `query:"ids" maxItems:"1000" doc:"Only these; separated by commas, or repeated."`
 	After    plan.TaskID `query:"after" doc:"Plans after that one, in the order of the list."`
 	Newest   bool        `query:"newest" doc:"Newest first; else oldest first."`

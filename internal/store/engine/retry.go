@@ -65,6 +65,7 @@ type Retaken[K comparable] struct {
 	rules.Retaken
 	Key, Of K
 	With    *plan.Task // replaces its definition, params and queue; mostly nil
+	Ran     bool       // as rules.Retried has it
 	Remakes bool       // it drops its items, and makes new ones when its parents have finished
 	Goes    bool       // it is one of these items
 }
@@ -164,7 +165,7 @@ func choose[K comparable](ctx context.Context, u Retrier[K], chosen []rules.Retr
 		if err := rules.CheckRetried(&chosen[i], &t.Retaken, t.With, queues); err != nil {
 			return nil, err
 		}
-		if t.Remakes = chosen[i].Anew; !s.Taken[t.Key] {
+		if t.Remakes, t.Ran = chosen[i].Anew, chosen[i].Ran; !s.Taken[t.Key] {
 			s.Tasks, s.Taken[t.Key] = append(s.Tasks, *t), true
 		}
 	}

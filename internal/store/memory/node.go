@@ -131,7 +131,7 @@ func (tx *tx) Ended(context.Context) ([]engine.Attempt[*task], []plan.TaskID, er
 
 // ClaimView implements engine.Ender.
 func (tx *tx) ClaimView(t *task) rules.Claim {
-	c := rules.Claim{Status: t.Status, Cancel: t.Cancel}
+	c := rules.Claim{Status: t.Status, Cancel: t.Cancel, Ran: t.Ran, List: t.Foreach != nil}
 	if t.plan != nil {
 		c.Closing = t.plan.Closing
 	}

@@ -197,7 +197,7 @@ func matches(t *task, q *store.TaskQuery) bool {
 		strings.HasPrefix(t.ID.String(), q.Prefix) && (q.Queue.IsZero() || t.Queue == q.Queue) &&
 		(len(q.Statuses) == 0 || rules.Selected(t.Status, q.Statuses)) &&
 		(q.Of.IsZero() || t.Of == q.Of) && (q.Parent.IsZero() || slices.Contains(t.Needs, q.Parent)) && (!q.NoItems || t.Of.IsZero()) && (!q.Retried || t.Attempt > 1) &&
-		(!q.Began || !t.Started.IsZero()) && (!q.Troubled || rules.Troubled(t.Status, t.Attempt)) && (q.After.IsZero() || order > 0)
+		(!q.Began || rules.HasRun(&t.Task)) && (!q.Troubled || rules.Troubled(t.Status, t.Attempt)) && (q.After.IsZero() || order > 0)
 }
 
 // Queues implements store.Reader.

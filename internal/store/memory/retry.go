@@ -127,7 +127,7 @@ func (r *retry) Take(ctx context.Context, s *engine.Selection[*task], reopen fun
 
 // TakenBack implements engine.Retaker.
 func (r *retry) TakenBack(t engine.Retaken[*task]) rules.TakenBack {
-	return rules.TakenBack{Status: t.Key.Status, Attempt: t.Key.Attempt, With: t.With}
+	return rules.TakenBack{Status: t.Key.Status, Attempt: t.Key.Attempt, Ran: t.Ran, With: t.With}
 }
 
 // Step implements engine.Retaker.
@@ -140,7 +140,7 @@ func (tx *tx) reset(t *task, with *plan.Task) {
 	if t.Params = t.own; with != nil {
 		t.Definition, t.Params, t.Queue = with.Definition, with.Params, with.Queue
 	}
-	t.Output, t.Progress, t.results, t.Attempt, t.Rescues, t.Cancel = nil, nil, nil, 0, 0, false
+	t.Output, t.Progress, t.results, t.Attempt, t.Rescues, t.Cancel, t.Ran = nil, nil, nil, 0, 0, false, false
 	t.Started, t.Ended, t.Params = time.Time{}, time.Time{}, orNone(t.Params)
 	t.own, t.queue = t.Params, tx.queues[t.Queue]
 	t.gathered, t.byRef, t.ready = false, t.of != nil && t.byRef, t.of != nil

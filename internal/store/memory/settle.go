@@ -69,7 +69,7 @@ func (t *task) waiter(at time.Time) *rules.Waiter {
 		Status: t.Status, When: t.When, Seen: t.seen, All: t.waiting == 0, Early: t.NotBefore.After(at),
 		List: t.Foreach != nil && !t.Foreach.OnNode(), Making: t.Expanding, Made: t.Expanded,
 		Items:  rules.Items{Count: t.Items, Left: t.Items - t.done, Failed: t.failed, Seen: t.outcomes},
-		Cancel: t.Cancel, Ran: !t.Started.IsZero(),
+		Cancel: t.Cancel, Ran: t.Ran,
 	}
 	if t.of != nil {
 		w.Item, w.Stopped, w.Alone = true, rules.StopsItems(t.of.Status, t.of.Cancel), !t.of.Expanded
@@ -165,6 +165,7 @@ func (tx *tx) apply(t *task, s rules.Step) error {
 	if s.Reset {
 		tx.reset(t, s.With)
 	}
+	t.Ran = (t.Ran || s.Ran) && rules.ShowsRan(s.Status)
 	if s.Finishes() {
 		if t.Expanding {
 			t.Items = len(t.items) // the others are not made

@@ -33,10 +33,10 @@ func (r *round) PlanToCancel(ctx context.Context, id plan.PlanID) (p *planDoc, n
 
 // TaskToCancel implements engine.Canceller.
 func (r *round) TaskToCancel(ctx context.Context, id plan.TaskID) (t *taskDoc, named plan.Task, w *rules.Waiter, err error) {
-	if t, err = r.task(ctx, id, ones("name status reason gen hold expanded making cancel ran")); err != nil {
+	if t, err = r.task(ctx, id, ones("name status reason gen hold expanded cancel ran")); err != nil {
 		return nil, named, nil, err
 	}
-	return t, *t.named(), &rules.Waiter{Status: t.Status, Ran: t.Ran, Making: t.Making, Made: t.endsWithItems()}, nil
+	return t, *t.named(), &rules.Waiter{Status: t.Status, Ran: t.Ran, Made: t.endsWithItems()}, nil
 }
 
 // Mark implements engine.Canceller. The work of cancelling items is written down first: it finds the

@@ -87,7 +87,7 @@ type taskDoc struct {
 	Rescues  int           `bson:"rescues,omitempty"`
 	Token    bson.ObjectID `bson:"token,omitempty"`
 	Last     bson.ObjectID `bson:"last,omitempty"` // the round that ended a claim of it last
-	Ran      bool          `bson:"ran,omitempty"`  // it is held or queued after an attempt, or was: started may be that of a claim that never ran
+	Ran      bool          `bson:"ran,omitempty"`  // as plan.Task has it; also of a task that has ended since
 	Instance bson.ObjectID `bson:"instance,omitempty"`
 	Slot     int           `bson:"slot,omitempty"`
 	NodeSlot int           `bson:"nodeslot,omitempty"`
@@ -282,6 +282,7 @@ func (t *taskDoc) domain() plan.Task {
 	if t.Status.Finished() && t.Ended.IsZero() {
 		out.Ended = utc(t.Noticed) // another program ended it: its mtime may be that of the claim
 	}
+	out.Ran = t.Ran && rules.ShowsRan(t.Status)
 	if t.Exit != nil {
 		out.Exit = &plan.Exit{Code: t.Exit.Code, Signal: t.Exit.Signal}
 	}

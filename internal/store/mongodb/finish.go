@@ -19,7 +19,7 @@ import (
 const endingsAtOnce = 1000
 
 // claimFields are what an ending has to know of its task.
-var claimFields = ones("status token attempt cancel plan of coe gen lines items last ours missing")
+var claimFields = ones("status token attempt cancel plan of coe gen lines items last ours missing ran def")
 
 // Attempts implements engine.Instance. The tasks of the first endings were read with the beginning
 // of the round.
@@ -49,7 +49,8 @@ func endingsOf(docs []taskDoc) []*ending {
 
 // ClaimView implements engine.Ender. clearClosed ends tasks that come back to a closed plan.
 func (r *round) ClaimView(e *ending) rules.Claim {
-	return rules.Claim{Status: e.task.Status, Cancel: e.task.Cancel}
+	def, _ := e.task.definition() // one that cannot be read is no foreach task
+	return rules.Claim{Status: e.task.Status, Cancel: e.task.Cancel, Ran: e.task.Ran, List: def.Foreach != nil}
 }
 
 // LossView implements engine.Ender.
@@ -410,7 +411,7 @@ func (r *round) forgetNode(ctx context.Context, n plan.NodeName) error {
 }
 
 // lostFields are what has to be known of a task to judge its loss.
-var lostFields = ones("status plan queue def rank rescues cancel token attempt ours")
+var lostFields = ones("status plan queue def rank rescues cancel token attempt ours ran")
 
 // lost is what a loss changes. A task that ends by it stays open until its children are released.
 func (t *taskDoc) lost(loss rules.Step) bson.D {

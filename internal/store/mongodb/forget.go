@@ -18,9 +18,9 @@ import (
 // forget clears what was known of the last attempts of tasks, and takes their gates off: they are held for their parents, or items,
 // which are to be looked at.
 func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *retryDoc) error {
-	f := forgetting{retry: retry, adding: adding, at: doc.At, with: map[bson.ObjectID]*plan.Task{}}
+	f := forgetting{retry: retry, adding: adding, at: doc.At, with: map[bson.ObjectID]*plan.Task{}, ran: map[bson.ObjectID]bool{}}
 	for _, t := range doc.Tasks {
-		if len(t.Replace) > 0 {
+		if f.ran[t.ID] = t.Ran; len(t.Replace) > 0 {
 			f.with[t.ID] = new(plan.Task)
 			if err := json.Unmarshal(t.Replace, f.with[t.ID]); err != nil {
 				return fmt.Errorf("task %s: %w", t.ID.Hex(), err)
@@ -70,6 +70,7 @@ type forgetting struct {
 	retry, adding bson.ObjectID
 	at            time.Time
 	with          map[bson.ObjectID]*plan.Task
+	ran           map[bson.ObjectID]bool // those that keep it
 	changes       []wire.Change
 	logs          []any
 	ruled         idList // by another rule, maybe, than their joins know of
@@ -78,7 +79,7 @@ type forgetting struct {
 // TakenBack implements engine.Retaker. The gate holds the task.
 func (f *forgetting) TakenBack(t taskDoc) rules.TakenBack {
 	t.hold(holdRetry)
-	return rules.TakenBack{Status: t.Status, Attempt: t.Attempt, With: f.with[t.ID]}
+	return rules.TakenBack{Status: t.Status, Attempt: t.Attempt, Ran: f.ran[t.ID], With: f.with[t.ID]}
 }
 
 // Step implements engine.Retaker.

@@ -88,7 +88,7 @@ func (r *round) EndWaiting(ctx context.Context, p *planDoc, step func(ran bool) 
 	notItems := bson.A{d("hold", d("$ne", holdItems)), d("expanded", nil)}
 	for _, waiting := range []bson.D{onlyQueued(d("plan", id)), onlyHeld(d("plan", id), "$or", notItems)} {
 		for r.budget > 0 {
-			docs, err := wire.Find[taskDoc](ctx, r.tasks, waiting, wire.Query{Fields: ones("ran making"), Hint: indexPlan, Limit: r.budget})
+			docs, err := wire.Find[taskDoc](ctx, r.tasks, waiting, wire.Query{Fields: ones("ran"), Hint: indexPlan, Limit: r.budget})
 			if err != nil {
 				return false, err
 			}
@@ -97,8 +97,7 @@ func (r *round) EndWaiting(ctx context.Context, p *planDoc, step func(ran bool) 
 			}
 			byRan := map[bool]idList{}
 			for i := range docs {
-				ran := docs[i].Ran && !docs[i].Making // to read the items has no effect
-				byRan[ran] = append(byRan[ran], docs[i].ID)
+				byRan[docs[i].Ran] = append(byRan[docs[i].Ran], docs[i].ID)
 				r.queue = append(r.queue, parent{id: docs[i].ID, outside: true})
 			}
 			for ran, ids := range byRan {

@@ -323,7 +323,6 @@ func taskFilter(q *store.TaskQuery) (_ bson.D, none bool) {
 	filter.add(q.NoItems, "of", nil)
 	filter.add(!q.Of.IsZero(), "of", oid(q.Of.ID))
 	filter.add(q.Retried, "attempt", d("$gt", 1))
-	filter.add(q.Began, "started", d("$ne", nil))
 	if !q.Of.IsZero() {
 		// The ids of a task's items lie between those of the first and the last that it could have.
 		ids = append(ids, d("$gte", oid(rules.ItemID(q.Of, 0).ID), "$lte", oid(rules.ItemID(q.Of, 1<<24-1).ID))...)
@@ -339,6 +338,9 @@ func taskFilter(q *store.TaskQuery) (_ bson.D, none bool) {
 	var and bson.A
 	for _, e := range ids {
 		and = append(and, d("_id", bson.D{e}))
+	}
+	if q.Began {
+		and = append(and, hasRun)
 	}
 	if len(q.Statuses) > 0 {
 		and = append(and, onlyOneOf(q.Statuses))

@@ -141,7 +141,7 @@ func (r *retrier) Below(ctx context.Context, s *engine.Selection[bson.ObjectID],
 	var dropped []retriedDoc
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
-		doc := retriedDoc{ID: t.Key, Status: t.Status, Hold: r.holds[t.Key], Anew: t.Remakes}
+		doc := retriedDoc{ID: t.Key, Status: t.Status, Hold: r.holds[t.Key], Ran: t.Ran, Anew: t.Remakes}
 		if t.With != nil {
 			raw, err := json.Marshal(t.With)
 			if err != nil {

@@ -33,6 +33,7 @@ type retriedDoc struct {
 	Status  plan.Status   `bson:"status"` // as it was,
 	Hold    string        `bson:"hold,omitempty"`
 	Replace text          `bson:"replace,omitempty"` // a task with a new definition, params and queue, as JSON
+	Ran     bool          `bson:"ran,omitempty"`     // it keeps Ran
 	Anew    bool          `bson:"anew,omitempty"`    // it drops its items and makes them anew
 }
 

@@ -49,6 +49,9 @@ func onlyFailed(more ...any) bson.D {
 	return d(append([]any{"status", d("$gt", plan.Succeeded)}, more...)...)
 }
 
+// hasRun is rules.HasRun in a filter.
+var hasRun = d("$or", bson.A{d("ran", true), d("status", d("$gte", plan.Running)), onlyCutOff(nil)})
+
 // finished is the status of tasks that have finished, in a filter: what another program wrote counts too.
 var finished = d("$nin", bson.A{plan.Held, plan.Queued, plan.Claimed, plan.Running})
 
@@ -98,7 +101,7 @@ func (t *taskDoc) hold(hold string) { t.Status, t.Hold = plan.Held, hold }
 // running is what the ending of a claimed task has to know of it.
 func (t *taskDoc) running() taskDoc {
 	return taskDoc{
-		ID: t.ID, Status: plan.Running, Token: t.Token, Attempt: t.Attempt, Plan: t.Plan, Of: t.Of, Lenient: t.Lenient, Gen: t.Gen,
+		ID: t.ID, Status: plan.Running, Ran: t.Ran, Def: t.Def, Token: t.Token, Attempt: t.Attempt, Plan: t.Plan, Of: t.Of, Lenient: t.Lenient, Gen: t.Gen,
 	}
 }
 
@@ -157,7 +160,8 @@ func (e *stepDoc) update(open bool, node nodeName) *update {
 	switch {
 	case s.Reset:
 		u.set = append(u.set, d("node", node, "open", open, "stdout", nil, "stderr", nil)...)
-		u.clear("gate", "attempt", "rescues", "complete", "last", "instance", "cancel", "notbefore", "started", "ended", "empty", "noticed", "claimed", "ran")
+		u.clear("gate", "attempt", "rescues", "complete", "last", "instance", "cancel", "notbefore", "started", "ended", "empty", "noticed", "claimed")
+		u.put("ran", s.Ran, true)
 	case s.Finishes():
 		u.put("complete", true, true)
 		u.put("open", open, true)
@@ -170,7 +174,9 @@ func (e *stepDoc) update(open bool, node nodeName) *update {
 	case e.claimed: // what an attempt that another program ran has printed is not the next one's, should that print nothing
 		u.set = append(u.set, d("node", node, "stdout", nil, "stderr", nil)...)
 		u.clear("instance", "complete", "cancel")
-		u.put("ran", s.Ran, true) // a claim that is not started leaves no start, on any store
+		if s.Ran {
+			u.put("ran", true, true)
+		}
 	}
 	if s.Empty {
 		u.put("empty", true, true)

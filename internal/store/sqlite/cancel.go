@@ -37,7 +37,7 @@ func (t *tx) TaskToCancel(_ context.Context, id plan.TaskID) (r *taskRow, named 
 	if p := t.plan(row.plan); t.noted(p) != 0 {
 		return nil, named, nil, t.s.halfway(p)
 	}
-	return &row, *t.named(&row), &rules.Waiter{Status: row.status, Ran: row.ran, Making: row.is(flagExpanding), Made: row.endsWithItems()}, t.err
+	return &row, *t.named(&row), &rules.Waiter{Status: row.status, Ran: row.is(flagRan), Made: row.endsWithItems()}, t.err
 }
 
 // Mark implements engine.Canceller.

@@ -144,6 +144,7 @@ func (r *rows) whole() (n int64, t plan.Task, err error) {
 		Modified: instant(r.int(18)), Started: instant(r.int(19)), Ended: instant(r.int(20)), Index: int(r.int(21)), Of: plan.TaskID{ID: r.id(22)},
 		Items: int(r.int(23)), Created: instant(r.int(24)), Expanding: flags&flagExpanding != 0, Expanded: flags&flagExpanded != 0,
 	}
+	t.Ran = flags&flagRan != 0 && rules.ShowsRan(t.Status)
 	if t.Definition, err = unpackDefinition(r.bytes(25), r.int(5), plan.When(r.text(6)), flags); err != nil {
 		return 0, t, fmt.Errorf("definition of task %s: %w", t.ID, err)
 	}
@@ -269,7 +270,7 @@ func taskQuery(q *store.TaskQuery) (w where, index string) {
 		w.add("t.attempt > 1")
 	}
 	if q.Began {
-		w.add("t.started <> 0")
+		w.add(hasRun, flagRan)
 	}
 	if q.Troubled {
 		w.add(isTroubled)

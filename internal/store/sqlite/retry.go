@@ -247,6 +247,9 @@ func (r *retry) fill(taken []engine.Retaken[int64]) error {
 		} else if t.Goes {
 			how = howGoes
 		}
+		if t.Ran {
+			how |= howRan
+		}
 		if t.With == nil {
 			rows = append(rows, r.n, t.Key, how, nil, nil, nil, nil, nil, nil)
 			continue

@@ -24,6 +24,7 @@ const (
 const (
 	howRemakes = 1 // a foreach task that makes its items anew
 	howGoes    = 2 // an item that is deleted for that
+	howRan     = 4 // besides: it keeps Ran
 )
 
 // A step looks at lookAhead times as many tasks as it may change.
@@ -143,13 +144,17 @@ func (r *retry) hold() (done bool) {
 	r.last = next[len(next)-1]
 	rows := r.tasks(next)
 	var back []*taskRow
-	var ns, remade []int64
+	var ns, remade, ran []int64
 	for i := range rows {
 		row := &rows[i]
-		if how[row.n] == howGoes {
+		if how[row.n]&howGoes != 0 {
 			continue
 		}
-		if how[row.n] == howRemakes {
+		if row.flags &^= flagRan; how[row.n]&howRan != 0 {
+			row.flags |= flagRan
+			ran = append(ran, row.n)
+		}
+		if how[row.n]&howRemakes != 0 {
 			remade = append(remade, row.n)
 			was := row.counted()
 			row.flags &^= flagExpanded | flagItems
@@ -160,6 +165,9 @@ func (r *retry) hold() (done bool) {
 	}
 	r.failOn(engine.Retake(r.ctx, r, back))
 	r.flushReset()
+	if len(ran) > 0 {
+		r.exec("UPDATE tasks SET flags = flags | ? WHERE n IN (SELECT value FROM json_each(?))", flagRan, list(ran))
+	}
 	if len(remade) > 0 { // nobody sees them with some of their items
 		r.exec("UPDATE tasks SET flags = flags & ~ ? WHERE n IN (SELECT value FROM json_each(?))", flagExpanded|flagItems, list(remade))
 		r.exec("DELETE FROM foreachs WHERE n IN (SELECT value FROM json_each(?))", list(remade))
@@ -170,7 +178,7 @@ func (r *retry) hold() (done bool) {
 
 // TakenBack implements engine.Retaker. The retry has written down what replaces the task.
 func (r *retry) TakenBack(t *taskRow) rules.TakenBack {
-	return rules.TakenBack{Status: t.status, Attempt: int(t.attempt)}
+	return rules.TakenBack{Status: t.status, Attempt: int(t.attempt), Ran: t.is(flagRan)}
 }
 
 // Step implements engine.Retaker.
@@ -191,7 +199,7 @@ func (r *retry) flushReset() {
 	all := list(r.reset)
 	r.exec(`UPDATE tasks SET `+isHeld+`, gate = ?, flags = flags & ~ ?, outcome = 0, out_len = 0, attempt = 0, token = 0, instance = 0, cancel = 0,
 		rescues = 0, not_before = 0, started = 0, ended = 0, reason = NULL, detail = NULL, exit = NULL, output = NULL, modified = ?
-		WHERE n IN (SELECT value FROM json_each(?))`, forRetry, flagDelivered|flagGathered|flagExpanding, r.now, all)
+		WHERE n IN (SELECT value FROM json_each(?))`, forRetry, flagDelivered|flagGathered|flagExpanding|flagRan, r.now, all)
 	r.dropResults(all)
 	for _, table := range []string{"outputs WHERE n", "frozen WHERE n", "lists WHERE of"} {
 		r.exec("DELETE FROM "+table+" IN (SELECT value FROM json_each(?))", all)
@@ -230,7 +238,7 @@ func (r *retry) dropItems() (done bool) {
 		return true
 	}
 	for k, n := range next {
-		if how[n] == howRemakes && !r.dropItemsOf(n) {
+		if how[n]&howRemakes != 0 && !r.dropItemsOf(n) {
 			if k > 0 {
 				r.last = next[k-1]
 			}

@@ -24,14 +24,15 @@ const (
 	isHeld  = "status = -4"
 )
 
-// These texts are rules in SQL: FirstStatus, Step.Plain, Reports, Troubled, StopsItems and KeptAs.
+// These texts are rules in SQL: FirstStatus, Step.Plain, Reports, Troubled, HasRun, StopsItems and KeptAs.
 const (
 	firstStatus  = "-4"
 	setPlain     = "status = 1, gate = 0, reason = NULL, detail = NULL, exit = NULL, cancel = 0, not_before = 0"
 	isUnfinished = "status IN (-4, -2, -1, 0)"
 	isReporting  = "status = 0"
 	isTroubled   = "(t.attempt > 1 OR t.attempt = 1 AND t.status IN (-4, -2) OR t.status > 1 OR t.status IN (-3, -6))"
-	stopsItems   = "o.status = -5 OR o.cancel"
+	hasRun       = "(t.status >= 0 OR t.status IN (-3, -6) OR t.flags & ? <> 0)"
+	stopsItems   = "o.status IN (-3, -5) OR o.cancel"
 	keptStatus   = "min(t.status, 2)"
 )
 

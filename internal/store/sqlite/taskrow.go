@@ -35,6 +35,7 @@ const (
 	flagBadParams             // it has parents, and params that nothing can be delivered into
 	flagItems                 // a foreach task whose items are all in, and of which there are some
 	flagReplaced              // a retry gave it another definition: it may have had items before
+	flagRan                   // as plan.Task has it; also of a task that has ended since
 )
 
 // inlineOutput is how long an output may be, in bytes, to lie in the row of its task. Longer ones would fill the pages that every turn
@@ -54,7 +55,6 @@ type taskRow struct {
 	attempt   int64
 	token     int64
 	cancel    bool
-	ran       bool // an attempt of it began since its last retry
 	rule      plan.When
 	of        int64
 	notBefore int64 // as unset has it
@@ -67,7 +67,7 @@ type taskRow struct {
 }
 
 // Small columns come as one: what the driver does for a column costs more than SQLite's arithmetic.
-const taskColumns = `t.n, t.id, ((t.status + 8) << 21) | ((t.started <> 0) << 20) | (t.flags << 4) | (t.cancel << 3) | t.gate, t.reason, t.plan, t.queue, t.attempt, t.token,
+const taskColumns = `t.n, t.id, ((t.status + 8) << 20) | (t.flags << 4) | (t.cancel << 3) | t.gate, t.reason, t.plan, t.queue, t.attempt, t.token,
 	t.rule, t.of, t.not_before, t.rank`
 
 // taskWidth is the number of taskColumns.
@@ -76,7 +76,7 @@ const taskWidth = 12
 func (r *rows) task() taskRow {
 	packed := r.int(2)
 	return taskRow{
-		n: r.int(0), id: plan.TaskID{ID: r.id(1)}, status: plan.Status(packed>>21 - 8), ran: packed>>20&1 != 0, flags: packed >> 4 & 0xffff, cancel: packed>>3&1 != 0,
+		n: r.int(0), id: plan.TaskID{ID: r.id(1)}, status: plan.Status(packed>>20 - 8), flags: packed >> 4 & 0xffff, cancel: packed>>3&1 != 0,
 		hold: packed & 7, reason: plan.Reason(r.text(3)), plan: r.int(4), queue: r.int(5), attempt: r.int(6), token: r.int(7),
 		rule: plan.When(r.text(8)), of: r.int(9), notBefore: r.int(10), rank: r.int(11),
 	}

@@ -49,6 +49,10 @@ func (t *tx) step(r *taskRow, s rules.Step) {
 	if s.Attempts != 0 || s.Rescues != 0 {
 		t.exec("UPDATE tasks SET attempt = attempt + ?, rescues = rescues + ? WHERE n = ?", s.Attempts, s.Rescues, r.n)
 	}
+	if s.Ran && !r.is(flagRan) && !s.Reset {
+		r.flags |= flagRan
+		t.exec("UPDATE tasks SET flags = flags | ? WHERE n = ?", flagRan, r.n)
+	}
 	switch {
 	case s.Reset:
 		if r.status != s.Status {
@@ -72,7 +76,7 @@ func (t *tx) step(r *taskRow, s rules.Step) {
 
 // ClaimView implements engine.Ender.
 func (t *tx) ClaimView(r *taskRow) rules.Claim {
-	c := rules.Claim{Status: r.status, Cancel: r.cancel}
+	c := rules.Claim{Status: r.status, Cancel: r.cancel, Ran: r.is(flagRan), List: r.is(flagForeach)}
 	if p := t.plan(r.plan); p != nil {
 		c.Closing = p.Closing
 	}

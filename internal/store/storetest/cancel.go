@@ -295,14 +295,98 @@ var cancelCases = []testCase{
 			}
 		}
 	}},
-	{"a task of which the last claim was not started counts as one that did not run", func(w *world) {
+	{"a task that ran and of which the last claim was not started counts as one that ran", func(w *world) {
 		p := w.submit(task("a"))
 		n := w.node("n1")
 		n.end(giveBack(n.one()))
 		n.end(giveBack(n.turn(protocol.Turn{Slots: 1}).Claimed[0]))
-		w.equal("tasks of which an attempt began", len(w.all(store.TaskQuery{Plan: p.ID, Began: true})), 0)
+		w.equal("tasks that ran", len(w.all(store.TaskQuery{Plan: p.ID, Began: true})), 1)
 		w.no(w.s.CancelTask(w.ctx, w.named(p, "a").ID))
-		w.want(p, "a cancelled")
+		w.want(p, "a terminated")
+	}},
+	{"a retry remembers that a task ran until a clean-up has undone that", func(w *world) {
+		alter := task("alter")
+		alter.OnLost = plan.OnLostRetry
+		files := each("files", list(1, 2))
+		p := w.submit(task("first"), alter, plan.TaskSpec{Name: "undo", Needs: []string{"alter"}, When: plan.AnyFailed}, task("plain"),
+			files, plan.TaskSpec{Name: "tidy", Needs: []string{"files"}, When: plan.AnyFailed})
+		n := w.node("n1")
+		unrun := func() []string {
+			tasks, _ := rules.Unrun(w.all(store.TaskQuery{Plan: p.ID, Needs: true}), w.plan(p.ID).Closing)
+			return taskNames(tasks)
+		}
+		stop := func() {
+			w.Helper()
+			w.no(w.s.CancelPlan(w.ctx, p.ID))
+			n.sweep()
+			w.wantPlan(p, plan.PlanCancelled)
+		}
+		began := map[string]protocol.ClaimedTask{}
+		for _, c := range n.turn(protocol.Turn{Slots: 9, Start: true}).Claimed {
+			if began[c.Name] = c; c.Name == "first" {
+				n.end(ok(c))
+			}
+		}
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		for _, name := range []string{"alter", "plain", "files[0]", "files[1]"} {
+			n.end(giveBack(began[name]))
+		}
+		n.sweep()
+		w.want(p, "alter terminated", "plain terminated", "undo cancelled", "files terminated", "tidy cancelled")
+		w.equal("clean-ups that did not run", unrun(), "[undo tidy]")
+
+		w.retry(p, false)
+		w.equal("ran", []any{w.named(p, "alter").Ran, w.named(p, "plain").Ran, w.named(p, "files").Ran, w.named(p, "files[1]").Ran}, []any{true, false, true, true})
+		w.equal("clean-ups that a cancellation leaves out", unrun(), "[undo tidy]")
+		stop()
+		w.want(p, "alter terminated", "plain cancelled", "undo cancelled", "files terminated", "tidy cancelled")
+		w.equal("clean-ups that did not run after a retry", unrun(), "[undo tidy]")
+
+		w.retry(p, false)
+		gone := w.node("n2")
+		var back []protocol.Ending
+		for _, c := range gone.turn(protocol.Turn{Slots: 9}).Claimed {
+			if c.Name != "alter" { // its claim is lost before its start
+				back = append(back, giveBack(c))
+			}
+		}
+		gone.end(back...)
+		must(w.s.Rescue(w.ctx, gone.id, -1))(w)
+		stop()
+		w.want(p, "alter terminated", "plain cancelled", "files terminated")
+		w.equal("clean-ups that did not run after claims that were not started", unrun(), "[undo tidy]")
+
+		w.retry(p, false, "undo", "tidy")
+		n.run(ok)
+		w.want(p, "undo succeeded", "tidy succeeded")
+		w.retry(p, false)
+		w.equal("ran, after the clean-up", w.named(p, "alter").Ran, false)
+		stop()
+		w.want(p, "alter cancelled", "undo cancelled", "files cancelled")
+		w.equal("clean-ups that a stop left out after they ran", unrun(), "[]")
+	}},
+	{"a foreach task that makes its items anew remembers that earlier ones ran", func(w *world) {
+		for _, claimed := range []bool{false, true} {
+			p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), plan.TaskSpec{Name: "undo", Needs: []string{"copy"}, When: plan.AnyFailed})
+			n := w.node("n1")
+			n.end(succeed(n.one(), `[1,2,3]`))
+			first := n.claim(1)[0]
+			w.no(w.s.CancelPlan(w.ctx, p.ID))
+			n.end(giveBack(first))
+			n.sweep()
+			w.want(p, "copy terminated", "undo cancelled")
+			w.retry(p, true, "list")
+			w.equal("ran", w.named(p, "copy").Ran, true)
+			if claimed {
+				n.end(succeed(n.one(), `[1,2,3,4]`))
+			}
+			w.no(w.s.CancelPlan(w.ctx, p.ID))
+			n.sweep()
+			w.want(p, "copy terminated", "undo cancelled")
+			tasks, _ := rules.Unrun(w.all(store.TaskQuery{Plan: p.ID, Needs: true}), w.plan(p.ID).Closing)
+			w.equal("clean-ups that did not run", taskNames(tasks), "[undo]")
+			w.wantPlan(p, plan.PlanCancelled)
+		}
 	}},
 	{"whatever write a cancellation dies after, the plan is closed if the task was stopped", func(w *world) {
 		for at := 1; ; at++ {

@@ -69,7 +69,7 @@ var shownCases = []testCase{
 		n.run(ok)
 		w.want(p, "late succeeded")
 	}},
-	{"a cancelled task has no node, and a claim that was not started has no start", func(w *world) {
+	{"a task that is stopped before it begins again has no node, and a claim that was not started has no start", func(w *world) {
 		p, n := w.submit(task("a")), w.node("n1")
 		c := n.claim(1)[0]
 		n.end(giveBack(c))
@@ -78,7 +78,7 @@ var shownCases = []testCase{
 		w.no(w.s.CancelTask(w.ctx, c.Task))
 		n.end(giveBack(c))
 		got := w.named(p, "a")
-		w.equal("the task, its node and its instance", []any{got.State(), got.Node, got.Instance.IsZero()}, []any{"cancelled", "", true})
+		w.equal("the task, its node and its instance", []any{got.State(), got.Node, got.Instance.IsZero()}, []any{"terminated", "", true})
 	}},
 	{"to cancel a marked task or a cancelled plan, and to adopt an adopted plan, changes nothing", func(w *world) {
 		p, n := w.submit(task("a")), w.node("n1")
