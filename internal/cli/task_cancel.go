@@ -51,7 +51,7 @@ func taskCancel(a *app) *cobra.Command {
 				return err
 			}
 			word, next = "is marked to be stopped, but "+cells.Clean(links[0].Why), links[0].Hint
-		case t.Expanded || !t.Started.IsZero():
+		case t.Expanded || t.Ran:
 			now, err := st.Task(ctx, t.ID)
 			if err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
 				return err
