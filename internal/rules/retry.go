@@ -10,9 +10,10 @@ import (
 )
 
 // SelectRetry chooses the tasks that a retry takes back to held. tasks are all tasks of the plan,
-// with ID, Name, Status, Reason, Needs, Of, When, Foreach, Ran and ContinueOnError. chosen are the tasks that
-// a person named. If chosen is empty, SelectRetry chooses every task that did not succeed, except
-// tasks that were only skipped where nothing failed or was cancelled.
+// with ID, Name, Status, Reason, Needs, When, Of, Foreach, Ran and ContinueOnError. chosen are the
+// tasks that a person named. If chosen is empty, SelectRetry chooses every task that did not succeed,
+// except tasks that were skipped because of their own When, such as a clean-up that nothing made
+// necessary.
 //
 // With each chosen task go the tasks below it that were skipped, cancelled, held or queued. A task
 // below whose When is not AllSucceeded goes too, however it ended, because its question is asked
@@ -42,7 +43,7 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Re
 	}
 	if len(chosen) == 0 && slices.ContainsFunc(tasks, func(t plan.Task) bool { return retryable(&t) && OutcomeOfTask(&t) != OutcomeSkipped }) {
 		for i := range tasks {
-			if retryable(&tasks[i]) {
+			if retryable(&tasks[i]) && !r.needless(i) {
 				r.take(i)
 			}
 		}
@@ -90,6 +91,20 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Re
 
 // retryable reports whether a task is retried when nobody names any.
 func retryable(t *plan.Task) bool { return t.Status.Finished() && t.Status != plan.Succeeded }
+
+// needless reports whether a task was skipped because its When said so, and not because its plan was
+// closed. It is skipped again unless something above it is retried, with which it goes.
+func (r *retrySelection) needless(i int) bool {
+	t := &r.tasks[i]
+	if OutcomeOfTask(t) != OutcomeSkipped || !t.Of.IsZero() || len(r.Parents(i)) < len(t.Needs) {
+		return false
+	}
+	var seen Outcome
+	for _, p := range r.Parents(i) {
+		seen |= OutcomeOfTask(&r.tasks[p])
+	}
+	return Decide(t.When, seen, true) == ToSkip
+}
 
 type retrySelection struct {
 	*plan.Graph

@@ -72,6 +72,8 @@ func TestARetryChooses(t *testing.T) {
 	}{
 		{"what failed and what was skipped below it, children first", chain, "", false, "d c b"},
 		{"the same if it is named", chain, "b", false, "d c b"},
+		{"not a clean-up that nothing made necessary, nor what is below it", []string{"a", "undo when any_failed: a = skipped", "told: undo = skipped", "f = failed"}, "", false, "f"},
+		{"but one below what is retried, and one that only a closed plan skipped", []string{"a = failed", "b when all_failed: a = skipped", "c", "d when all_done: c = skipped"}, "", false, "d b a"},
 		{"what was skipped, and what is below that", chain, "c", false, "d c"},
 		{"with downstream what succeeded below too", chain, "a", true, "d c b e a"},
 		{"not what succeeded without it", chain, "a", false, `task "a" succeeded; to run it and what is below it again add --downstream`},
