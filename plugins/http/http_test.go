@@ -213,6 +213,12 @@ func TestWhatIsRefusedAsItIsAdded(t *testing.T) {
 		{"no time", object{"url": "https://a/", "timeout": 0}, "timeout", []string{"above 0"}},
 		{"too long a time", object{"url": "https://a/", "timeout": 1e300}, "timeout", []string{"a day"}},
 		{"no secret", object{"url": "https://a/", "sign": object{"key": "x"}}, "sign", []string{"from_env"}},
+		{"a list of no secrets", object{"url": "https://a/", "sign": []string{}}, "sign", []string{"nothing would be signed"}},
+		{"a secret of another kind", object{"url": "https://a/", "sign": "abc"}, "sign", []string{"whsec_ and base64"}},
+		{"a header twice", object{"url": "https://a/", "headers": object{"accept": "a", "Accept": "b"}}, "headers", []string{"Accept and accept are the same header"}},
+		{"half an address of IPv6", object{"url": "http://[::1/x"}, "url", []string{"missing ']'"}},
+		{"a port that there is not", object{"url": "http://a:99999/{x}", "x": "x"}, "url", []string{"port 99999"}},
+		{"half an escape", object{"url": "http://a/%zz"}, "url", []string{`"%zz"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := task(t, c.params)
@@ -241,6 +247,7 @@ func TestWhatMayComeIsNotRefused(t *testing.T) {
 		{"url": "https://a/{item}/{of_plan}/{of_draft}"},
 		{"url": "https://a/", "method": "${{ params.m }}", "timeout": "${{ params.t }}", "headers": object{"A": "${{ needs.a }}"}, "query": "${{ needs.a }}"},
 		{"url": "https://a/{x:2}{&y*}", "x": "abc", "y": 1},
+		{"url": "https://a/", "sign": []string{"${{ params.key }}", "whsec_YWJj"}},
 	} {
 		if key, err := (&Plugin{}).Refuse(task(t, params).Params, given); err != nil {
 			t.Errorf("%v: %s: %v", params, key, err)

@@ -35,7 +35,7 @@ var own = []string{"body", "headers", "method", "query", "sign", "timeout", "url
 // settings are what a task's params say.
 type settings struct {
 	method  string
-	url     *url.URL        // filled; nil of a draft
+	url     *url.URL        // filled; of a draft, with samples
 	body    json.RawMessage // nil: none
 	headers map[string]source.Value
 	query   map[string]source.Value
@@ -63,7 +63,7 @@ func readSettings(params json.RawMessage, given map[string]json.RawMessage, draf
 		}
 		switch name {
 		case "headers":
-			s.headers, err = readValues(raw, checkHeader)
+			s.headers, err = readHeaders(raw)
 		case "query":
 			s.query, err = readValues(raw, nil)
 		case "method":
@@ -131,9 +131,15 @@ func readURL(s *settings, raw json.RawMessage, from *fields, draft bool) error {
 		return fmt.Errorf("%s is not a text", source.Brief(raw))
 	}
 	t, err := readTemplate(text, from, draft && hidden(s.body))
-	if err == nil && !draft { // whose values may change
-		s.url, err = t.expand()
+	if err != nil {
+		return err
 	}
+	if draft { // whose fields may still change: what the author wrote between them has to be good
+		for name := range t.values {
+			t.values[name] = "x"
+		}
+	}
+	s.url, err = t.expand()
 	return err
 }
 
@@ -158,15 +164,37 @@ func readKeys(s *settings, raw json.RawMessage) error {
 		if err := json.Unmarshal(raw, &all); err != nil {
 			return err
 		}
+		if len(all) == 0 {
+			return errors.New("the list is empty, and nothing would be signed; give a secret, or leave sign out")
+		}
 	}
 	for _, raw := range all {
 		v, ok := source.Parse(raw)
 		if !ok {
 			return errors.New("a secret is a text, {from_env: NAME} or {from_file: PATH}")
 		}
+		if !v.Secret() && !strings.Contains(v.Text, "${{") {
+			if _, err := decodeKey(v.Text); err != nil {
+				return err
+			}
+		}
 		s.keys = append(s.keys, v)
 	}
 	return nil
+}
+
+// readHeaders reads headers. It refuses two whose names differ only by case: one would be lost.
+func readHeaders(raw json.RawMessage) (map[string]source.Value, error) {
+	all, err := readValues(raw, checkHeader)
+	seen := make(map[string]string, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		lower := strings.ToLower(name)
+		if first, twice := seen[lower]; twice {
+			return nil, fmt.Errorf("%s and %s are the same header; leave one out", first, name)
+		}
+		seen[lower] = name
+	}
+	return all, err
 }
 
 // readValues reads a mapping of names to values.

@@ -1,10 +1,12 @@
 package http
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -108,7 +110,7 @@ func (t *template) find(e string, fields *fields, open bool) error {
 		}
 		raw, ok := fields.get(m[1])
 		if !ok && open {
-			continue
+			raw, ok = json.RawMessage(`"x"`), true
 		}
 		if !ok {
 			return fmt.Errorf("%s: there is no field %q in the body, and no such param", e, m[1])
@@ -149,6 +151,11 @@ func (t *template) expand() (*url.URL, error) {
 	}
 	if _, host, _ := strings.Cut(t.host, "://"); to.Host != host || to.Hostname() == "" || to.User != nil {
 		return nil, fmt.Errorf("%q has no host, or another one than is written there", text)
+	}
+	if port := to.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, fmt.Errorf("%q: the port %s is not 1 to 65535", text, port)
+		}
 	}
 	for segment := range strings.SplitSeq(to.Path, "/") {
 		if segment == "." || segment == ".." {
