@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -38,14 +39,13 @@ func spanFlag(cmd *cobra.Command, d *time.Duration, name string, of time.Duratio
 }
 
 func parseSpan(word string) (time.Duration, error) {
-	d, err := time.ParseDuration(word)
-	if err != nil {
-		return 0, errors.New("it is a duration, as in 30s, 10m or 1h30m")
+	if word == "0" {
+		return 0, nil
 	}
-	if d < 0 {
+	if strings.HasPrefix(word, "-") {
 		return 0, errors.New("it cannot be less than 0")
 	}
-	return d, nil
+	return duration.Parse(word)
 }
 
 func spanText(d time.Duration) string {
@@ -55,22 +55,13 @@ func spanText(d time.Duration) string {
 	return d.String()
 }
 
-// parseAge reads a duration that may be in days and weeks.
+// parseAge reads the age of a thing to be kept.
 func parseAge(word string) (time.Duration, error) {
-	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if digits, ok := strings.CutSuffix(word, unit); ok {
-			n, err := strconv.ParseUint(digits, 10, 16)
-			if err != nil {
-				return 0, errors.New("it is a number of days or weeks, as in 30d or 2w")
-			}
-			return time.Duration(n) * length, nil
-		}
+	age, err := parseSpan(word)
+	if err != nil {
+		err = errors.New("it is an age, as in 30d, 2w or 12h")
 	}
-	d, err := time.ParseDuration(word)
-	if err != nil || d < 0 {
-		return 0, errors.New("it is an age, as in 30d, 2w or 12h")
-	}
-	return d, nil
+	return age, err
 }
 
 // limitFlag gives a listing its --limit.

@@ -81,7 +81,7 @@ func TestAgesMayBeInDaysAndWeeks(t *testing.T) {
 			t.Errorf("%q is %v, %v; want %v", word, age, err, want)
 		}
 	}
-	for _, word := range []string{"", "d", "-3d", "-1h", "1.5d", "99999999d", "soon"} {
+	for _, word := range []string{"", "d", "-3d", "-1h", "3 d", "99999999d", "soon"} {
 		if age, err := parseAge(word); err == nil {
 			t.Errorf("%q is taken for %v", word, age)
 		}
@@ -89,7 +89,7 @@ func TestAgesMayBeInDaysAndWeeks(t *testing.T) {
 }
 
 func TestNoDurationIsLessThanNothing(t *testing.T) {
-	for word, want := range map[string]time.Duration{"0": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute} {
+	for word, want := range map[string]time.Duration{"0": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "1d": 24 * time.Hour} {
 		if span, err := parseSpan(word); err != nil || span != want {
 			t.Errorf("%q is %v, %v; want %v", word, span, err, want)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,7 +68,19 @@ func schedulePreview(a *app) *cobra.Command {
 				return usagef("the cron line is empty; if it comes from a variable, that is not set")
 			}
 		}
+		if span, ok := strings.CutPrefix(s.Cron, "@every "); ok {
+			return usagef("@every is no cron line; write --every %s --from TIME", span)
+		}
+		switch {
+		case (s.Cron == "") == (s.Every == 0):
+			return usagef("give either a cron line, or an interval: --every DURATION --from TIME")
+		case s.Every != 0 && from == "":
+			return usagef("--every is counted from an instant on; add --from TIME")
+		}
 		s.Skipped, s.Repeated = skipped.value, repeated.value
+		if s.Zone == "" {
+			return usagef("--zone is empty; if it comes from a variable, that is not set")
+		}
 		zone, err := timetable.LoadZone(s.Zone)
 		if err != nil {
 			zone = time.UTC // New refuses the zone, and has all other refusals with it

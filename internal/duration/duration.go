@@ -1,11 +1,49 @@
-// Package duration writes durations for people. All tables, sentences and reports use it, so that
-// the same duration reads the same everywhere.
+// Package duration reads and writes durations for people. Plan files and flags read the same
+// durations, and all tables, sentences and reports write them alike.
 package duration
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"regexp"
+	"strconv"
 	"time"
 )
+
+// Pattern matches a duration: numbers with units.
+const Pattern = `([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h|d|w))+`
+
+var (
+	syntax = regexp.MustCompile("^" + Pattern + "$")
+	part   = regexp.MustCompile(`([0-9]+(?:\.[0-9]*)?)([a-zµ]+)`)
+	units  = map[string]time.Duration{
+		"ns": time.Nanosecond, "us": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond, "s": time.Second,
+		"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
+	}
+)
+
+// The errors of Parse.
+var (
+	ErrSyntax = errors.New("it is a duration like 30s, 30m or 1h30m (units: ms, s, m, h, d, w)")
+	ErrLong   = errors.New("it is longer than 292 years")
+)
+
+// Parse reads a duration. A d is 24 hours, and a w is 7 d.
+func Parse(text string) (time.Duration, error) {
+	if !syntax.MatchString(text) {
+		return 0, ErrSyntax
+	}
+	var sum float64
+	for _, m := range part.FindAllStringSubmatch(text, -1) {
+		v, _ := strconv.ParseFloat(m[1], 64) // the pattern lets only numbers through; what is too large is infinite
+		sum += v * float64(units[m[2]])
+	}
+	if sum >= math.MaxInt64 {
+		return 0, ErrLong
+	}
+	return time.Duration(math.Round(sum)), nil
+}
 
 // Roughly writes a duration that is only estimated.
 func Roughly(d time.Duration) string {

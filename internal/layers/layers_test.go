@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	"internal/textfile":        {},
 	"internal/auth":            {"internal/textfile", "golang.org/x/crypto/", "golang.org/x/sys/"},
 	"internal/config":          {"plan", "den/protocol", "internal/hint", "internal/textfile", "internal/balance"},
-	"internal/planfile":        {"plan", "internal/hint", "internal/jsontext", "internal/textfile", "internal/rules", "internal/compiler", "internal/expr", "internal/secret", "go.yaml.in/yaml/v3", "github.com/bmatcuk/doublestar/v4"},
+	"internal/planfile":        {"plan", "internal/hint", "internal/jsontext", "internal/textfile", "internal/duration", "internal/rules", "internal/compiler", "internal/expr", "internal/secret", "go.yaml.in/yaml/v3", "github.com/bmatcuk/doublestar/v4"},
 	"internal/submit":          {"plan", "internal/rules", "internal/hint", "internal/store", "internal/jsontext", "internal/refusal", "internal/compiler", "internal/secret"},
 	"internal/api/disbatch":    {"plan", "internal/store", "internal/store/hiding", "internal/config", "internal/auth", "internal/balance"},
 	"internal/disbatchtest":    {"go.mongodb.org/mongo-driver/v2/"},

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
@@ -19,7 +20,6 @@ import (
 const forever = "forever"
 
 const (
-	durationPattern   = `([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h|d|w))+`
 	expressionPattern = `\$\{\{`
 	overPathPattern   = `\$\{\{\s*([^'\s]|$)` // an expression that is no text in quotes
 )
@@ -31,8 +31,8 @@ var (
 	shellShape    = &schema{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: expressionPattern}, want: "the name of a shell"}
 	pluginShape   = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:.][A-Za-z0-9_:.-]*$`, want: "the name of a plugin", quote: true}
 	queueShape    = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:.][A-Za-z0-9_:.-]*$`, want: "the name of a queue", quote: true}
-	durationShape = &schema{Type: []string{"string"}, Pattern: "^" + durationPattern + "$", want: "a duration like 30s, 30m or 1h30m"}
-	keepShape     = &schema{Type: []string{"string"}, Pattern: "^(" + forever + "|" + durationPattern + ")$", want: "a duration like 30d, or forever"}
+	durationShape = &schema{Type: []string{"string"}, Pattern: "^" + duration.Pattern + "$", want: "a duration like 30s, 30m or 1h30m"}
+	keepShape     = &schema{Type: []string{"string"}, Pattern: "^(" + forever + "|" + duration.Pattern + ")$", want: "a duration like 30d, or forever"}
 	countShape    = &schema{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(math.MaxInt32), want: "a whole number like 3"}
 	threadsShape  = &schema{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(plan.MaxThreads), want: "a whole number like 4"}
 	needShape     = &schema{Type: []string{"string"}, want: "the name of a task", must: true, quote: true}
@@ -143,34 +143,20 @@ func (r *reader) countUpTo(n *yaml.Node, name string, most int64) int {
 	return int(v)
 }
 
-var durationSyntax = regexp.MustCompile("^" + durationPattern + "$")
-var durationPart = regexp.MustCompile(`([0-9]+(?:\.[0-9]*)?)([a-zµ]+)`)
-
-var units = map[string]time.Duration{
-	"ns": time.Nanosecond, "us": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond, "s": time.Second,
-	"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
-}
-
-// duration reads a duration: numbers with units, including d (24 hours) and w (7 d).
+// duration reads a duration.
 func (r *reader) duration(n *yaml.Node, name string) time.Duration {
 	if d, known := r.durations[n.Value]; known {
 		return d
 	}
-	if !durationSyntax.MatchString(n.Value) {
-		r.errorf(n, "%s is %q; it is a duration like 30s, 30m or 1h30m (units: ms, s, m, h, d, w)", name, n.Value)
-		return 0
-	}
-	var sum float64
-	for _, m := range durationPart.FindAllStringSubmatch(n.Value, -1) {
-		v, _ := strconv.ParseFloat(m[1], 64) // the pattern lets only numbers through; what is too large is infinite
-		sum += v * float64(units[m[2]])
-	}
-	if sum >= math.MaxInt64 {
+	d, err := duration.Parse(n.Value)
+	switch err {
+	case nil:
+		r.durations[n.Value] = d
+	case duration.ErrLong:
 		r.errorf(n, "%s is %q, which is longer than 292 years; leave it out for none", name, n.Value)
-		return 0
+	default:
+		r.errorf(n, "%s is %q; %v", name, n.Value, err)
 	}
-	d := time.Duration(math.Round(sum))
-	r.durations[n.Value] = d
 	return d
 }
 

@@ -224,14 +224,22 @@ func (t *Timetable) Fires(now time.Time) error {
 	if _, ok := t.Next(now); ok {
 		return nil
 	}
+	first := now
+	if t.from.After(first) {
+		first = t.from
+	}
 	reason := "skipped, repeated and except leave out every instant"
 	switch {
 	case !t.until.IsZero() && !now.Before(t.until):
 		reason = "until has passed"
+	case first.Year() > lastYear:
+		reason = fmt.Sprintf("it has no instant after the year %d", lastYear)
 	case t.line != nil && t.line.next(time.Unix(0, 0).UTC()).IsZero():
 		reason = "no year has such a day"
 	case t.line != nil && t.line.next(wall(now, -24*time.Hour)).IsZero():
 		reason = "its years have passed"
+	case t.line != nil && t.line.next(wall(first, -24*time.Hour)).IsZero():
+		reason = "no year after from has such a day"
 	case !t.until.IsZero():
 		reason = "it has no instant before until"
 	}

@@ -283,6 +283,8 @@ func TestFires(t *testing.T) {
 		{Settings{Cron: "@daily", Until: now.Add(-time.Hour)}, "until has passed"},
 		{Settings{Cron: "@daily", Until: now.Add(time.Hour)}, "it has no instant before until"},
 		{Settings{Cron: "0 30 2 28 3 * 2027", Zone: "Europe/Berlin", Skipped: Skip}, "skipped, repeated and except leave out every instant"},
+		{Settings{Cron: "@daily", From: time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)}, "it has no instant after the year 2499"},
+		{Settings{Cron: "0 0 2 28 3 * 2099", From: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}, "no year after from has such a day"},
 		{Settings{Cron: "* 2 * * *", Except: []string{"* 1-3 * * *"}}, "skipped, repeated and except leave out every instant"},
 		{Settings{Cron: "* * * * * *", Except: []string{"* 0-11 * * *", "* 12-23 * * *"}}, "skipped, repeated and except leave out every instant"},
 		{Settings{Every: time.Second, From: now, Except: []string{"* * * * *"}}, "skipped, repeated and except leave out every instant"},
