@@ -118,6 +118,12 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 			a.note("%s was submitted with this key before", p.Title())
 			s.resume = p.ID.String()
 			return a.resumePlan(stop, st, s)
+		case errors.Is(err, plan.ErrPlanEnded): // a person cancelled it while it was submitted
+			now, unread := st.Plan(stop.ctx, p.ID)
+			if unread != nil || now.Closing != plan.ClosedByPerson {
+				return a.stoppedSubmission(&p, err)
+			}
+			return a.runPlan(stop, st, now, s)
 		case err != nil:
 			if errors.Is(context.Cause(stop.ctx), errInterrupted) {
 				err = fmt.Errorf("%w before all of the plan was in the store", errInterrupted)
@@ -214,7 +220,7 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 	case plan.PlanFailed:
 		return fmt.Errorf("%s: %w; %s", p.Title(), errPlanFailed, again)
 	case plan.PlanCancelled:
-		if err := rules.CheckRetry(&p, p.Counts.Total()); err != nil {
+		if err := rules.CheckRetry(&p, p.Counts.Stored()); err != nil {
 			return fmt.Errorf("%s: %w; %s", p.Title(), errPlanCancelled, a.submitAnew(&p))
 		}
 		return fmt.Errorf("%s: %w; %s", p.Title(), errPlanCancelled, again)

@@ -155,7 +155,9 @@ func GoOn(p *plan.Plan, c Command) string {
 	case plan.PlanRunning:
 		return c("plan", "run", "--resume", p.Title())
 	case plan.PlanFailed, plan.PlanCancelled:
-		return c("plan", "retry", p.Title(), "--run")
+		if rules.CheckRetry(p, p.Counts.Stored()) == nil { // else it was cancelled while it was submitted
+			return c("plan", "retry", p.Title(), "--run")
+		}
 	}
 	return ""
 }
