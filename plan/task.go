@@ -94,7 +94,7 @@ type Task struct {
 	Expanded  bool            `json:"expanded,omitempty"` // a foreach task whose items are all in
 	Items     int             `json:"items,omitempty"`    // how many
 	Cancel    bool            `json:"cancel,omitempty"`   // a person wants it ended
-	Ran       bool            `json:"ran,omitempty"`      // an attempt of it began before, and no clean-up undid since what it may have done
+	Ran       bool            `json:"ran,omitempty"`      // it waits, or was cancelled, after an attempt of it began; a retry keeps this while a clean-up of it is to run
 	Node      NodeName        `json:"node,omitempty"`
 	Instance  InstanceID      `json:"instance,omitzero"`
 	Progress  *Progress       `json:"progress,omitempty"` // of a running task whose attempt has said how far it is

@@ -247,7 +247,7 @@ type Task struct {
 	Expanding bool            `json:"expanding,omitempty"`
 	Expanded  bool            `json:"expanded,omitempty" doc:"Its items are all in."`
 	Cancel    bool            `json:"cancel,omitempty" doc:"A person cancelled it."`
-	Ran       bool            `json:"ran,omitempty" doc:"An attempt of it began before, and no clean-up undid since what it may have done. If it is stopped before it begins again, it counts as stopped while it ran."`
+	Ran       bool            `json:"ran,omitempty" doc:"It waits, or was cancelled, after an attempt of it began. A retry keeps this while a clean-up of the task is to run. If the task is stopped before it begins again, it counts as stopped while it ran."`
 	NotBefore time.Time       `json:"not_before,omitzero" doc:"The task is held until then."`
 	Created   time.Time       `json:"created,omitzero"`
 	Modified  time.Time       `json:"modified,omitzero"`

@@ -45,7 +45,7 @@ func Ended(c Claim, e *protocol.Ending) Step {
 		s = Step{Status: e.Status, Reason: e.Reason, Detail: e.Detail, Output: e.Output}
 	case e.Expand && s.Finishes():
 	case c.Closing != plan.Open:
-		if s = Halted(c.Status, c.Ran || c.Status == plan.Running && !e.Expand, c.Closing); back {
+		if s = Halted(c.Status, c.Ran || ran && !e.Expand, c.Closing); back {
 			s.Attempts = -1
 		}
 	case back:
@@ -122,7 +122,7 @@ func Lost(l Loss) Step {
 	}
 	s := to(l.Status, Step{Status: plan.Queued, Reason: plan.ReasonLost, Detail: lostText, Keep: !ran, Ran: ran && !l.List})
 	if l.Closing != plan.Open {
-		s = Halted(l.Status, ran || l.Ran, l.Closing)
+		s = Halted(l.Status, l.Ran || ran && !l.List, l.Closing)
 	}
 	switch {
 	case ran:

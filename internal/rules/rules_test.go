@@ -89,6 +89,24 @@ func TestWhatIsLostWithItsNode(t *testing.T) {
 	}
 }
 
+// To read the list of a foreach task has no effect: a failure that closes its plan meanwhile skips it.
+func TestAForeachTaskThatReadItsListDidNotRun(t *testing.T) {
+	c := rules.Claim{Status: plan.Running, List: true, Closing: plan.ClosedByFailure}
+	for name, s := range map[string]rules.Step{
+		"given back": rules.Ended(c, &protocol.Ending{Status: plan.Queued}),
+		"delayed":    rules.Ended(c, &protocol.Ending{Status: plan.Held, Delay: time.Minute}),
+		"lost":       rules.Lost(rules.Loss{Claim: c, InPlan: true, Definition: &plan.Definition{}}),
+	} {
+		if s.Status != plan.Cancelled || s.Reason != plan.ReasonSkipped {
+			t.Errorf("%s: it ends as %v, %q; want skipped", name, s.Status, s.Reason)
+		}
+	}
+	c.Ran = true // of earlier items
+	if s := rules.GivenBack(c); s.Status != plan.Terminated {
+		t.Errorf("it had items that ran, and ends as %v", s.Status)
+	}
+}
+
 func TestWhatAPersonCancelledEndsWhateverItsNodeSays(t *testing.T) {
 	for _, c := range []struct {
 		from plan.Status

@@ -101,7 +101,7 @@ func (r *round) EndWaiting(ctx context.Context, p *planDoc, step func(ran bool) 
 				r.queue = append(r.queue, parent{id: docs[i].ID, outside: true})
 			}
 			for ran, ids := range byRan {
-				if _, err := r.UpdateMany(ctx, r.tasks, onlyWaiting(d("_id", d("$in", ids))), unstarted(step(ran), stillOpen).bson()); err != nil {
+				if _, err := r.UpdateMany(ctx, r.tasks, onlyWaiting(d("_id", d("$in", ids), "ran", wire.OrNone(ran))), unstarted(step(ran), stillOpen).bson()); err != nil {
 					return false, err
 				}
 			}
