@@ -33,11 +33,11 @@ func Foresee(tasks []plan.Task, selected []Retried) Foresight {
 	for _, of := range f.items {
 		slices.SortFunc(of, func(x, y int) int { return cmp.Compare(tasks[x].Index, tasks[y].Index) })
 	}
-	f.taken = make([]bool, len(tasks))
+	f.taken, f.ran = make([]bool, len(tasks)), make([]bool, len(tasks))
 	chosen := make([]int, 0, len(selected))
 	for _, r := range selected {
 		if i, ok := f.Index(r.ID); ok {
-			f.taken[i] = true
+			f.taken[i], f.ran[i] = true, r.Ran
 			chosen = append(chosen, i)
 		}
 	}
@@ -94,7 +94,11 @@ func (f *foresight) skipped() (skipped, missing []plan.Task) {
 	for k := 0; k < len(work); k++ {
 		if f.taken[work[k]] {
 			skips = append(skips, work[k])
-			tell(work[k], OutcomeSkipped)
+			out := OutcomeSkipped
+			if t := &f.tasks[work[k]]; f.ran[work[k]] && bars(t.When, t.ContinueOnError) {
+				out = OutcomeFailed
+			}
+			tell(work[k], out)
 		}
 		for _, p := range f.Parents(work[k]) {
 			t := &f.tasks[p]
@@ -124,6 +128,7 @@ type foresight struct {
 	tasks  []plan.Task
 	items  map[plan.TaskID][]int
 	taken  []bool
+	ran    []bool       // tasks that are taken and keep Ran
 	remade map[int]bool // foreach tasks that make their items again
 	below  []bool       // what is below what is taken
 }

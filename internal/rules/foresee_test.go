@@ -80,6 +80,11 @@ func TestForesee(t *testing.T) {
 			chosen: "a", again: "a d e mail f", skipped: "d e f", missing: "b",
 		},
 		{
+			name:   "what ran and cannot run again counts as stopped for its clean-up",
+			tasks:  []string{"a = failed", "alter: a = terminated", "undo when any_failed: alter = cancelled", "other when any_skipped: alter = skipped"},
+			chosen: "alter", again: "alter undo other", skipped: "alter", missing: "a",
+		},
+		{
 			name:   "what needs a task that nothing made necessary is skipped, without a failure in the way",
 			tasks:  []string{"a", "b when any_failed: a = skipped", "c: b = skipped", "d: c = skipped"},
 			chosen: "c", again: "c d", skipped: "c d",

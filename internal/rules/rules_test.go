@@ -282,6 +282,8 @@ func TestWhatIsDoneWithATaskThatWaits(t *testing.T) {
 		{"one has not finished", with(func(w *rules.Waiter) { w.All = false }), rules.Leave, 0},
 		{"one failed", with(func(w *rules.Waiter) { w.Seen |= rules.OutcomeFailed; w.All = false }), rules.Skip, plan.Cancelled},
 		{"one failed, and its plan is not ready", with(func(w *rules.Waiter) { w.Seen |= rules.OutcomeFailed; w.State = plan.PlanSubmitting }), rules.Ready, 0},
+		{"one failed, and it ran before a retry", with(func(w *rules.Waiter) { w.Seen |= rules.OutcomeFailed; w.Ran = true }), rules.End, plan.Terminated},
+		{"a clean-up that ran before a retry is not needed any more", with(func(w *rules.Waiter) { w.When, w.Ran = plan.AnyFailed, true }), rules.Skip, plan.Cancelled},
 		{"its plan is not ready", with(func(w *rules.Waiter) { w.State = plan.PlanSubmitting }), rules.Ready, 0},
 		{"its plan is not ready, nor are its parents", with(func(w *rules.Waiter) { w.State, w.All = plan.PlanSubmitting, false }), rules.Leave, 0},
 		{"it is of no plan", rules.Waiter{Status: plan.Held, All: true}, rules.Queue, plan.Queued},

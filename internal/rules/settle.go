@@ -15,6 +15,7 @@ type Waiter struct {
 	All    bool    // every parent has finished
 	Early  bool    // its NotBefore is still to come
 	Ran    bool    // as plan.Task has it
+	Allow  bool    // its failure counts as success (continue-on-error)
 	Damage error   // the store cannot read what it needs of the task; mostly nil
 
 	List   bool // it is a foreach task whose items come from its definition or its parents, and has made none
@@ -70,7 +71,8 @@ const (
 //  5. A foreach task makes its items, then waits for them, then ends as they did.
 //  6. An item waits until all items are in.
 //  7. The rule of the task, its When, decides whether it waits for more parents, is skipped, or runs.
-//     Neither happens unless the plan runs. A task that may run waits for its NotBefore.
+//     Neither happens unless the plan runs. A task that may run waits for its NotBefore. A task
+//     with Ran that is to be skipped ends as Barred says, unless it is a clean-up or may fail.
 func Settle(w *Waiter) (Next, Step) {
 	closed := w.InPlan && w.Closing != plan.Open
 	switch {
@@ -94,6 +96,8 @@ func Settle(w *Waiter) (Next, Step) {
 		return Leave, Step{}
 	case w.InPlan && w.State != plan.PlanRunning:
 		return Ready, Step{}
+	case decision == ToSkip && w.Ran && bars(w.When, w.Allow):
+		return End, Barred(w.Status)
 	case decision == ToSkip:
 		return Skip, Skipped(w.Status)
 	case w.Early:

@@ -35,7 +35,7 @@ type Step struct {
 
 	Nobody bool // the task ends as if its node had given it back before, so that it names none
 
-	Ran   bool              // Status is plan.Held or plan.Queued: the task gets Ran, which it keeps until a retry
+	Ran   bool              // Status is plan.Held or plan.Queued: the task gets Ran, which only a retry takes away
 	Delay time.Duration     // Status is plan.Held: until the next attempt; else 0
 	Items []json.RawMessage // Status is plan.Held: the items that the foreach task is to make; else nil
 	Empty bool              // the foreach task ends, since it has no items: they count as made
@@ -90,12 +90,25 @@ func Skipped(was plan.Status) Step {
 	return to(was, Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped})
 }
 
+// Barred ends a held task that ran before a retry, and that its parents do not let run again. The task
+// is terminated, which counts as its failure, so that what cleans up after it runs.
+func Barred(was plan.Status) Step {
+	return to(was, Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: ByParents, Nobody: true})
+}
+
+// bars reports whether a task with the rule that ran before a retry is barred, and not skipped, where
+// its parents do not let it run. A clean-up is not, since its question was asked again. Nor is a task
+// with continue-on-error, since what is below it would run.
+func bars(w plan.When, allow bool) bool { return !TellsResults(w) && !allow }
+
 // ByPerson is the detail of a task that ran and that a person stopped; ByFailure that of any task
-// whose plan a failure stopped; ByForeach that of an item that ran and whose foreach task failed.
+// whose plan a failure stopped; ByForeach that of an item that ran and whose foreach task failed;
+// ByParents that of a task that ends as Barred says.
 const (
 	ByPerson  = "a person stopped it"
 	ByFailure = "the plan was stopped by a failure"
 	ByForeach = "its foreach task ended before it did"
+	ByParents = "it ran before a retry, and its parents do not let it run again"
 )
 
 // Halted ends a task that does not end by itself. Its plan closed for that reason, or a person

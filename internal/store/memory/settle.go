@@ -69,7 +69,7 @@ func (t *task) waiter(at time.Time) *rules.Waiter {
 		Status: t.Status, When: t.When, Seen: t.seen, All: t.waiting == 0, Early: t.NotBefore.After(at),
 		List: t.Foreach != nil && !t.Foreach.OnNode(), Making: t.Expanding, Made: t.Expanded,
 		Items:  rules.Items{Count: t.Items, Left: t.Items - t.done, Failed: t.failed, Seen: t.outcomes},
-		Cancel: t.Cancel, Ran: t.Ran,
+		Cancel: t.Cancel, Ran: t.Ran, Allow: t.ContinueOnError,
 	}
 	if t.of != nil {
 		w.Item, w.Stopped, w.Alone = true, rules.StopsItems(t.of.Status, t.of.Cancel), !t.of.Expanded

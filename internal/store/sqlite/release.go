@@ -214,6 +214,7 @@ func (t *tx) Waiter(r *taskRow) *rules.Waiter {
 		return w
 	}
 	w.Early, w.Cancel, w.Ran = r.notBefore != 0 && r.notBefore > t.unset(t.now), r.cancel, r.is(flagRan)
+	w.Allow = r.is(flagContinue)
 	w.List, w.Making, w.Made = r.is(flagForeach) && !r.is(flagOnNode), r.is(flagExpanding), r.endsWithItems()
 	if w.Item = r.of != 0; r.stopped != nil {
 		w.Stopped, w.Of, w.OfWhy = true, r.stopped.status, r.stopped.reason

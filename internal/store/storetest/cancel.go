@@ -365,6 +365,33 @@ var cancelCases = []testCase{
 		w.want(p, "alter cancelled", "undo cancelled", "files cancelled")
 		w.equal("clean-ups that a stop left out after they ran", unrun(), "[]")
 	}},
+	{"a task that ran before a retry is stopped, not skipped, where its parent fails then, and its clean-up runs", func(w *world) {
+		may := task("may", "first")
+		may.ContinueOnError = true
+		p := w.submit(task("first"), task("alter", "first"), task("below", "alter"), each("files", list(1, 2), "first"), may, task("on", "may"),
+			plan.TaskSpec{Name: "told", Needs: []string{"may"}, When: plan.AllDone},
+			plan.TaskSpec{Name: "undo", Needs: []string{"alter"}, When: plan.AnyFailed},
+			plan.TaskSpec{Name: "tidy", Needs: []string{"files"}, When: plan.AnyFailed},
+			plan.TaskSpec{Name: "half", Needs: []string{"first"}, When: plan.AnySucceeded},
+			plan.TaskSpec{Name: "after", Needs: []string{"half"}, When: plan.AnyFailed})
+		n := w.node("n1")
+		n.end(ok(n.one()))
+		began := n.claim(9)
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		for _, c := range began {
+			n.end(giveBack(c))
+		}
+		n.sweep()
+		w.want(p, "alter terminated", "files terminated", "half terminated", "may terminated", "undo cancelled", "tidy cancelled", "after cancelled")
+		w.retry(p, true, "first")
+		n.end(fail(n.one()))
+		n.sweep()
+		w.want(p, "first failed", "alter terminated", "below skipped", "files terminated", "half skipped", "after skipped", "may skipped", "on skipped", "told queued", "undo queued", "tidy queued")
+		w.equal("detail", w.named(p, "alter").Detail, rules.ByParents)
+		n.run(ok)
+		w.want(p, "undo succeeded", "tidy succeeded")
+		w.wantPlan(p, plan.PlanFailed)
+	}},
 	{"a foreach task that makes its items anew remembers that earlier ones ran", func(w *world) {
 		for _, claimed := range []bool{false, true} {
 			p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), plan.TaskSpec{Name: "undo", Needs: []string{"copy"}, When: plan.AnyFailed})
