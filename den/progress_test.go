@@ -66,7 +66,7 @@ func TestANodeTellsHowFarItsTasksAre(t *testing.T) {
 		p := w.submit(s)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- w.on(st, den.Config{Plan: p.ID}).Run(ctx) }()
+		go func() { ended <- w.on(st, den.Config{Plan: p.ID, Threads: 2}).Run(ctx) }()
 		time.Sleep(2500 * time.Millisecond)
 		if got := w.task(p, "a").Progress; got == nil || got.String() != "10% step 1 of ***" {
 			t.Errorf("it is at %v after 2.5 s", got)
