@@ -196,8 +196,8 @@ class Timeline {
   world() { return { width: this.t ? this.end() : 1, height: this.rows.length * ROW }; }
 
   limits() {
-    const m = this.margins();
-    return { least: Math.max(this.surface.size.width - m.left - m.right, 50) / this.world().width, most: 20 };
+    const m = this.margins(), least = Math.max(this.surface.size.width - m.left - m.right, 50) / this.world().width;
+    return { least, most: Math.max(20, 8 * least) }; // a plan of milliseconds is enlarged, too
   }
 
   resized() { if (this.t && this.fitted) this.fit(true); }

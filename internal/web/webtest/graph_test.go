@@ -465,6 +465,24 @@ func TestTheTimelineShowsWhatRanAndThePath(t *testing.T) {
 	}
 }
 
+// A plan of a few milliseconds fills the width at more pixels a millisecond than a long plan is ever enlarged to.
+func TestTheTimeLineOfAShortPlanIsEnlarged(t *testing.T) {
+	s := serve(t, 1280, 900)
+	p := s.submit(migration())
+	s.run(3, 100, func(string) (time.Duration, bool) { return time.Millisecond, false })
+	s.show("timeline", p, "")
+	const pixels = "view.surface.view.kx"
+	whole := ask[float64](s, pixels)
+	ask[chromedp.Void](s, "view.surface.zoom(4)")
+	if large := ask[float64](s, pixels); large < 3.9*whole {
+		t.Errorf("a millisecond has %v pixels, and %v when it is enlarged four-fold", whole, large)
+	}
+	if _, moved, err := webtest.Pan(s.page, 200*time.Millisecond); err != nil || moved <= 0 {
+		t.Errorf("it is panned by %v pixels, %v", moved, err)
+	}
+	s.clean()
+}
+
 // pinch draws two fingers apart on what is drawn, and checks that it is larger then; then it moves it by one.
 func (s *site) pinch() {
 	s.Helper()
