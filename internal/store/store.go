@@ -264,7 +264,8 @@ type Admin interface {
 	CancelTask(ctx context.Context, id plan.TaskID) error
 
 	// Retry takes the given tasks of a plan, or of none, back to held, and then releases those
-	// whose parents have finished. Tasks are those that rules.SelectRetry chose. The facts of their
+	// whose parents have finished, in the order in which they were added: if one of them ends and
+	// closes the plan, those after it end as the closed plan says. Tasks are those that rules.SelectRetry chose. The facts of their
 	// last attempts are cleared, Attempt and Rescues start again at 0, and the log of a task that
 	// had been tried gets a rules.RetriedEntry. replace has a new Definition, Params and Queue for
 	// some of the tasks by id. Items have their own: items that are not in replace run as they

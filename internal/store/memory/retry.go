@@ -119,7 +119,16 @@ func (r *retry) Take(ctx context.Context, s *engine.Selection[*task], reopen fun
 	for i := range s.Tasks {
 		if t := s.Tasks[i].Key; !t.gone {
 			t.recount()
-			r.due.push(t)
+			if r.plan == nil {
+				r.due.push(t)
+			}
+		}
+	}
+	if r.plan != nil {
+		for _, t := range r.plan.tasks { // in the order in which they were added
+			if s.Taken[t] {
+				r.due.push(t)
+			}
 		}
 	}
 	return r.work()

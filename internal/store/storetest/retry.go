@@ -274,6 +274,25 @@ var retryCases = []testCase{
 		w.want(p, "a succeeded", "b succeeded", "c failed")
 		w.wantPlan(p, plan.PlanFailed)
 	}},
+	{"a retry looks at its tasks in the order in which they were added, and one that fails closes the plan for those after it", func(w *world) {
+		p := w.submitSpec(&plan.Spec{Name: "nightly", OnFailure: plan.Stop, Tasks: []plan.TaskSpec{
+			task("list"), task("other"),
+			{Name: "before", Needs: []string{"list"}, When: plan.AllSkipped},
+			each("copy", plan.Foreach{Value: "needs.list"}, "list"),
+			{Name: "after", Needs: []string{"list"}, When: plan.AllSkipped},
+			task("below", "before"),
+		}})
+		n := w.node("n1")
+		c := n.take("list", "other")
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		n.end(ok(c[0]), giveBack(c[1]))
+		n.sweep()
+		w.want(p, "list succeeded", "other terminated", "before cancelled", "copy cancelled", "after cancelled")
+		w.retry(p, false)
+		n.sweep()
+		w.want(p, "before skipped", "copy failed", "after skipped", "other skipped")
+		w.equal("details", []string{w.named(p, "before").Detail, w.named(p, "after").Detail}, []string{"", rules.ByFailure})
+	}},
 	{"a retry is refused while a task of it is claimed or running, and changes nothing", func(w *world) {
 		p := w.submit(task("a"), task("b"), plan.TaskSpec{Name: "below", Needs: []string{"a"}, When: plan.AllDone})
 		n := w.node("n1")
