@@ -13,7 +13,8 @@ type Worker interface {
 	Remembered(ctx context.Context) (children, jobs bool, err error)
 
 	// Release tells the children of tasks that ended in this unit, until all are told or the budget
-	// is used up. Children that end by this are released, too.
+	// is used up. Children that end by this are released, too. A foreach task whose items have
+	// finished ends after these children are told.
 	Release(ctx context.Context) error
 
 	// ReleaseKept tells children that earlier units left, as far as the budget allows, and reports

@@ -7,7 +7,7 @@ func (s *Store) Left() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := map[string]int{
-		"tasks that are due": len(s.due.tasks) - s.due.head, "delays": s.delays.Len(), "submissions": len(s.submitting),
+		"tasks that are due": len(s.due.tasks) - s.due.head + len(s.ending.tasks) - s.ending.head, "delays": s.delays.Len(), "submissions": len(s.submitting),
 		"claims": 0, "lanes": 0, "items": 0, "lists": 0, "tasks of plans": 0,
 	}
 	for _, i := range s.instances {

@@ -73,7 +73,8 @@ type db struct {
 	maxThreads map[plan.NodeName]int
 	balance    json.RawMessage // the balance document; nil: there is none
 	balancer   plan.InstanceID // who balances, if it is registered
-	due        fifo            // tasks that settle has to look at
+	due        fifo            // tasks that settle has to look at,
+	ending     fifo            // and after those, foreach tasks whose items have finished
 	delays     ordered[*task]  // held tasks by the instant until which they are held
 	changes    changes         // what Changes reads
 	rotation   int             // which queue a turn serves first

@@ -32,13 +32,20 @@ func (tx *tx) Budget() *int { return &tx.budget }
 
 // Release implements engine.Worker.
 func (tx *tx) Release(context.Context) error {
-	for tx.budget > 0 && !tx.due.empty() {
-		if err := tx.settle(tx.due.pop()); err != nil {
+	for tx.budget > 0 && tx.left() {
+		next := &tx.due
+		if next.empty() {
+			next = &tx.ending
+		}
+		if err := tx.settle(next.pop()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// left reports whether settle has to look at something.
+func (tx *tx) left() bool { return !tx.due.empty() || !tx.ending.empty() }
 
 // Remembered implements engine.Worker. All work lies in one queue, whoever left it.
 func (tx *tx) Remembered(context.Context) (children, jobs bool, err error) { return false, false, nil }
@@ -57,7 +64,7 @@ func (tx *tx) Yield() bool { return false }
 
 // Keep implements engine.Worker.
 func (tx *tx) Keep(context.Context) (more bool, err error) {
-	return tx.unfinished || !tx.due.empty(), nil
+	return tx.unfinished || tx.left(), nil
 }
 
 // Waiter implements engine.Settler.
@@ -215,7 +222,7 @@ func (tx *tx) finished(t *task) error {
 	if t.of != nil {
 		t.of.gather(t)
 		if t.of.Expanded && t.of.done == t.of.Items { // only its end is left to do
-			tx.due.push(t.of)
+			tx.ending.push(t.of)
 		}
 	}
 	if t.plan == nil {

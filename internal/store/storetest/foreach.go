@@ -44,6 +44,25 @@ var foreachCases = []testCase{
 		w.wantPlan(p, plan.PlanSucceeded)
 		w.equal("tasks", w.plan(p.ID).Counts.Succeeded, 4)
 	}},
+	{"a foreach task whose items end in a turn ends after the children of the turn's other tasks are looked at, and closes the plan then", func(w *world) {
+		p := w.submitSpec(&plan.Spec{Name: "nightly", OnFailure: plan.Stop, Tasks: []plan.TaskSpec{
+			each("copy", list(1, 2)), task("a"), task("below", "a"), task("slow"), task("after", "slow"),
+		}})
+		n := w.node("n1")
+		claimed := n.turn(protocol.Turn{Slots: 4}).Claimed
+		w.equal("claimed", len(claimed), 4)
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy").ID))
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "a").ID))
+		by := map[string]protocol.ClaimedTask{}
+		for _, c := range claimed {
+			t := w.task(c.Task)
+			by[t.Key()] = c
+		}
+		n.end(ok(by["copy[0]"]), giveBack(by["copy[1]"]), giveBack(by["a"]))
+		n.sweep()
+		w.want(p, "copy terminated", "a cancelled", "below skipped", "slow claimed", "after skipped")
+		w.equal("details", []string{w.named(p, "below").Detail, w.named(p, "after").Detail}, []string{"", rules.ByFailure})
+	}},
 	{"a foreach task without items succeeds with an empty list", func(w *world) {
 		p := w.submit(each("copy", list()), task("after", "copy"))
 		n := w.node("n1")
