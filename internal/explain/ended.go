@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/hint"
@@ -49,7 +48,7 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		return Link{Why: cmp.Or(t.Detail, byPerson(t)) + when, Hint: hint.Retry(t, p)}, item, err
 	case t.Status == plan.Cancelled:
 		return Link{Why: byPerson(t) + when, Hint: hint.Retry(t, p)}, nil, nil
-	case t.Reason == plan.ReasonCancelled && !slices.Contains([]string{rules.ByPerson, rules.ByFailure, rules.ByForeach, rules.ByParents}, t.Detail):
+	case t.Reason == plan.ReasonCancelled && !rules.TellsStop(t.Detail):
 		ended = byPerson(t) + " while it ran; " + ended
 	case t.Reason == plan.ReasonItems:
 		failed, err := e.failedItem(t)

@@ -402,6 +402,22 @@ func TestWhatBecomesOfATaskThatAPersonCancels(t *testing.T) {
 	}
 }
 
+func TestTheDetailOfAStopTellsWhy(t *testing.T) {
+	for _, s := range []rules.Step{
+		rules.Halted(plan.Held, true, plan.ClosedByPerson), rules.Halted(plan.Held, true, plan.ClosedByFailure), rules.Stopped(plan.Running, false),
+		rules.Dropped(plan.Queued, true, plan.Failed, plan.ReasonInput), rules.Barred(plan.Held),
+	} {
+		if s.Status != plan.Terminated || !rules.TellsStop(s.Detail) {
+			t.Errorf("a task that ends as %v, %q does not tell why it was stopped", s.Status, s.Detail)
+		}
+	}
+	for _, detail := range []string{"", "exit status 3", "a person stopped it and went home"} {
+		if rules.TellsStop(detail) {
+			t.Errorf("%q tells why a task was stopped", detail)
+		}
+	}
+}
+
 func TestNoStepLeadsWhereNoTaskMayGo(t *testing.T) {
 	defer func() {
 		if recover() == nil {

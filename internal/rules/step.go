@@ -111,6 +111,16 @@ const (
 	ByParents = "it ran before a retry, and its parents do not let it run again"
 )
 
+// TellsStop reports whether the detail of a task that was stopped says why. Any other detail of such
+// a task is from its attempt.
+func TellsStop(detail string) bool {
+	switch detail {
+	case ByPerson, ByFailure, ByForeach, ByParents:
+		return true
+	}
+	return false
+}
+
 // Halted ends a task that does not end by itself. Its plan closed for that reason, or a person
 // cancelled the task (plan.ClosedByPerson). A task that ran is terminated, which counts as its
 // failure, even if it waits for the next attempt, or has Ran from before a retry. Any other task is
