@@ -70,8 +70,9 @@ type Foresight struct {
 	// Cleaned are tasks that succeeded and run only after a failure. They may have undone some of what
 	// the retry keeps. A retry of the tasks in Undone with Downstream runs that again as well.
 	Cleaned, Undone []plan.Task
-	// Skipped are tasks of Again that are sure to be skipped: tasks of Missing, which failed, do not run again.
-	Skipped, Missing []plan.Task
+	// Skipped are tasks of Again that are sure to be skipped: tasks of Missing, which failed, do not run
+	// again. Stopped are those that ran before, and end as stopped for the same reason.
+	Skipped, Stopped, Missing []plan.Task
 }
 
 // Retry runs finished tasks of a plan again, and returns what that does. With the zero ID it

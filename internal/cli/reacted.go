@@ -10,9 +10,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// reaction names what may be undone of what a retry keeps, and what the retry is sure to skip.
+// reaction names what may be undone of what a retry keeps, and what the retry is sure not to run.
 func reaction(f *rules.Foresight) report.Reaction {
-	return report.Reaction{Cleaned: keys(f.Cleaned), Undone: keys(f.Undone), Skipped: keys(f.Skipped), Missing: keys(f.Missing)}
+	return report.Reaction{Cleaned: keys(f.Cleaned), Undone: keys(f.Undone), Skipped: keys(f.Skipped), Stopped: keys(f.Stopped), Missing: keys(f.Missing)}
 }
 
 // reactedStored is reaction for a plan that has ended, and a retry of all that did not succeed in it.

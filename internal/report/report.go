@@ -163,11 +163,12 @@ func GoOn(p *plan.Plan, c Command) string {
 }
 
 // A Reaction names clean-ups, which ran because something did not succeed, and what they may have undone of what a retry keeps. It also names
-// the tasks that the retry is sure to skip.
+// the tasks that the retry is sure not to run.
 type Reaction struct {
 	Cleaned []string // the clean-ups
 	Undone  []string // what a retry names, with --downstream, so that also that runs again
-	Skipped []string // because of
+	Skipped []string // because of Missing
+	Stopped []string // for the same reason, since they ran before
 	Missing []string // failures that stay
 	Chosen  []string // the tasks that the person named,
 	Below   bool     // with --downstream
@@ -269,22 +270,29 @@ func few(names []string) []string {
 	return names
 }
 
-// Again names the tasks that a retry is sure to skip, and the clean-ups that may have undone some of
+// Again names the tasks that a retry is sure to skip or to stop, and the clean-ups that may have undone some of
 // the work that it keeps. It also says how these tasks and that work run again. args are more words
 // of the command.
 func Again(p *plan.Plan, r Reaction, c Command, args ...string) (lines []string) {
-	switch {
-	case len(r.Skipped) == 0:
+	var ends []string
+	if len(r.Skipped) > 0 {
+		ends = append(ends, list(r.Skipped)+" will be skipped")
+	}
+	if len(r.Stopped) > 0 {
+		ends = append(ends, list(r.Stopped)+" will be stopped")
+	}
+	switch end := strings.Join(ends, ", and "); {
+	case end == "":
 	case len(r.Missing) == 0: // no failure is in the way, so that no retry helps
-		lines = append(lines, fmt.Sprintf("%s will be skipped, because of what was skipped above; to see why: %s",
-			list(r.Skipped), c("plan", "explain", p.Title(), r.Skipped[0])))
+		lines = append(lines, fmt.Sprintf("%s, because of what was skipped above; to see why: %s",
+			end, c("plan", "explain", p.Title(), both(r.Skipped, r.Stopped)[0])))
 	default:
 		words := append([]string{"plan", "retry", p.Title()}, few(both(r.Chosen, r.Missing))...)
 		if r.Below {
 			words = append(words, "--downstream")
 		}
-		lines = append(lines, fmt.Sprintf("%s will be skipped, because of %s, which the retry leaves out; to retry that too: %s",
-			list(r.Skipped), list(r.Missing), c(append(words, args...)...)))
+		lines = append(lines, fmt.Sprintf("%s, because of %s, which the retry leaves out; to retry that too: %s",
+			end, list(r.Missing), c(append(words, args...)...)))
 	}
 	if len(r.Undone) > 0 {
 		lines = append(lines, fmt.Sprintf("%s ran because of the failure, and may have undone tasks that are kept; to run these again too: %s",

@@ -546,6 +546,14 @@ func TestWaysBeginWithWhatKeepsMost(t *testing.T) {
 		{"a file that is to be mended, and was changed", changed(failed("p.yaml", plan.ReasonInput)), Reaction{}, []string{
 			"it would fail in the same way again; once p.yaml is mended: sluice plan retry nightly#3 --with p.yaml --run",
 		}},
+		{"what cannot run, and ran before, is told as stopped", failed("", ""), Reaction{Skipped: []string{"check", "mail"}, Stopped: []string{"alter"}, Missing: []string{"copy"}}, []string{
+			"to go on: sluice plan retry nightly#3 --run",
+			"check and mail will be skipped, and alter will be stopped, because of copy, which the retry leaves out; to retry that too: sluice plan retry nightly#3 copy --run",
+		}},
+		{"also alone, and where nothing failed", failed("", ""), Reaction{Stopped: []string{"alter"}}, []string{
+			"to go on: sluice plan retry nightly#3 --run",
+			"alter will be stopped, because of what was skipped above; to see why: sluice plan explain nightly#3 alter",
+		}},
 		{"one that succeeded has none", run(task("a", plan.Succeeded, nil)), Reaction{}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

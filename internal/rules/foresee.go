@@ -17,8 +17,9 @@ type Foresight struct {
 	// the tasks whose retry with downstream runs that again, too.
 	Cleaned, Undone []plan.Task
 	// Skipped are tasks of Again that are sure to be skipped, because tasks of Missing, which failed, do
-	// not run again. Missing is empty if only tasks are in the way that were skipped without a failure.
-	Skipped, Missing []plan.Task
+	// not run again. Stopped are those that end as Barred says instead, because they ran before. Missing
+	// is empty if only tasks are in the way that were skipped without a failure.
+	Skipped, Stopped, Missing []plan.Task
 }
 
 // Foresee says what a retry of the tasks that SelectRetry chose does. tasks are those that were handed to SelectRetry, with Index, Expanded
@@ -68,12 +69,13 @@ func Foresee(tasks []plan.Task, selected []Retried) Foresight {
 		}
 	}
 	out.Cleaned, out.Undone = f.undone(chosen)
-	out.Skipped, out.Missing = f.skipped()
+	out.Skipped, out.Stopped, out.Missing = f.skipped()
 	return out
 }
 
-// skipped returns the taken tasks that failures which stay keep from running, and these failures.
-func (f *foresight) skipped() (skipped, missing []plan.Task) {
+// skipped returns the taken tasks that failures which stay keep from running, and these failures. It
+// returns the tasks apart that are stopped and not skipped.
+func (f *foresight) skipped() (skipped, stopped, missing []plan.Task) {
 	seen := make([]Outcome, len(f.tasks)) // of parents that stay, or are skipped
 	var work, skips []int
 	tell := func(i int, o Outcome) {
@@ -95,7 +97,7 @@ func (f *foresight) skipped() (skipped, missing []plan.Task) {
 		if f.taken[work[k]] {
 			skips = append(skips, work[k])
 			out := OutcomeSkipped
-			if t := &f.tasks[work[k]]; f.ran[work[k]] && bars(t.When, t.ContinueOnError) {
+			if f.barred(work[k]) {
 				out = OutcomeFailed
 			}
 			tell(work[k], out)
@@ -118,9 +120,18 @@ func (f *foresight) skipped() (skipped, missing []plan.Task) {
 	}
 	slices.Sort(skips)
 	for _, i := range skips {
-		skipped = append(skipped, f.tasks[i])
+		if f.barred(i) {
+			stopped = append(stopped, f.tasks[i])
+		} else {
+			skipped = append(skipped, f.tasks[i])
+		}
 	}
-	return skipped, missing
+	return skipped, stopped, missing
+}
+
+// barred reports whether a taken task that its parents do not let run ends as Barred says.
+func (f *foresight) barred(i int) bool {
+	return f.ran[i] && bars(f.tasks[i].When, f.tasks[i].ContinueOnError)
 }
 
 type foresight struct {

@@ -27,7 +27,7 @@ func TestForesee(t *testing.T) {
 		downstream bool
 		whole      bool // the items of foreach tasks are all in
 
-		again, kept, dropped, cleaned, undone, skipped, missing string
+		again, kept, dropped, cleaned, undone, skipped, stopped, missing string
 	}{
 		{
 			name: "what depends on a failure is asked again, and items that succeeded stay", tasks: items, whole: true,
@@ -82,7 +82,7 @@ func TestForesee(t *testing.T) {
 		{
 			name:   "what ran and cannot run again counts as stopped for its clean-up",
 			tasks:  []string{"a = failed", "alter: a = terminated", "undo when any_failed: alter = cancelled", "other when any_skipped: alter = skipped"},
-			chosen: "alter", again: "alter undo other", skipped: "alter", missing: "a",
+			chosen: "alter", again: "alter undo other", stopped: "alter", missing: "a",
 		},
 		{
 			name:   "what needs a task that nothing made necessary is skipped, without a failure in the way",
@@ -130,7 +130,7 @@ func TestForesee(t *testing.T) {
 				name string
 				got  []plan.Task
 				want string
-			}{{"again", f.Again, c.again}, {"kept", f.Kept, c.kept}, {"dropped", f.Dropped, c.dropped}, {"cleaned", f.Cleaned, c.cleaned}, {"undone", f.Undone, c.undone}, {"skipped", f.Skipped, c.skipped}, {"missing", f.Missing, c.missing}} {
+			}{{"again", f.Again, c.again}, {"kept", f.Kept, c.kept}, {"dropped", f.Dropped, c.dropped}, {"cleaned", f.Cleaned, c.cleaned}, {"undone", f.Undone, c.undone}, {"skipped", f.Skipped, c.skipped}, {"stopped", f.Stopped, c.stopped}, {"missing", f.Missing, c.missing}} {
 				var got []string
 				for _, t := range list.got {
 					got = append(got, t.Name)
