@@ -301,6 +301,38 @@ func TestParamsThatMakeNoSense(t *testing.T) {
 	}
 }
 
+func TestWhatIsRefusedAsItIsAdded(t *testing.T) {
+	given := map[string]json.RawMessage{"item": json.RawMessage(`""`)}
+	ofPlan := map[string]json.RawMessage{"run": json.RawMessage(`"true"`), "env": json.RawMessage(`"prod"`)}
+	for _, c := range []struct {
+		name   string
+		params string
+		given  map[string]json.RawMessage
+		key    string // "": it is not refused
+		want   string
+	}{
+		{"no command", `{}`, given, "run", "run: there is no command; give a shell line, or a list of a program and its arguments"},
+		{"no params", `null`, nil, "run", "run: there is no command"},
+		{"an empty line", `{"run": " "}`, nil, "run", "the shell line is empty; write a command"},
+		{"an environment that is no mapping", `{"run": "true", "env": "prod"}`, nil, "env", `env: "prod" is not a mapping`},
+		{"a variable that is no scalar", `{"run": "true", "env": {"A": [1]}}`, nil, "env", "env A: [1]"},
+		{"a folder that is no text", `{"run": "true", "dir": 5}`, nil, "dir", "dir: 5 is not a text"},
+		{"something else to read", `{"run": "true", "stdin": "file"}`, nil, "stdin", `stdin is "file"`},
+		{"a line", `{"run": "true", "other": [1]}`, nil, "", ""},
+		{"a list", `{"run": ["true"], "env": {"A": {"from_env": "NOSUCH_VARIABLE"}}, "stdin": "params"}`, nil, "", ""},
+		{"an expression", `{"run": ["true", "${{ item }}"], "env": {"A": "${{ item }}"}, "stdin": "${{ item }}"}`, given, "", ""},
+		{"a command that the plan gives", `{"dir": "/"}`, ofPlan, "", ""},
+		{"no mapping, which is refused for that", `5`, nil, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			key, err := newPlugin(t, Options{}).Refuse(json.RawMessage(c.params), c.given)
+			if key != c.key || (err != nil) != (c.key != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %q, %v; want %q, %s", c.params, key, err, c.key, c.want)
+			}
+		})
+	}
+}
+
 func TestShellsOfOtherSystems(t *testing.T) {
 	for _, c := range []struct {
 		shell, goos string

@@ -95,7 +95,7 @@ var dollar = regexp.MustCompile(`\$\{?([A-Za-z_]\w*)`)
 // noVariables returns the params that are not among the variables as, though a line could name them.
 func (s *settings) noVariables(given map[string]json.RawMessage, as map[string]string) (names []string) {
 	for name := range given {
-		if !has(as, name) && !settingsOwn[name] && !has(s.env, name) && !strings.HasPrefix(name, "SLUICE_") && !ofShells[name] {
+		if !has(as, name) && !slices.Contains(settingsOwn, name) && !has(s.env, name) && !strings.HasPrefix(name, "SLUICE_") && !ofShells[name] {
 			names = append(names, name)
 		}
 	}

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,9 +26,9 @@ type settings struct {
 	params map[string]json.RawMessage // all of them
 }
 
-// settingsOwn are the params of the plugin itself. noVariables are all that never become variables: what came from parents, too.
+// settingsOwn are the params of the plugin itself, in the order in which they are read. noVariables are all that never become variables: what came from parents, too.
 var (
-	settingsOwn = map[string]bool{"run": true, "shell": true, "env": true, "dir": true, "stdin": true}
+	settingsOwn = []string{"run", "env", "shell", "dir", "stdin"}
 	noVariables = map[string]bool{"run": true, "shell": true, "env": true, "dir": true, "stdin": true, "needs": true, "args": true, "results": true}
 )
 
@@ -37,21 +38,53 @@ func readSettings(params json.RawMessage) (*settings, error) {
 	if err := json.Unmarshal(params, &s.params); err != nil {
 		return nil, fmt.Errorf("params of %s: %w", Name, err)
 	}
-	if err := s.readRun(s.params["run"]); err != nil {
-		return nil, fmt.Errorf("run: %w", err)
-	}
-	if err := s.readEnv(s.params["env"]); err != nil {
-		return nil, err
-	}
-	for name, to := range map[string]*string{"shell": &s.shell, "dir": &s.dir, "stdin": &s.stdin} {
-		if raw := s.params[name]; raw != nil && json.Unmarshal(raw, to) != nil {
-			return nil, fmt.Errorf("%s: %s is not a text", name, source.Brief(raw))
+	for _, name := range settingsOwn {
+		if err := s.read(name); err != nil {
+			return nil, err
 		}
 	}
-	if s.stdin != "" && s.stdin != stdinParams {
-		return nil, fmt.Errorf("stdin is %q; it is %s, or left out for none", s.stdin, stdinParams)
-	}
 	return s, nil
+}
+
+// read reads one of the params of the plugin itself.
+func (s *settings) read(name string) error {
+	raw := s.params[name]
+	switch name {
+	case "run":
+		if err := s.readRun(raw); err != nil {
+			return fmt.Errorf("run: %w", err)
+		}
+		return nil
+	case "env":
+		return s.readEnv(raw)
+	}
+	to := map[string]*string{"shell": &s.shell, "dir": &s.dir, "stdin": &s.stdin}[name]
+	if raw != nil && json.Unmarshal(raw, to) != nil {
+		return fmt.Errorf("%s: %s is not a text", name, source.Brief(raw))
+	}
+	if name == "stdin" && s.stdin != "" && s.stdin != stdinParams {
+		return fmt.Errorf("stdin is %q; it is %s, or left out for none", s.stdin, stdinParams)
+	}
+	return nil
+}
+
+// Refuse implements plugins.Refuser. A param with an expression, or that the plan gives, may come to
+// be right.
+func (*Plugin) Refuse(params json.RawMessage, given map[string]json.RawMessage) (key string, err error) {
+	s := new(settings)
+	if err := json.Unmarshal(params, &s.params); err != nil {
+		return "", nil // the task is refused for that
+	}
+	for _, name := range settingsOwn {
+		own := s.params[name]
+		if own == nil && has(given, name) || bytes.Contains(own, []byte("${{")) {
+			continue
+		}
+		if err := s.read(name); err != nil {
+			return name, err
+		}
+	}
+	return "", nil
 }
 
 func (s *settings) readRun(raw json.RawMessage) error {
