@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/hint"
@@ -107,25 +108,51 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 	for i := range parents {
 		seen |= rules.OutcomeOfTask(&parents[i])
 	}
+	if len(gone) > 0 {
+		seen |= rules.OutcomeCancelled // as a release counts it
+	}
 	switch {
 	case len(gone) > 0 && t.Detail != "":
 		return Link{Why: t.Detail}, nil, nil
 	case len(gone) > 0 && rules.Decide(t.When, rules.OutcomeCancelled, false) == rules.ToSkip:
 		return Link{Why: fmt.Sprintf("its when %s does not hold: %d of the tasks that it needs were deleted", whenWord(t.When), len(gone))}, nil, nil
-	case seen != 0 && rules.Decide(t.When, seen, true) == rules.ToSkip:
-		return Link{Why: fmt.Sprintf("its when %s does not hold, now that %s", whenWord(t.When), haveEnded(parents))}, nil, nil
+	case seen != 0 && rules.Wants(t.When) != 0 && rules.Decide(t.When, seen, true) == rules.ToSkip:
+		return Link{Why: fmt.Sprintf("its when %s does not hold, as none of what it needs %s: %s", whenWord(t.When), wanted[rules.Wants(t.When)], howEnded(parents, len(gone)))}, nil, nil
 	case p.OnFailure == plan.Stop:
 		return Link{Why: fmt.Sprintf("its plan %s started nothing more once a task had failed (on_failure: stop)", p.Title()), Hint: hint.Retry(t, p)}, nil, nil
 	}
 	return Link{Why: "it was skipped", Hint: hint.Retry(t, p)}, nil, nil
 }
 
-// haveEnded says that the parents of a task have, which are at least one.
-func haveEnded(parents []plan.Task) string {
-	if len(parents) == 1 {
-		return parents[0].Key() + ", which it needs, has ended"
+// wanted has the verb for each outcome that a rule may want of some parent.
+var wanted = map[rules.Outcome]string{rules.OutcomeFailed: "failed", rules.OutcomeSucceeded: "succeeded", rules.OutcomeSkipped: "was skipped"}
+
+// mostEnded is how many parents howEnded names.
+const mostEnded = 5
+
+// howEnded says how the first parents of a task ended, as in "copy succeeded, load was skipped". gone
+// is how many others were deleted.
+func howEnded(parents []plan.Task, gone int) string {
+	var parts []string
+	for i := range parents {
+		p := &parents[i]
+		if more := len(parents) - i; i == mostEnded && more > 1 {
+			parts = append(parts, fmt.Sprintf("and %d others", more))
+			break
+		}
+		verb := " "
+		switch {
+		case !p.Status.Finished():
+			verb = " is "
+		case p.State() != plan.Succeeded.String() && p.State() != plan.Failed.String():
+			verb = " was "
+		}
+		parts = append(parts, p.Key()+verb+counted(p))
 	}
-	return fmt.Sprintf("all %d tasks that it needs have ended", len(parents))
+	if gone > 0 {
+		parts = append(parts, fmt.Sprintf("%d deleted", gone))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // counted is a parent's state, with what it counts as where that is something else.

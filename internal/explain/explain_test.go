@@ -389,15 +389,33 @@ func TestTask(t *testing.T) {
 			tasks: []plan.Task{
 				with(task(1, "b", plan.Cancelled, 2), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, plan.AnyFailed }), task(2, "a", plan.Succeeded),
 			},
-			chain: []string{"b: its when any_failed does not hold, now that a, which it needs, has ended"},
+			chain: []string{"b: its when any_failed does not hold, as none of what it needs failed: a succeeded"},
 		},
 		{
-			name: "a task that none of its parents forbids was skipped by its rule",
+			name: "a task that none of its parents forbids was skipped by its rule, and they are told",
 			tasks: []plan.Task{
-				with(task(1, "b", plan.Cancelled, 2, 3), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, plan.AnyFailed }),
-				task(2, "a", plan.Succeeded), task(3, "c", plan.Succeeded),
+				with(task(1, "b", plan.Cancelled, 2, 3, 4, 5), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, plan.AnyFailed }),
+				task(2, "copy", plan.Succeeded),
+				with(task(3, "load", plan.Cancelled), func(t *plan.Task) { t.Reason = plan.ReasonSkipped }),
+				with(task(4, "sum", plan.Failed), func(t *plan.Task) { t.ContinueOnError = true }),
+				with(task(5, "mail", plan.Cancelled), func(t *plan.Task) { t.Reason = plan.ReasonCancelled }),
 			},
-			chain: []string{"b: its when any_failed does not hold, now that all 2 tasks that it needs have ended"},
+			chain: []string{"b: its when any_failed does not hold, as none of what it needs failed: copy succeeded, load was skipped, " +
+				"sum failed, which counts as succeeded (continue-on-error), mail was cancelled"},
+		},
+		{
+			name: "of many parents the first are told",
+			tasks: append([]plan.Task{
+				with(task(1, "b", plan.Cancelled, 2, 3, 4, 5, 6, 7, 8), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, plan.AnySkipped }),
+			}, task(2, "c", plan.Succeeded), task(3, "d", plan.Succeeded), task(4, "e", plan.Failed), task(5, "f", plan.Terminated), task(6, "g", plan.Orphaned), task(7, "h", plan.Succeeded), task(8, "i", plan.Succeeded)),
+			chain: []string{"b: its when any_skipped does not hold, as none of what it needs was skipped: c succeeded, d succeeded, e failed, f was stopped, g was lost, and 2 others"},
+		},
+		{
+			name: "a parent that was deleted is told",
+			tasks: []plan.Task{
+				with(task(1, "b", plan.Cancelled, 2, 99), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, plan.AnyFailed }), task(2, "a", plan.Succeeded),
+			},
+			chain: []string{"b: its when any_failed does not hold, as none of what it needs failed: a succeeded, 1 deleted"},
 		},
 		{
 			name: "a plan that stops at its first failure skips what its parents would allow",

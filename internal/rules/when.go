@@ -81,8 +81,11 @@ func TellsResults(w plan.When) bool { return orDefault(w) != plan.AllSucceeded }
 // CleansUp reports whether a task with the rule runs even if everything above it failed.
 func CleansUp(w plan.When) bool { return Decide(w, OutcomeFailed, true) == ToRun }
 
+// Wants returns the outcomes one of which some parent must have; 0 if the rule wants none.
+func Wants(w plan.When) Outcome { return clauses[orDefault(w)].need }
+
 // NeedsParents reports whether the rule can never hold for a task without parents.
-func NeedsParents(w plan.When) bool { return clauses[orDefault(w)].need != 0 }
+func NeedsParents(w plan.When) bool { return Wants(w) != 0 }
 
 func orDefault(w plan.When) plan.When {
 	if w == "" {
