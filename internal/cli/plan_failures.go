@@ -28,7 +28,7 @@ func planFailures(a *app) *cobra.Command {
 		Long: "Show in how many ways tasks of a plan failed, the most frequent way first.\n" +
 			"\n" +
 			"Tasks that failed with the same detail are one way. Numbers and ids in the detail " +
-			"do not count, nor do quoted words. The detail of a command is its last line of " +
+			"do not count, nor do quoted words: where tasks differ by them, they are left out. The detail of a command is its last line of " +
 			"standard error.\n" +
 			"\n" + planHelp,
 		Args:              exactly(1),
@@ -79,7 +79,7 @@ type failureWay struct {
 func entryOfFailures(f *failures.Ways) failuresEntry {
 	e := failuresEntry{Failed: f.Failed, Allowed: f.Allowed, Ways: make([]failureWay, len(f.Kinds))}
 	for i, k := range f.Kinds {
-		e.Ways[i] = failureWay{Count: k.Count, State: k.State, Reason: k.Reason, Allowed: k.Allowed, How: k.Text, Detail: k.First[0].Detail, Tasks: make([]string, len(k.First))}
+		e.Ways[i] = failureWay{Count: k.Count, State: k.State, Reason: k.Reason, Allowed: k.Allowed, How: k.Told(), Detail: k.First[0].Detail, Tasks: make([]string, len(k.First))}
 		for j := range k.First {
 			e.Ways[i].Tasks[j] = k.First[j].Key()
 		}
@@ -105,7 +105,7 @@ func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f
 		if k.Count > len(names) {
 			names = append(names, a.ellipsis())
 		}
-		t.Add(report.Thousands(k.Count), states.WordOf(k.State, k.Allowed), cells.Clean(k.Text), strings.Join(names, ", "))
+		t.Add(report.Thousands(k.Count), states.WordOf(k.State, k.Allowed), cells.Clean(k.Told()), strings.Join(names, ", "))
 	}
 	if err := t.Print(a.Stdout); err != nil {
 		return err

@@ -30,7 +30,13 @@ type Way struct {
 // and quoted text, or else its exit status or its reason. The end of a command in the detail's
 // brackets does not make another way.
 func Of(t *plan.Task) Way {
-	f := Way{State: t.State(), Reason: t.Reason, Allowed: t.Allowed()}
+	f, _ := of(t)
+	return f
+}
+
+// of returns also the text of the way with all of its numbers, ids and quoted text.
+func of(t *plan.Task) (f Way, whole string) {
+	f = Way{State: t.State(), Reason: t.Reason, Allowed: t.Allowed()}
 	detail, _, _ := strings.Cut(strings.TrimSpace(t.Detail), "\n")
 	if len(detail) > mostCompared {
 		detail = strings.ToValidUTF8(detail[:mostCompared], "")
@@ -38,11 +44,12 @@ func Of(t *plan.Task) Way {
 	said := beside.ReplaceAllString(detail, "")
 	switch how := ended(t); {
 	case said != "" && !strings.HasPrefix(said, "exit status ") && !strings.HasPrefix(said, "ended by SIG"):
-		f.Text = Unnumbered(said)
+		f.Text, whole = Unnumbered(said), said
 	default:
 		f.Text = cmp.Or(said, how)
+		whole = f.Text
 	}
-	return f
+	return f, whole
 }
 
 // mostCompared is how many bytes of a detail make a way of failing.
@@ -114,21 +121,29 @@ type Alike struct {
 	Way
 	Count int
 	First []plan.Task // the first of them, as many as Tasks says
+	whole string      // what the text of each of them is, with its numbers; "": they differ
 }
+
+// Told describes how the tasks failed, in one line. Numbers, ids and quoted text are left out only if
+// the tasks differ by them.
+func (a *Alike) Told() string { return cmp.Or(a.whole, a.Text) }
 
 // Add counts a task, if it failed and is no foreach task that has items.
 func (f *Ways) Add(t *plan.Task) {
 	if !t.Status.Wrong() || t.HasItems() {
 		return
 	}
-	way := Of(t)
+	way, whole := of(t)
 	a := f.known[way]
 	if a == nil {
 		if f.known == nil {
 			f.known = map[Way]*Alike{}
 		}
-		a = &Alike{Way: way}
+		a = &Alike{Way: way, whole: whole}
 		f.known[way], f.Kinds = a, append(f.Kinds, a)
+	}
+	if a.whole != whole {
+		a.whole = ""
 	}
 	if a.Count++; a.Count <= max(f.Tasks, 1) {
 		a.First = append(a.First, *t)

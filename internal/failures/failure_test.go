@@ -57,3 +57,26 @@ func TestFailuresAreCounted(t *testing.T) {
 		t.Error("ways that differ in their state have one key")
 	}
 }
+
+func TestNumbersAreToldUnlessTasksDifferByThem(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		details []string
+		want    string
+	}{
+		{"one task", []string{"connect to db-17.example.com:5432 refused (exit status 1)"}, "connect to db-17.example.com:5432 refused"},
+		{"two that say the same", []string{"connect to db-17.example.com:5432 refused (exit status 1)", "connect to db-17.example.com:5432 refused (exit status 2)"}, "connect to db-17.example.com:5432 refused"},
+		{"two that differ", []string{"connect to db-17.example.com:5432 refused", "connect to db-18.example.com:5432 refused", "connect to db-17.example.com:5432 refused"}, "connect to db-#.example.com:# refused"},
+		{"no words", []string{"exit status 3"}, "exit status 3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var f Ways
+			for _, d := range c.details {
+				f.Add(&plan.Task{Status: plan.Failed, Detail: d})
+			}
+			if len(f.Kinds) != 1 || f.Kinds[0].Told() != c.want {
+				t.Errorf("it is told as %q, want %q", f.Kinds[0].Told(), c.want)
+			}
+		})
+	}
+}

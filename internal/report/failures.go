@@ -32,7 +32,7 @@ func Failed(f *failures.Ways) string {
 		if f.Kinds[0].Reason != plan.ReasonCancelled {
 			how += " in 1 way"
 		}
-		return how + ": " + cells.Clean(f.Kinds[0].Text)
+		return how + ": " + cells.Clean(f.Kinds[0].Told())
 	}
 	var failed, allowed []*failures.Alike
 	for _, k := range f.Kinds {
@@ -57,7 +57,7 @@ func ways(kinds []*failures.Alike) string {
 			parts = append(parts, fmt.Sprintf("and %s others", Thousands(len(kinds)-i)))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s (%s)", cells.Clean(k.Text), Thousands(k.Count)))
+		parts = append(parts, fmt.Sprintf("%s (%s)", cells.Clean(k.Told()), Thousands(k.Count)))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -105,7 +105,7 @@ func (a *API) failures(ctx context.Context, p *plan.Plan, _ *InPlan) (*failuresA
 	}
 	out := &failuresAnswer{Failed: all.Failed, Allowed: all.Allowed, Ways: len(all.Kinds), Kinds: make([]Failures, len(kinds))}
 	for i, k := range kinds {
-		out.Kinds[i] = Failures{Kind: k.Key(), State: k.State, Allowed: k.Allowed, Title: k.Text, Detail: k.First[0].Detail, Count: k.Count, Tasks: named[i]}
+		out.Kinds[i] = Failures{Kind: k.Key(), State: k.State, Allowed: k.Allowed, Title: k.Told(), Detail: k.First[0].Detail, Count: k.Count, Tasks: named[i]}
 	}
 	return out, nil
 }
