@@ -194,6 +194,9 @@ const contrast = `(() => {
 const nameless = `[...document.querySelectorAll('main a, main button, main input, main select, main textarea, header a, header button')].filter((e) => e.checkVisibility({ visibilityProperty: true }) &&
   !(e.innerText?.trim() || e.getAttribute('aria-label') || e.labels?.length || e.getAttribute('aria-hidden'))).map((e) => e.outerHTML.slice(0, 120))`
 
+// squeezed finds text that has no room beside what stands next to it.
+const squeezed = `[...document.querySelectorAll('main *')].filter((e) => e.offsetWidth && e.offsetWidth < 90 && e.offsetHeight > 150 && (e.innerText || '').length > 30).map((e) => e.innerText.slice(0, 40))`
+
 func TestEveryPageInLightAndDarkAndOnAPhone(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -274,6 +277,9 @@ tasks:
 				b.shot(name + "-" + l.name)
 				if wide := eval[[]int](b, `[document.documentElement.scrollWidth, innerWidth]`); wide[0] > wide[1] {
 					t.Errorf("%s scrolls sideways: it is %d wide on %d", name, wide[0], wide[1])
+				}
+				if bad := eval[[]string](b, squeezed); len(bad) > 0 {
+					t.Errorf("%s has text with a word or less to a line: %q", name, bad)
 				}
 				if bad := eval[[]string](b, contrast); len(bad) > 0 {
 					t.Errorf("%s has too little contrast: %s", name, strings.Join(bad, "; "))
