@@ -406,6 +406,7 @@ func TestTheDetailOfAStopTellsWhy(t *testing.T) {
 	for _, s := range []rules.Step{
 		rules.Halted(plan.Held, true, plan.ClosedByPerson), rules.Halted(plan.Held, true, plan.ClosedByFailure), rules.Stopped(plan.Running, false),
 		rules.Dropped(plan.Queued, true, plan.Failed, plan.ReasonInput), rules.Barred(plan.Held),
+		{Status: plan.Terminated, Detail: rules.ByItems},
 	} {
 		if s.Status != plan.Terminated || !rules.TellsStop(s.Detail) {
 			t.Errorf("a task that ends as %v, %q does not tell why it was stopped", s.Status, s.Detail)

@@ -119,7 +119,7 @@ func (w *Waiter) gather() Step {
 	case byPerson && seen&OutcomeFailed != 0,
 		byPerson && left != 0 && did,
 		w.Closing == plan.ClosedByFailure && left&OutcomeSkipped != 0 && did && seen&OutcomeFailed == 0:
-		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: "it was stopped before all of its items had ended"}
+		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: ByItems}
 	case seen&OutcomeFailed != 0:
 		s = Step{Status: plan.Failed, Reason: plan.ReasonItems, Detail: fmt.Sprintf("%d of %d items failed", w.Items.Failed, w.Items.Count)}
 	case seen&OutcomeCancelled != 0:

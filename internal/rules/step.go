@@ -103,11 +103,13 @@ func bars(w plan.When, allow bool) bool { return !TellsResults(w) && !allow }
 
 // ByPerson is the detail of a task that ran and that a person stopped; ByFailure that of any task
 // whose plan a failure stopped; ByForeach that of an item that ran and whose foreach task failed;
+// ByItems that of a foreach task that was stopped with some of its items, by a person or a failure;
 // ByParents that of a task that ends as Barred says.
 const (
 	ByPerson  = "a person stopped it"
 	ByFailure = "the plan was stopped by a failure"
 	ByForeach = "its foreach task ended before it did"
+	ByItems   = "it was stopped before all of its items had ended"
 	ByParents = "it ran before a retry, and its parents do not let it run again"
 )
 
@@ -115,7 +117,7 @@ const (
 // a task is from its attempt.
 func TellsStop(detail string) bool {
 	switch detail {
-	case ByPerson, ByFailure, ByForeach, ByParents:
+	case ByPerson, ByFailure, ByForeach, ByItems, ByParents:
 		return true
 	}
 	return false
