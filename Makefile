@@ -19,7 +19,7 @@ AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|take|foreign)/(
 # there are none.
 RACE         = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/memory=-race=false
 
-.PHONY: help build demo cluster-demo test test-browser test-mongodb test-mongodb-whole check race lint cross bench clean
+.PHONY: help build demo cluster-demo test test-browser test-mongodb test-whole test-mongodb-whole search check race lint cross bench clean
 
 help: ## what there is
 	@sed -n "s/^\\([a-z-]*\\):.*## /\\1: /p" $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ test-mongodb: ## the suite of the MongoDB driver, on SLUICE_TEST_MONGODB or on a
 test-mongodb-whole: ## the store tests of it at full size, and with a death at each write: most of an hour
 	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
 	SLUICE_TEST_WHOLE=1 SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 4h -run TestStore ./internal/store/mongodb
+
+search: ## new seeds of the random tests, for FOR=10m on each of STORES="memory sqlite mongodb": what fails, and how to repeat it
+	@internal/in-memory internal/store/storetest/search $(or $(FOR),10m) $(STORES)
 
 test-browser: ## the pages in a browser; installs chromium where it is missing (Debian, root)
 	@command -v chromium >/dev/null || { echo "installing chromium"; apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }

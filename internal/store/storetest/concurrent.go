@@ -21,6 +21,7 @@ type crowd struct {
 	threads map[string]int           // of the queues that are limited
 	active  map[string]*atomic.Int64 // tasks that claimers have, by queue
 	most    int                      // that they may have in all; 0: any number
+	workers atomic.Uint64            // how many claim; each has a random source of its own
 	all     atomic.Int64             // that they have
 
 	mu       sync.Mutex
@@ -44,6 +45,7 @@ func (c *crowd) work(n *node, slots int, do func(protocol.ClaimedTask) protocol.
 		turns int
 	}
 	var holding []job
+	random := rand.New(rand.NewPCG(firstSeed, c.workers.Add(1)))
 	for !stop() {
 		var ended []protocol.Ending
 		holding = slices.DeleteFunc(holding, func(j job) bool {
@@ -75,7 +77,7 @@ func (c *crowd) work(n *node, slots int, do func(protocol.ClaimedTask) protocol.
 			if now := c.all.Add(1); c.most > 0 && now > int64(c.most) {
 				c.Errorf("invariant 6: %d tasks of one node run, its limit is %d", now, c.most)
 			}
-			holding = append(holding, job{t, rand.IntN(3)})
+			holding = append(holding, job{t, random.IntN(3)})
 		}
 		if len(did.Claimed)+len(ended) == 0 && !did.More {
 			time.Sleep(time.Millisecond) // others have all there is, and they are at real work
@@ -242,13 +244,14 @@ var concurrentCases = []testCase{
 		for i := range 8 {
 			s := handles[i%len(handles)]
 			wg.Go(func() {
+				random := rand.New(rand.NewPCG(firstSeed, uint64(i)))
 				for life := 0; !over(); life++ { // each instance lives for some turns, and is then taken for dead while it works on
 					node, err := w.register(s, plan.NodeName(fmt.Sprint("n", i)))
 					if err != nil {
 						w.Errorf("register: %v", err)
 						return
 					}
-					turns := 5 + rand.IntN(30)
+					turns := 5 + random.IntN(30)
 					dead := func() bool { turns--; return turns < 0 || over() }
 					c.work(node, 8, ok, dead)
 					if _, err := s.Rescue(w.ctx, node.id, -1); err != nil {

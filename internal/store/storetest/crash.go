@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -63,27 +64,60 @@ var deaths = []struct {
 }
 
 // crash runs the workload once undisturbed, and then once for each of its writes and each death. A
-// driver that wants fewer gets them spread evenly, from a write on that the seed says; deaths take turns.
+// driver that wants fewer gets them spread evenly; deaths take turns.
 func crash(w *world) {
-	var undisturbed killer
-	newWorkload(w.T, w.d).run(&undisturbed)
-	count := undisturbed.writes * len(deaths)
-	seed, _ := w.firstSeed()
-	from, wanted := 0, count
-	if w.d.Deaths > 0 && w.d.Deaths < count {
-		wanted = w.d.Deaths
-		from = int(seed % uint64(max(1, undisturbed.writes/wanted)))
+	if seed, is := repeatedSeed(w); is {
+		if wrong, did := tryDeath(w.T, w.d, seed); len(wrong) > 0 {
+			w.Errorf("%s: %s", did, strings.Join(wrong, "\n  "))
+		}
+		return
 	}
-	w.Logf("SLUICE_TEST_SEED=%d: the workload has %d writes; %d deaths", seed, undisturbed.writes, wanted)
-	for n := 0; n < wanted && !w.Failed(); n++ {
-		at, how := 1+from+n*undisturbed.writes/wanted, deaths[n%len(deaths)]
-		w.Run(fmt.Sprint(how.name, " ", at), func(t *testing.T) {
+	writes := workloadWrites(w.T, w.d)
+	wanted := writes * len(deaths)
+	if w.d.Deaths > 0 {
+		wanted = min(wanted, w.d.Deaths)
+	}
+	w.Logf("the workload has %d writes; %d deaths", writes, wanted)
+	for n := range wanted {
+		d := death{1 + n*writes/wanted, n % len(deaths)}
+		w.Run(d.String(), func(t *testing.T) {
 			if w.d.AtOnce {
 				t.Parallel()
 			}
-			newWorkload(t, w.d).run(&killer{at: at, after: how.after, dies: how.dies})
+			newWorkload(t, w.d).run(d.killer())
 		})
 	}
+}
+
+// A death is the write of the workload that fails, and how.
+type death struct{ at, how int }
+
+func (d death) String() string { return fmt.Sprint(deaths[d.how].name, " ", d.at) }
+
+func (d death) killer() *killer {
+	return &killer{at: d.at, after: deaths[d.how].after, dies: deaths[d.how].dies}
+}
+
+// tryDeath has the write fail that the seed says.
+func tryDeath(t *testing.T, d *Driver, seed uint64) (wrong, did []string) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	at := death{1 + r.IntN(workloadWrites(t, d)), r.IntN(len(deaths))}
+	w := newWorkload(t, d)
+	wrong = w.catch(func() { w.run(at.killer()) })
+	return wrong, []string{at.String()}
+}
+
+// writesOf is how many writes the workload has on each driver.
+var writesOf sync.Map
+
+func workloadWrites(t *testing.T, d *Driver) int {
+	if n, is := writesOf.Load(d); is {
+		return n.(int)
+	}
+	var undisturbed killer
+	newWorkload(t, d).run(&undisturbed)
+	writesOf.Store(d, undisturbed.writes)
+	return undisturbed.writes
 }
 
 // A workload is the work of people and nodes on a store. A process that follows a dead one can

@@ -3,7 +3,6 @@ package storetest
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,27 +19,24 @@ type Named struct {
 // its steps is made on every store. After each step the test compares everything that readers of
 // the stores see. A history that differs is shortened to the steps that it needs.
 func Histories(t *testing.T, count, steps int, drivers ...Named) {
-	all := &Driver{Open: func(t testing.TB, o Options) store.Store { return openTogether(t, drivers, o.Now) }}
-	w := &world{T: t}
-	seed, repeated := w.firstSeed()
-	if repeated {
-		count = 1
+	all := &Driver{Open: func(t testing.TB, o Options) store.Store { return openTogether(t, drivers, o.Now) }, Sizes: Sizes{Steps: steps}}
+	history := trial{kind: "histories", try: func(t *testing.T, d *Driver, seed uint64) (wrong, did []string) {
+		wrong, did = shortestWalk(t, d, seed, false)
+		if len(wrong) > 0 {
+			did = append(did, fmt.Sprintf("(the stores differ after step %d)", len(did)))
+		}
+		return wrong, did
+	}}
+	if length := searchTime(t); length > 0 {
+		search(t, all, length, []trial{history})
+		return
 	}
-	t.Logf("%d histories of %d steps, seeds from %d", count, steps, seed)
-	var failed atomic.Bool
-	for i := range uint64(count) {
-		t.Run(fmt.Sprint("seed ", seed+i), func(t *testing.T) {
+	for _, seed := range seeds(t, count) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			if failed.Load() {
-				return // one is enough to look at
+			if wrong, did := history.try(t, all, seed); len(wrong) > 0 {
+				t.Errorf("SLUICE_TEST_SEED=%d repeats this history:\n  %s\n%s", seed, strings.Join(did, "\n  "), strings.Join(wrong, "\n  "))
 			}
-			wrong, did := shortestWalk(t, all, seed+i, steps, false)
-			if len(wrong) == 0 || failed.Swap(true) {
-				return
-			}
-			name, _, _ := strings.Cut(t.Name(), "/")
-			t.Errorf("to repeat this history: SLUICE_TEST_SEED=%d go test -count=1 -run '^%s$' ./internal/store/storetest\n  %s\nThe stores differ after step %d:\n  %s",
-				seed+i, name, strings.Join(did, "\n  "), len(did), strings.Join(wrong, "\n  "))
 		})
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -448,70 +450,72 @@ func (l *late) heal() {
 		}
 	}
 	l.no(l.s.Leave(l.ctx, n.id))
-	l.clock.mu.Lock()
-	defer l.clock.mu.Unlock()
-	if l.d.Pass != nil { // the server's time has not passed
-		l.clock.now = time.Now().UTC()
-	}
 }
 
-func lateWrites(w *world) {
-	seed, _ := w.firstSeed()
+// An interleaving is write number k of a verb, held back while others do something.
+type interleaving struct {
+	verb, others, k int
+}
+
+func (x interleaving) String() string {
+	return fmt.Sprintf("%s, of which write %d is held back while %s", lateVerbs[x.verb].name, x.k, meanwhile[x.others].name)
+}
+
+// try makes the interleaving on a store of its own, and reports whether the verb has that write.
+func (x interleaving) try(t *testing.T, d *Driver) (met bool, wrong []string) {
+	l := &late{world: newWorld(t, d), effects: map[plan.TaskID]int{}}
+	l.held = l.reopen(l.hook)
+	verb := &lateVerbs[x.verb]
+	wrong = l.catch(func() {
+		l.submit(verb.stop)
+		if met = l.run(verb.do, meanwhile[x.others].do, x.k); met {
+			l.check()
+		} else if l.verbErr != nil {
+			l.Errorf("nobody did anything meanwhile, and it was refused")
+		}
+		l.heal()
+		l.nothingLeft("every plan was deleted")
+	})
+	if len(wrong) > 0 {
+		wrong = append(wrong, fmt.Sprintf("(the verb answered %v)", l.verbErr))
+	}
+	return met, wrong
+}
+
+// tryLateWrite makes the interleaving that the seed says. The first writes of a call are held more often.
+func tryLateWrite(t *testing.T, d *Driver, seed uint64) (wrong, did []string) {
+	deep := 8
+	if d.OneWriter {
+		deep = 1
+	}
 	r := rand.New(rand.NewPCG(seed, 0))
-	l := &late{world: w}
-	l.held = w.reopen(l.hook)
-	count, writes, most := 0, 0, map[string]int{}
-	try := func(v, m, k int) bool {
-		verb, other := &lateVerbs[v], &meanwhile[m]
-		l.effects = map[plan.TaskID]int{}
-		var wrong []string
-		w.caught = &wrong
-		met := false
-		func() {
-			defer func() {
-				if p := recover(); p != nil && p != any(caughtFatal{}) {
-					wrong = append(wrong, fmt.Sprint("panic: ", p))
-				}
-			}()
-			l.submit(verb.stop)
-			if met = l.run(verb.do, other.do, k); met {
-				w.check()
-			} else if l.verbErr != nil {
-				w.Errorf("nobody did anything meanwhile, and it was refused")
-			}
-			l.heal()
-		}()
-		w.caught = nil
-		if met {
-			count++
-			if k > most[verb.name] {
-				most[verb.name], writes = k, writes+k-most[verb.name]
-			}
-		}
-		for _, text := range wrong {
-			w.Errorf("%s, of which write %d is held back while %s (it answered %v): %s", verb.name, k, other.name, l.verbErr, text)
-		}
-		return met && !w.Failed()
+	x := interleaving{r.IntN(len(lateVerbs)), r.IntN(len(meanwhile)), 1 + r.IntN(1+r.IntN(deep))}
+	_, wrong = x.try(t, d)
+	return wrong, []string{x.String()}
+}
+
+// lateWrites makes as many interleavings as the driver says, or all there are.
+func lateWrites(w *world) {
+	if _, is := repeatedSeed(w); is || w.d.Late > 0 {
+		takes("late", func(d *Driver) int { return d.Late })(w)
+		return
 	}
-	if w.d.Late > 0 {
-		deep := 8 // writes of a call, of which the first are held more often
-		if w.d.OneWriter {
-			deep = 1
-		}
-		for n := 0; n < w.d.Late && !w.Failed(); n++ {
-			try(r.IntN(len(lateVerbs)), r.IntN(len(meanwhile)), 1+r.IntN(1+r.IntN(deep)))
-		}
-	} else {
-		for v := range lateVerbs {
+	for v := range lateVerbs {
+		w.Run(lateVerbs[v].name, func(t *testing.T) {
+			if w.d.AtOnce {
+				t.Parallel()
+			}
 			for m := range meanwhile {
-				for k := 1; try(v, m, k); k++ {
-				}
-				if w.Failed() {
-					return
+				for k := 1; ; k++ {
+					met, wrong := interleaving{v, m, k}.try(t, w.d)
+					if len(wrong) > 0 {
+						t.Errorf("%v: %s", interleaving{v, m, k}, strings.Join(wrong, "\n  "))
+					}
+					if !met {
+						break
+					}
 				}
 			}
-		}
+		})
 	}
-	w.Logf("SLUICE_TEST_SEED=%d: %d interleavings, of %d writes of %d verbs and what %d others do", seed, count, writes, len(lateVerbs), len(meanwhile))
-	w.nothingLeft("every plan was deleted")
 }

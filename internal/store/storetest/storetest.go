@@ -36,8 +36,16 @@ var groups = []struct {
 	{"scale", scaleCases},
 }
 
-// Run runs the suite on a driver.
+// Run runs the suite on a driver. For make search it tries new seeds of the random tests instead.
 func Run(t *testing.T, d Driver) {
+	if length := searchTime(t); length > 0 {
+		all := trials
+		if d.Damage == nil {
+			all = slices.DeleteFunc(slices.Clone(all), func(x trial) bool { return x.at == "damage" })
+		}
+		search(t, &d, length, all)
+		return
+	}
 	for _, g := range groups {
 		run(t, &d, g.name, g.cases)
 	}

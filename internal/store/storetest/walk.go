@@ -1,13 +1,12 @@
 package storetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,13 +20,15 @@ import (
 // walkCases take random steps: any verb of the contract, at any time, by nodes that live, stand still or are dead. Each step is followed
 // by a check of the invariants. A walk ends with a healthy node that finishes everything; after that no bookkeeping may be left.
 var walkCases = []testCase{
-	{"random walks over every verb keep the invariants, end every plan and leave nothing behind", func(w *world) { w.walks(w.d.Walks, false) }},
+	{"random walks over every verb keep the invariants, end every plan and leave nothing behind",
+		takes("walks", func(d *Driver) int { return cmp.Or(d.Walks, wholeWalks) })},
 }
 
 // damageCases take the same walks. After some steps, and at the end, the driver damages its
 // bookkeeping. Audits mend the damage, so the walk goes on as if nothing had happened.
 var damageCases = []testCase{
-	{"an audit mends all bookkeeping from the states of tasks, whatever was damaged", func(w *world) { w.walks(w.d.Damaged, true) }},
+	{"an audit mends all bookkeeping from the states of tasks, whatever was damaged",
+		takes("damage", func(d *Driver) int { return cmp.Or(d.Damaged, wholeWalks) })},
 }
 
 // Sizes of walks, where a driver says nothing else.
@@ -39,45 +40,9 @@ const (
 // damageEvery is after how many steps a walk is damaged.
 const damageEvery = 20
 
-// firstSeed is that of SLUICE_TEST_SEED, which repeats a walk that failed, or else another one each time.
-func (w *world) firstSeed() (seed uint64, repeated bool) {
-	w.Helper()
-	text := os.Getenv("SLUICE_TEST_SEED")
-	if text == "" {
-		return uint64(time.Now().UnixNano()) % 1e9, false
-	}
-	seed, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		w.Fatalf("SLUICE_TEST_SEED: %v", err)
-	}
-	return seed, true
-}
-
-// walks takes so many walks; of damaged ones with an audit after each damage.
-func (w *world) walks(count int, damaged bool) {
-	length := w.d.Steps
-	if count == 0 {
-		count = wholeWalks
-	}
-	if length == 0 {
-		length = wholeSteps
-	}
-	seed, repeated := w.firstSeed()
-	if repeated {
-		count = 1
-	}
-	w.Logf("%d walks of %d steps, seeds from %d, damaged: %v", count, length, seed, damaged)
-	for i := range uint64(count) {
-		if wrong, did := shortestWalk(w.T, w.d, seed+i, length, damaged); len(wrong) > 0 {
-			w.Errorf("SLUICE_TEST_SEED=%d repeats this walk:\n  %s\nwhich shows:\n  %s", seed+i, strings.Join(did, "\n  "), strings.Join(wrong, "\n  "))
-			return
-		}
-	}
-}
-
 // shortestWalk takes a walk, and one with fewer steps if something is wrong. It returns what is wrong, and the steps that show it.
-func shortestWalk(t *testing.T, d *Driver, seed uint64, length int, damaged bool) (wrong, did []string) {
-	steps := make([]int, length)
+func shortestWalk(t *testing.T, d *Driver, seed uint64, damaged bool) (wrong, did []string) {
+	steps := make([]int, cmp.Or(d.Steps, wholeSteps))
 	for k := range steps {
 		steps[k] = k
 	}
@@ -128,39 +93,31 @@ type walker struct {
 func walk(t *testing.T, d *Driver, seed uint64, steps []int, damaged bool) (wrong, did []string) {
 	w := &walker{world: newWorld(t, d), damaged: damaged, effects: map[plan.TaskID]int{}, rest: map[plan.PlanID][]plan.Task{}}
 	w.ids = seededIDs(seed)
-	w.caught = &wrong
-	defer func() {
-		did = w.did
-		switch p := recover().(type) {
-		case nil:
-		case caughtFatal:
-		default:
-			wrong = append(wrong, fmt.Sprint("panic: ", p))
+	wrong = w.catch(func() {
+		w.queue("exec", 0)
+		w.queue("narrow", 2)
+		for _, k := range steps {
+			w.r = rand.New(rand.NewPCG(seed, uint64(k)))
+			w.step()
+			w.compare()
+			if damaged && k%damageEvery == damageEvery-1 {
+				w.damage()
+			}
+			if w.check(); len(*w.caught) > 0 {
+				return
+			}
 		}
-	}()
-	w.queue("exec", 0)
-	w.queue("narrow", 2)
-	for _, k := range steps {
-		w.r = rand.New(rand.NewPCG(seed, uint64(k)))
-		w.step()
-		w.compare()
-		if damaged && k%damageEvery == damageEvery-1 {
+		if damaged {
+			w.r = rand.New(rand.NewPCG(seed, 1<<32))
 			w.damage()
 		}
-		if w.check(); len(wrong) > 0 {
-			return wrong, w.did
+		w.did = append(w.did, "a healthy node goes on")
+		w.finish()
+		w.compare()
+		if !damaged && d.Mended != nil && d.Mended(w.s) > 0 {
+			w.Errorf("audits mended %d faults, and nobody damaged anything", d.Mended(w.s))
 		}
-	}
-	if damaged {
-		w.r = rand.New(rand.NewPCG(seed, 1<<32))
-		w.damage()
-	}
-	w.did = append(w.did, "a healthy node goes on")
-	w.finish()
-	w.compare()
-	if !damaged && d.Mended != nil && d.Mended(w.s) > 0 {
-		w.Errorf("audits mended %d faults, and nobody damaged anything", d.Mended(w.s))
-	}
+	})
 	return wrong, w.did
 }
 

@@ -61,6 +61,19 @@ func (w *world) Fatalf(format string, args ...any) {
 	panic(caughtFatal{})
 }
 
+// catch returns what is wrong with what do does. It ends do at the first fatal fault, or at a panic.
+func (w *world) catch(do func()) (wrong []string) {
+	w.caught = &wrong
+	defer func() {
+		w.caught = nil
+		if p := recover(); p != nil && p != any(caughtFatal{}) {
+			wrong = append(wrong, fmt.Sprint("panic: ", p))
+		}
+	}()
+	do()
+	return wrong
+}
+
 func newWorld(t *testing.T, d *Driver) *world {
 	w := &world{T: t, ctx: t.Context(), d: d, clock: &clock{now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)}}
 	if d.Pass != nil { // the server's clock is what the store goes by, and near this one
