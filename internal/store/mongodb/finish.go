@@ -207,7 +207,7 @@ func (t *taskDoc) claimedBy(c protocol.Claim) bool {
 // keepItems keeps the items that a node found for a foreach task.
 func (r *round) keepItems(ctx context.Context, e *ending) error {
 	if e.list != "" { // a person has cancelled it since this looked last: nobody will make these items
-		if _, err := r.Remove(ctx, r.items, d("task", e.task.ID, "list", e.list)); err != nil {
+		if err := r.dropList(ctx, e.task.ID, e.list); err != nil {
 			return err
 		}
 		e.list = ""
@@ -264,7 +264,8 @@ func (e *ending) log() []plan.LogEntry {
 }
 
 // compare returns those of the endings that were applied, after some were not. Endings whose task was
-// only marked for cancelling meanwhile are tried again. The other claims were lost.
+// only marked for cancelling meanwhile are tried again. The other claims were lost, and their lists
+// of items go.
 func (r *round) compare(ctx context.Context, pending []*ending) (applied []*ending, err error) {
 	ids := idsFrom(pending, func(e *ending) bson.ObjectID { return e.task.ID })
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), wire.Query{Fields: claimFields})
@@ -281,6 +282,11 @@ func (r *round) compare(ctx context.Context, pending []*ending) (applied []*endi
 			r.again = append(r.again, engine.Attempt[*ending]{Task: e, Ending: e.Ending})
 		default:
 			r.lost = append(r.lost, taskID(e.task.ID))
+			if e.list != "" {
+				if err := r.dropList(ctx, e.task.ID, e.list); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 	return applied, nil

@@ -79,10 +79,11 @@ func checkItems(items []json.RawMessage) error {
 	return nil
 }
 
-// keepList keeps the items until their tasks are in, and returns the list's name. An attempt that dies half-way leaves a list that
-// nobody asks for.
+// keepList keeps the items until their tasks are in, and returns the list's name. The name is the
+// round's own, so that a round may drop its list without harm to another round's. A process that
+// dies half-way leaves a list that nobody asks for.
 func (r *round) keepList(ctx context.Context, t *taskDoc, items []json.RawMessage) (string, error) {
-	list := fmt.Sprintf("%s/%d/%d", t.ID.Hex(), t.Gen, t.Attempt)
+	list := t.ID.Hex() + "/" + r.id.Hex()
 	for from := 0; from < len(items); {
 		doc := listDoc{ID: fmt.Sprintf("%s/%d", list, from), Task: t.ID, List: list, From: from}
 		for size := 0; from < len(items) && len(doc.Items) < listSize && (size == 0 || size+len(items[from]) < listBytes); from++ {
@@ -107,12 +108,21 @@ func (r *round) expand(ctx context.Context, t *taskDoc, list string, s *rules.St
 		"$set", d("hold", holdItems, "making", true, "items", len(s.Items), "list", list),
 		"$unset", ones("adding gate notbefore expanded inserted released"),
 		"$currentDate", dates))})
+	if err == nil && matched == 0 { // the task has changed since it was looked at: it takes no list of this round
+		err = r.dropList(ctx, t.ID, list)
+	}
 	if err != nil || matched == 0 {
 		return err
 	}
 	r.budget--
 	r.stays(t.Plan)
 	return r.job(ctx, workItems, t.ID)
+}
+
+// dropList deletes a list of this round that its task did not take.
+func (r *round) dropList(ctx context.Context, task bson.ObjectID, list string) error {
+	_, err := r.Remove(ctx, r.items, d("task", task, "list", list))
+	return err
 }
 
 // makeItems inserts the next items of a foreach task, held, and queues them when all are in; it reports whether all of that is done.

@@ -24,6 +24,17 @@ import (
 // memory store's Hook stands before its lock, which is the same.
 var lateCases = []testCase{
 	{"a write that arrives late, after others have done something, leaves no plan that never ends", lateWrites},
+	{"interleavings that once went wrong", lateFound},
+}
+
+// found are interleavings that make search found.
+var found = []struct {
+	wrong        string // what it was
+	verb, others string
+	k            int
+}{
+	{"the list of items that a refused ending had written stayed until an audit", "a turn that makes items",
+		"the node is rescued, what failed is retried, and another node goes on", 1},
 }
 
 // A late is one interleaving: a verb of which write number k is held back while others do something.
@@ -480,6 +491,26 @@ func (x interleaving) try(t *testing.T, d *Driver) (met bool, wrong []string) {
 		wrong = append(wrong, fmt.Sprintf("(the verb answered %v)", l.verbErr))
 	}
 	return met, wrong
+}
+
+func lateFound(w *world) {
+	for _, f := range found {
+		x := interleaving{k: f.k}
+		for x.verb < len(lateVerbs) && lateVerbs[x.verb].name != f.verb {
+			x.verb++
+		}
+		for x.others < len(meanwhile) && meanwhile[x.others].name != f.others {
+			x.others++
+		}
+		w.Run(f.wrong, func(t *testing.T) {
+			if w.d.AtOnce {
+				t.Parallel()
+			}
+			if _, wrong := x.try(t, w.d); len(wrong) > 0 {
+				t.Errorf("%v: %s", x, strings.Join(wrong, "\n  "))
+			}
+		})
+	}
 }
 
 // tryLateWrite makes the interleaving that the seed says. The first writes of a call are held more often.
