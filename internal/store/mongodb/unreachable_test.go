@@ -259,6 +259,10 @@ func TestTranslate(t *testing.T) {
 				"serverSelectionTimeoutMS in the URI sets how long to wait",
 		},
 		{
+			"an error that has no type", lost("db:27017[-5]", errors.New("odd")), plan.ErrUnavailable,
+			"MongoDB cannot be reached at db:27017 (odd); check the host and the port",
+		},
+		{
 			"a user who may not", mongo.CommandError{Code: 13, Name: "Unauthorized", Message: "not authorized on x to execute command { find: \"meta\" }"},
 			plan.ErrUnavailable,
 			"MongoDB refuses access: (Unauthorized) not authorized on x; name a user in the URI who may read and write the database",

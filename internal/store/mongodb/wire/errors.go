@@ -235,9 +235,17 @@ func causeOf(err error) (what, remedy string) {
 		return op.Err.Error(), "check the host and the port"
 	case errors.As(err, &reply) && reply.Code != 0:
 		return reply.Message, "look into the server's log"
+	case notMongoDB.MatchString(err.Error()):
+		return "not a MongoDB server", "check the host and the port"
 	}
-	return "not a MongoDB server", "check the host and the port"
+	if conn, ok := errors.AsType[topology.ConnectionError](err); ok && conn.Wrapped != nil {
+		err = conn.Wrapped // without the number of the connection
+	}
+	return Redacted(err).Error(), "check the host and the port"
 }
+
+// notMongoDB finds what the driver says of an answer that is no message of MongoDB's. It has no type for it.
+var notMongoDB = regexp.MustCompile(`^(?:.* )?(?:cannot decode result from .*|length of read message too large|malformed message length: .*)$`)
 
 // Redacted returns an error whose text holds no credentials: the driver's own texts may quote the URI.
 func Redacted(err error) error {
