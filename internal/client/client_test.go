@@ -20,6 +20,7 @@ import (
 	"github.com/seed-1177d267/sluice/backoff"
 	"github.com/seed-1177d267/sluice/internal/api"
 	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/closedport"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
@@ -143,15 +144,10 @@ func TestAnswersWithoutAnEnd(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address, _ := closedport.New(t)
 	c, _ := New(Config{URL: "http://me:secret@" + address})
 	c.pause = backoff.Retry{Initial: time.Microsecond}
-	err = c.CancelPlan(t.Context(), plan.PlanID{})
+	err := c.CancelPlan(t.Context(), plan.PlanID{})
 	if want := "the server http://" + address + " does not answer: connect: connection refused; start sluice serve there, or check the host and the port"; !errors.Is(err, plan.ErrUnavailable) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -398,12 +394,7 @@ func TestTLSThatIsNotRightSaysWhatToDo(t *testing.T) {
 // A patient caller outlives a restart of the server, and learns that it is away. An impatient
 // caller fails.
 func TestWhoIsPatientOutlivesARestart(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address, free := closedport.New(t)
 	c, _ := New(Config{URL: "http://" + address})
 	c.pause = backoff.Retry{Initial: time.Millisecond, Max: 5 * time.Millisecond}
 	if _, err := c.Latest(t.Context()); !errors.Is(err, plan.ErrUnavailable) {
@@ -426,7 +417,9 @@ func TestWhoIsPatientOutlivesARestart(t *testing.T) {
 		t.Errorf("told: %v", err)
 	}
 	time.Sleep(100 * time.Millisecond) // as long as many more tries than a few
-	if l, err = net.Listen("tcp", address); err != nil {
+	free()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
 		t.Fatalf("the server cannot come again where it was: %v", err)
 	}
 	var asked atomic.Int64

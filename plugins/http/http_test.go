@@ -20,6 +20,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/seed-1177d267/sluice/internal/closedport"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -484,12 +485,8 @@ func TestWhatEndsAnAttempt(t *testing.T) {
 }
 
 func TestNobodyIsThere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	r := newPlugin(t).Run(t.Context(), task(t, object{"url": "http://" + l.Addr().String() + "/?a=b"}))
+	address, _ := closedport.New(t)
+	r := newPlugin(t).Run(t.Context(), task(t, object{"url": "http://" + address + "/?a=b"}))
 	if r.Status != plan.Failed || r.Final || r.Reason != plan.ReasonError || !strings.Contains(r.Detail, "refused") {
 		t.Errorf("%+v", r)
 	}
