@@ -26,6 +26,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/internal/store/open"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -89,7 +90,7 @@ func (s *site) server() string {
 // says waits until the log has the text.
 func (s *site) says(d *daemon, text string) {
 	s.Helper()
-	if !await(patience, func() bool { return strings.Contains(d.said(), text) }) {
+	if !polltest.Holds(patience, func() bool { return strings.Contains(d.said(), text) }) {
 		s.Fatalf("the log has no %q:\n%s", text, d.said())
 	}
 }
@@ -193,7 +194,7 @@ func TestANodesNameBelongsToOneProcess(t *testing.T) {
 			}
 			return n
 		}
-		if !await(patience, func() bool { return over() >= many-1 }) {
+		if !polltest.Holds(patience, func() bool { return over() >= many-1 }) {
 			t.Fatalf("%d of %d ended, want all but one\n%s", over(), many, logs())
 		}
 		var first *daemon
@@ -237,7 +238,7 @@ func TestANodesNameBelongsToOneProcess(t *testing.T) {
 		_ = first.Process.Kill()
 		<-first.done
 		second := s.daemon(nil, "--name", "n1", "--lease", "6s")
-		if !await(patience, began("1\n2\n")) { // long before the lease is over
+		if !polltest.Holds(patience, began("1\n2\n")) { // long before the lease is over
 			t.Fatalf("the task does not run again; the log:\n%s", second.said())
 		}
 		s.says(second, "rescued what an earlier process of this name had claimed")
@@ -308,7 +309,7 @@ func (m *manager) told(state string) (n int) {
 
 func (m *manager) tells(s *site, state string, times int) {
 	s.Helper()
-	if !await(patience, func() bool { return m.told(state) >= times }) {
+	if !polltest.Holds(patience, func() bool { return m.told(state) >= times }) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		s.Fatalf("it heard %q, and not %s %d times", m.heard, state, times)
@@ -328,7 +329,7 @@ func TestANodeTellsItsServiceManagerHowItIs(t *testing.T) {
 	write(`{"mongohost": "a", "database": "b", "log4perl": {"level": "INFO", ` + appender + `}}`)
 	said := func(text string) {
 		t.Helper()
-		if !await(patience, func() bool { b, _ := os.ReadFile(log); return strings.Contains(string(b), text) }) {
+		if !polltest.Holds(patience, func() bool { b, _ := os.ReadFile(log); return strings.Contains(string(b), text) }) {
 			b, _ := os.ReadFile(log)
 			t.Fatalf("%s does not say %q:\n%s", log, text, b)
 		}
@@ -374,7 +375,7 @@ func TestANodeTellsItsServiceManagerHowItIs(t *testing.T) {
 		hup()
 		said("it stays where it was")
 		var b []byte
-		if !await(patience, func() bool {
+		if !polltest.Holds(patience, func() bool {
 			b, _ = os.ReadFile(log)
 			return strings.Count(string(b), "configuration read") == 1 && strings.Contains(string(b), "stay as they were")
 		}) {
@@ -400,7 +401,7 @@ func TestANodeTellsItsServiceManagerHowItIs(t *testing.T) {
 		t.Errorf("it ended with %d:\n%s", code, d.said())
 	}
 	d = s.daemon([]string{"NOTIFY_SOCKET=/nosuch/socket"}, "--log-level", "warn")
-	if !await(patience, func() bool { return len(s.nodes()) == 1 }) {
+	if !polltest.Holds(patience, func() bool { return len(s.nodes()) == 1 }) {
 		t.Fatal("it does not start without its manager")
 	}
 	if err := d.Process.Signal(syscall.SIGHUP); err != nil { // no file to read: it ends

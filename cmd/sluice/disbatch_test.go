@@ -22,6 +22,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/disbatchtest"
+	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
 // These tests share a database between nodes of Sluice, which are real processes, and programs that do what Disbatch's do.
@@ -199,7 +200,7 @@ func (s *shared) runs(name string) {
 // becomes waits until a task of a plan is in a state.
 func (s *shared) becomes(plan, name, state string) {
 	s.Helper()
-	if !await(patience, func() bool { return s.state(plan)[name] == state }) {
+	if !polltest.Holds(patience, func() bool { return s.state(plan)[name] == state }) {
 		s.Fatalf("task %s is %s, want %s", name, s.state(plan)[name], state)
 	}
 }
@@ -277,7 +278,7 @@ func TestNodesOfBothMakersShareAQueueAndAPlan(t *testing.T) {
 	// The last node to start must get its share too: the plan comes when each node has begun a
 	// task.
 	some := map[string]bool{}
-	if !await(time.Minute, func() bool {
+	if !polltest.Holds(time.Minute, func() bool {
 		add(1)
 		for i := range plain {
 			for _, on := range s.ran(fmt.Sprint("plain", i)) {
@@ -292,7 +293,7 @@ func TestNodesOfBothMakersShareAQueueAndAPlan(t *testing.T) {
 	add(150)
 	s.must("plan", "wait", "layered", "--timeout", "5m")
 	left := 0
-	if !await(3*time.Minute, func() bool {
+	if !polltest.Holds(3*time.Minute, func() bool {
 		all, err := s.Tasks(ctx, s.queue)
 		s.no(err)
 		left = len(slices.DeleteFunc(all, func(t disbatchtest.Task) bool { return t.Status > 0 }))
@@ -420,7 +421,7 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 			s.must("plan", "wait", "p", "--timeout", "5m")
 			for i := range 10 {
 				name, n := fmt.Sprint("plain", i), 1-i%2
-				if !await(patience, func() bool { return len(s.ran(name)) == n }) {
+				if !polltest.Holds(patience, func() bool { return len(s.ran(name)) == n }) {
 					s.Errorf("%s ran on %v, want %d nodes of Sluice", name, s.ran(name), n)
 				}
 			}
@@ -453,10 +454,11 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 			s.submit("p", map[string][]string{"a": nil, "b": {"a"}}, "until: effects/go")
 			perl := s.node("perl", disbatchtest.Update)
 			a := s.claim(perl)
-			time.Sleep(10 * time.Millisecond)
-			if n, err := perl.Orphan(s.Context(), 0); err != nil || n != 1 {
-				s.Fatalf("%d tasks were given up (%v), want 1", n, err)
-			}
+			s.until("it gives the task up", func() bool { // which it does only of what was claimed before this millisecond
+				n, err := perl.Orphan(s.Context(), 0)
+				s.no(err)
+				return n == 1
+			})
 			defer s.sluiceDen("n1", 2)()
 			s.runs("a")
 			s.no(perl.Conclude(s.Context(), a, disbatchtest.Succeeded, `"late"`, ""))

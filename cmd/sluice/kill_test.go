@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/disbatchtest"
+	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/internal/runner"
 )
 
@@ -266,24 +267,13 @@ func (s *site) check(n int, once bool) {
 func (s *site) noneLeft() {
 	s.Helper()
 	var left string
-	if !await(patience, func() bool {
+	if !polltest.Holds(patience, func() bool {
 		out, _ := exec.Command("sh", "-c", "for p in /proc/[0-9]*; do [ \"$(readlink $p/cwd)\" = '"+s.dir+"' ] && tr '\\0' ' ' < $p/cmdline; done; true").Output()
 		left = strings.TrimSpace(string(out))
 		return left == ""
 	}) {
 		s.Errorf("commands outlived their node: %s", left)
 	}
-}
-
-// await waits until something is so, for a time at most, and reports whether it is.
-func await(most time.Duration, is func() bool) bool {
-	for end := time.Now().Add(most); !is(); {
-		if time.Now().After(end) {
-			return false
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return true
 }
 
 func kill(c *exec.Cmd) {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
 // waiting is a plan of a task that notes each attempt and waits until its file is there, and of one that needs it.
@@ -49,9 +51,7 @@ const patience = 2 * time.Minute
 // until waits for what has to become true.
 func (s *site) until(what string, true func() bool) {
 	s.Helper()
-	if !await(patience, true) {
-		s.Fatalf("within %v it was not true that %s", patience, what)
-	}
+	polltest.Until(s, patience, what, true)
 }
 
 // runner returns the process of the only runner there is, 0 if there is none.

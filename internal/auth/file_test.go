@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
 // accessFile writes an access file and opens it.
@@ -222,11 +224,7 @@ func (l *lines) String() string {
 
 func (l *lines) until(t *testing.T, text string) {
 	t.Helper()
-	for range 1000 {
-		if strings.Contains(l.String(), text) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond) // of the bubble
+	if !polltest.Holds(10*time.Second, func() bool { return strings.Contains(l.String(), text) }) { // of the bubble
+		t.Fatalf("%q is not in\n%s", text, l)
 	}
-	t.Fatalf("%q is not in\n%s", text, l)
 }

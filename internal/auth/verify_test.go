@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
 func TestGuessingIsSlow(t *testing.T) {
@@ -89,9 +91,7 @@ func atOnceVerify(t *testing.T, n int, attempt func(v *verifier, i int) error) m
 			ended[strings.TrimRight(fmt.Sprint(err), "0123456789 s")]++
 		})
 	}
-	for v.waiting.Load() < int32(min(n, mostWaiting)) {
-		time.Sleep(time.Millisecond)
-	}
+	polltest.Until(t, time.Minute, "all wait", func() bool { return v.waiting.Load() >= int32(min(n, mostWaiting)) })
 	for range atOnce {
 		<-v.slots
 	}
@@ -154,9 +154,7 @@ func TestPasswordsWaitInALineThatEnds(t *testing.T) {
 			}
 		})
 	}
-	for v.waiting.Load() < mostWaiting {
-		time.Sleep(time.Millisecond)
-	}
+	polltest.Until(t, time.Minute, "all wait", func() bool { return v.waiting.Load() >= mostWaiting })
 	if err := verify(t.Context()); !errors.Is(err, errBusy) {
 		t.Errorf("one more gets %v", err)
 	}

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,11 +10,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
 // typing runs the program on a terminal, and types each line as soon as it is asked for one and what is typed is not shown. A line may be a
@@ -57,17 +58,11 @@ func typing(t *testing.T, args []string, lines ...any) (screen string, code int,
 		}
 	})
 	for i, line := range lines {
-		for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		polltest.Until(t, patience, fmt.Sprintf("something asks for line %d", i+1), func() bool {
 			mu.Lock()
-			asked := strings.Count(b.String(), ": ") > i
-			mu.Unlock()
-			if asked && !echoes() {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("nothing asks for line %d", i+1)
-			}
-		}
+			defer mu.Unlock()
+			return strings.Count(b.String(), ": ") > i && !echoes()
+		})
 		switch line := line.(type) {
 		case string:
 			_, err = control.WriteString(line + "\n")

@@ -27,6 +27,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/open"
@@ -305,20 +306,22 @@ func beats(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer st.Close()
 	first := map[plan.InstanceID]int64{}
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	if !polltest.Holds(patience, func() bool {
 		all, err := st.Instances(context.Background())
 		ts.Check(err)
 		for _, i := range all {
 			before, seen := first[i.ID]
 			if i.Node == plan.NodeName(args[0]) && seen && i.Beats >= before+int64(times) {
-				return
+				return true
 			}
 			if !seen {
 				first[i.ID] = i.Beats
 			}
 		}
+		return false
+	}) {
+		ts.Fatalf("node %s has not beaten %d times in %v", args[0], times, patience)
 	}
-	ts.Fatalf("node %s has not beaten %d times in %v", args[0], times, patience)
 }
 
 // patience is how long a test waits for what has to become true, also on a machine that has other things to do. Nothing is measured by it.
@@ -349,9 +352,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: until COMMAND [ARG…]")
 	}
-	for end := time.Now().Add(patience); ts.Exec(args[0], args[1:]...) != nil; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			ts.Fatalf("%q did not end well within %v", args, patience)
-		}
+	if !polltest.Holds(patience, func() bool { return ts.Exec(args[0], args[1:]...) == nil }) {
+		ts.Fatalf("%q did not end well within %v", args, patience)
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/vttest"
+	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
 // terminal makes a terminal, and returns the end of who sits at it, and the program's.
@@ -73,10 +73,8 @@ func (d *display) String() string {
 // until waits until what was written there is as it has to become.
 func (d *display) until(what string, is func(screen string) bool) {
 	d.Helper()
-	for end := time.Now().Add(patience); !is(d.String()); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			d.Fatalf("within %v the terminal did not show %s:\n%q", patience, what, d.String())
-		}
+	if !polltest.Holds(patience, func() bool { return is(d.String()) }) {
+		d.Fatalf("within %v the terminal did not show %s:\n%q", patience, what, d.String())
 	}
 }
 
@@ -125,14 +123,7 @@ func setSize(t *testing.T, tty *os.File, columns, rows uint16) {
 // A waited file is what a task of these tests makes when it runs.
 func waitFor(t *testing.T, file string) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(file); err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s is not there after %v", file, patience)
-		}
-	}
+	polltest.Until(t, patience, file+" is there", func() bool { _, err := os.Stat(file); return err == nil })
 }
 
 func writePlan(t *testing.T, text string) (dir, file, store string) {

@@ -50,6 +50,7 @@ var allowed = map[string][]string{
 	"internal/api/disbatch":    {"plan", "internal/store", "internal/store/hiding", "internal/config", "internal/auth", "internal/balance"},
 	"internal/disbatchtest":    {"go.mongodb.org/mongo-driver/v2/"},
 	"internal/closedport":      {},
+	"internal/polltest":        {},
 	"internal/mongotest":       {"go.mongodb.org/mongo-driver/v2/"},
 	"internal/api":             {"plan", "internal/rules", "internal/store", "internal/balance", "internal/secret"},
 	"internal/api/v1":          {"plan", "internal/states", "den/protocol", "internal/rules", "internal/again", "internal/api", "internal/auth", "internal/store", "internal/store/hiding", "internal/explain", "internal/halt", "internal/hint", "internal/items", "internal/layout", "internal/planfile", "internal/submit", "internal/balance", "internal/compiler", "internal/secret", "internal/failures", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/"},

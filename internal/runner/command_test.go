@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
 // environment is that of the commands of the tests.
@@ -72,19 +74,21 @@ func newLiving(t *testing.T) *living {
 // lines waits until so many lines were written to it.
 func (l *living) lines(t *testing.T, n int) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for got := 0; got < n; {
-		var b [1]byte
-		l.file.SetReadDeadline(deadline)
-		switch c, err := l.file.Read(b[:]); {
-		case c == 1 && b[0] == '\n':
-			got++
-		case errors.Is(err, io.EOF) && time.Now().Before(deadline): // nobody has it open yet
-			time.Sleep(time.Millisecond)
-		case err != nil:
-			t.Fatalf("waiting for processes: %v after %d of %d", err, got, n)
+	got := 0
+	l.file.SetReadDeadline(time.Now().Add(patience))
+	polltest.Until(t, patience, "so many processes have begun", func() bool {
+		for b := make([]byte, 1); got < n; {
+			switch c, err := l.file.Read(b); {
+			case c == 1 && b[0] == '\n':
+				got++
+			case errors.Is(err, io.EOF): // nobody has it open yet
+				return false
+			case err != nil:
+				t.Fatalf("waiting for processes: %v after %d of %d", err, got, n)
+			}
 		}
-	}
+		return true
+	})
 }
 
 // control gives the file's descriptor, for reads that do not wait: such a read ends at once if nobody has the FIFO open.
@@ -111,21 +115,17 @@ func (l *living) some(t *testing.T) bool {
 func (l *living) none(t *testing.T, within time.Duration) string {
 	t.Helper()
 	var said []byte
-	for deadline := time.Now().Add(within); ; time.Sleep(time.Millisecond) {
+	var readErr error
+	if !polltest.Holds(within, func() bool {
 		var n int
-		var readErr error
 		var buf [1024]byte
 		l.control(t, func(fd int) { n, readErr = syscall.Read(fd, buf[:]) })
-		switch {
-		case n == 0 && readErr == nil:
-			return string(said)
-		case n > 0:
-			said = append(said, buf[:n]...)
-		case time.Now().After(deadline):
-			t.Errorf("processes are left: %v", readErr)
-			return string(said)
-		}
+		said = append(said, buf[:max(n, 0)]...)
+		return n == 0 && readErr == nil
+	}) {
+		t.Errorf("processes are left: %v", readErr)
 	}
+	return string(said)
 }
 
 func TestHowACommandEnds(t *testing.T) {
@@ -215,10 +215,8 @@ func TestOutputHasItsStreamsAndItsOrder(t *testing.T) {
 	var got []Entry
 	var since time.Time // when the command was let print the next line
 	for k := range 6 {
-		for deadline := time.Now().Add(patience); len(got) == k; time.Sleep(time.Millisecond) {
-			if got = append(got, out.Drain()...); time.Now().After(deadline) {
-				t.Fatalf("after %v only this was captured: %v", patience, got)
-			}
+		if !polltest.Holds(patience, func() bool { got = append(got, out.Drain()...); return len(got) > k }) {
+			t.Fatalf("after %v only this was captured: %v", patience, got)
 		}
 		if at := got[k].At; at.Before(since) || at.After(time.Now()) {
 			t.Errorf("%q was printed from %v to %v, and is said to be of %v", got[k].Text, since, time.Now(), at)
@@ -285,11 +283,7 @@ func TestOutputIsThereWhileTheCommandRuns(t *testing.T) {
 		ended <- err
 	}()
 	var got []Entry
-	for deadline := time.Now().Add(patience); len(got) == 0; time.Sleep(time.Millisecond) {
-		if got = out.Drain(); time.Now().After(deadline) {
-			t.Fatal("nothing was captured while the command runs")
-		}
-	}
+	polltest.Until(t, patience, "something was captured while the command runs", func() bool { got = out.Drain(); return len(got) > 0 })
 	if err := os.WriteFile(goOn, []byte("second\n"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -500,9 +494,7 @@ func TestHurryCutsTheGraceOfWhatIsStopped(t *testing.T) {
 			cmd.Grace, cmd.Hurry = time.Hour, hurry
 			out := NewOutput(0)
 			go func() {
-				for len(out.Drain()) == 0 { // until the trap is set
-					time.Sleep(time.Millisecond)
-				}
+				polltest.Holds(patience, func() bool { return len(out.Drain()) > 0 }) // the trap is set
 				stop(errors.New("enough"))
 				close(hurry)
 			}()

@@ -12,12 +12,14 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/internal/runner/procid"
 )
 
@@ -48,17 +50,17 @@ const (
 
 func background(ctx context.Context, cmd Command) { go Run(ctx, cmd, NewOutput(0)) }
 
-// guardianOf waits until this process has a guardian that is none of those, and returns its pid.
-func guardianOf(no ...int) int {
-	for {
+// guardianOf waits until this process has a guardian that is none of those, and returns its pid; 0 if none came.
+func guardianOf(no ...int) (pid int) {
+	polltest.Holds(patience, func() bool {
 		guardian.mu.Lock()
-		if p := guardian.process; p != nil && (len(no) == 0 || p.Pid != no[0]) {
-			guardian.mu.Unlock()
-			return p.Pid
+		defer guardian.mu.Unlock()
+		if p := guardian.process; p != nil && !slices.Contains(no, p.Pid) {
+			pid = p.Pid
 		}
-		guardian.mu.Unlock()
-		time.Sleep(time.Millisecond)
-	}
+		return pid != 0
+	})
+	return pid
 }
 
 // unread returns how much of what this process told its guardian the guardian has not read.
@@ -93,9 +95,7 @@ var nodeActs = map[string]func(fifo string){
 		cmd, out := sh(`trap '' TERM; echo; `+deaf, fifo), NewOutput(0)
 		cmd.Grace = time.Hour
 		go Run(ctx, cmd, out)
-		for len(out.Drain()) == 0 { // until it is deaf
-			time.Sleep(time.Millisecond)
-		}
+		polltest.Holds(patience, func() bool { return len(out.Drain()) > 0 }) // it is deaf
 		cancel()
 	},
 	"it runs many commands": func(fifo string) {
@@ -128,7 +128,7 @@ var nodeActs = map[string]func(fifo string){
 	},
 	"it beats": func(fifo string) {
 		go func() {
-			for ; ; time.Sleep(beatenLease / 50) {
+			for range time.Tick(beatenLease / 50) {
 				Lease(beatenLease)
 			}
 		}()
@@ -208,14 +208,10 @@ func TestNoCommandOutlivesItsNode(t *testing.T) {
 			if got := l.none(t, GuardGrace+patience); got != c.said {
 				t.Errorf("commands said %q, want %q", got, c.said)
 			}
-			for deadline := time.Now().Add(GuardGrace + 2*patience); ; time.Sleep(time.Millisecond) {
-				if _, err := procid.Start(guardian); errors.Is(err, fs.ErrNotExist) {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatal("its guardian is left")
-				}
-			}
+			polltest.Until(t, GuardGrace+2*patience, "its guardian has ended", func() bool {
+				_, err := procid.Start(guardian)
+				return errors.Is(err, fs.ErrNotExist)
+			})
 		})
 	}
 }
@@ -234,7 +230,7 @@ func TestCommandsOfANodeThatIsStoppedEndWithItsLease(t *testing.T) {
 			l := newLiving(t)
 			node, _ := startNode(t, l, c.act, 4)
 			if c.goes {
-				time.Sleep(beatenLease * 3 / 2)
+				time.Sleep(beatenLease * 3 / 2) // the guardian has a clock of its own: only its time shows that it lets them continue
 				if !l.some(t) {
 					t.Error("its commands are gone though it beats")
 				}

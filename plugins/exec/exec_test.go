@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -385,11 +386,7 @@ func TestStopping(t *testing.T) {
 			var r plan.Result
 			var wg sync.WaitGroup
 			wg.Go(func() { r = p.Run(ctx, k) })
-			for deadline := time.Now().Add(time.Minute); len(k.Log.Drain()) == 0; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("nothing is in the log while it runs")
-				}
-			}
+			polltest.Until(t, time.Minute, "something is in the log while it runs", func() bool { return len(k.Log.Drain()) > 0 })
 			cancel(c.cause)
 			wg.Wait()
 			if r.Status != plan.Terminated || r.Reason != c.reason || r.Exit == nil || *r.Exit != c.exit || !strings.Contains(r.Detail, c.cause.Error()) {

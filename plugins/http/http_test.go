@@ -423,7 +423,7 @@ func TestReceiversThatNeverEnd(t *testing.T) {
 		io.WriteString(w, first)
 		for r.Context().Err() == nil {
 			w.(http.Flusher).Flush()
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond) // so slow is the answer
 			io.WriteString(w, "x")
 		}
 	}

@@ -80,7 +80,7 @@ func (s *site) next(told <-chan event) event {
 		}
 		return e
 	case <-time.After(time.Minute):
-		s.Fatal("no event in 20 s")
+		s.Fatal("no event in a minute")
 	}
 	return event{}
 }
@@ -206,7 +206,7 @@ func TestTheFeedIsReadOnceForAllAndNotForNobody(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		st := &counted{Store: s.st}
 		s = serveStore(t, st, v1.Config{Store: st})
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond) // in which it would be read four times
 		if n := st.looks.Load(); n != 0 {
 			t.Errorf("nobody listens, and the feed was read %d times", n)
 		}

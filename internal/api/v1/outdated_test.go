@@ -29,13 +29,14 @@ func TestAPlanNamesItsOutdatedResults(t *testing.T) {
 				}
 			}
 		}
+		later := func() { time.Sleep(5 * time.Millisecond) } // stores keep milliseconds, and an order needs two of them
 		check("succeeded", "[]")
-		time.Sleep(5 * time.Millisecond) // stores keep milliseconds
+		later()
 		s.must("POST", "/plans/"+p.ID.String()+"/retry", `{"exactly": [{"id": "`+s.named(p, "a")+`", "status": 1}]}`, nil)
 		check("running", "[]")
 		w.run(1)
 		check("succeeded", "[sum]")
-		time.Sleep(5 * time.Millisecond)
+		later()
 		s.must("POST", "/plans/"+p.ID.String()+"/retry", `{"tasks": ["`+s.named(p, "sum")+`"], "downstream": true}`, nil)
 		w.run(1)
 		check("succeeded", "[]")

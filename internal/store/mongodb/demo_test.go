@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/disbatchdemo"
@@ -54,16 +56,14 @@ func TestTheDemonstrationsResults(t *testing.T) {
 			Status   plan.Status
 			Complete bool
 		}
-		for late := time.Now().Add(time.Minute); !doc.Complete; time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(late) {
-				t.Fatalf("%q is not complete", task.commands)
-			}
+		polltest.Until(t, time.Minute, fmt.Sprintf("%q is complete", task.commands), func() bool {
 			no(db.Collection("tasks").FindOne(t.Context(), d("_id", oid(ids[i].ID)),
 				options.FindOne().SetProjection(d("status", 1, "complete", 1))).Decode(&doc))
 			if doc.Status > 0 && !doc.Complete {
 				t.Errorf("%q has ended and is not complete", task.commands)
 			}
-		}
+			return doc.Complete
+		})
 		stdout, stderr := streamOf(t, db, ids[i], plan.Stdout), streamOf(t, db, ids[i], plan.Stderr)
 		if doc.Status != task.status || stdout.Type != task.stdout || stderr.Type != task.stderr {
 			t.Errorf("%q: status %d, stdout is %v, stderr %v; want %d, %v and %v", task.commands, doc.Status, stdout.Type, stderr.Type,

@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -43,7 +44,11 @@ func TestAWriteThatIsVisibleLateIsToldToEachFollower(t *testing.T) {
 		}
 	}
 	insert("late", now.Add(time.Second/2))
-	time.Sleep(lateness + 1200*time.Millisecond) // until all writes of that time have to be there
+	polltest.Until(t, time.Minute, "all writes of that time have to be there", func() bool {
+		at, err := s.Now(t.Context())
+		no(err)
+		return at.After(now.Add(lateness + time.Second))
+	})
 	for name, c := range map[string]store.Cursor{"first": first, "second": second} {
 		got, next := follow(c)
 		if len(got) != 1 || got[0] != "late" {
@@ -94,19 +99,14 @@ func TestWhatIsVisibleAfterThePresentIsNotMissed(t *testing.T) {
 	late := create("late")
 	_, err = db.Collection("plans").UpdateOne(t.Context(), d("_id", oid(late.ID.ID)), d("$set", d("mtime", time.Now().Add(-time.Second))))
 	no(err)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		var changes []store.Change
+	var changes []store.Change
+	polltest.Until(t, time.Minute, "it is told", func() bool {
 		changes, cursor, err = s.Changes(t.Context(), cursor, 100)
 		no(err)
-		if len(changes) > 0 {
-			if len(changes) != 1 || changes[0].Name != "late" {
-				t.Errorf("told of %+v, want of late alone", changes)
-			}
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal("in a minute it was not told")
-		}
+		return len(changes) > 0
+	})
+	if len(changes) != 1 || changes[0].Name != "late" {
+		t.Errorf("told of %+v, want of late alone", changes)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
 func TestAProcessThatIsStoppedIsSeen(t *testing.T) {
@@ -22,9 +24,5 @@ func TestAProcessThatIsStoppedIsSeen(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	for start := time.Now(); !stopped(cmd.Process.Pid); time.Sleep(time.Millisecond) {
-		if time.Since(start) > 10*time.Second {
-			t.Fatal("a process that is stopped is not seen as that")
-		}
-	}
+	polltest.Until(t, time.Minute, "a process that is stopped is seen as that", func() bool { return stopped(cmd.Process.Pid) })
 }

@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -124,9 +126,7 @@ func TestWhoHasTheTurnSeesWhoWaits(t *testing.T) {
 	}
 	got := make(chan error)
 	go func() { got <- waits.wait() }()
-	for !has.awaited() {
-		continue // until it waits; a test that hangs here has found that it is never seen
-	}
+	polltest.Until(t, time.Minute, "it is seen that it waits", has.awaited)
 	has.unlock()
 	if err := <-got; err != nil {
 		t.Fatal(err)

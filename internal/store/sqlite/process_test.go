@@ -71,7 +71,7 @@ func work(path, planID string) error {
 		if err != nil || p.State.Ended() {
 			return err
 		}
-		time.Sleep(time.Millisecond) // another process has what is left
+		time.Sleep(time.Millisecond) // another process has what is left; the test has a deadline
 	}
 }
 

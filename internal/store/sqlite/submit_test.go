@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -32,11 +33,13 @@ func newRival(t *testing.T, do func(*rival) error) *rival {
 		}
 		once.Do(func() { // its turn is not over: it waits until the other one stands next in the line
 			go func() { r.did <- do(r) }()
-			for since, seen := time.Now(), 0; time.Since(since) < 30*time.Second && seen < 3 && len(r.did) == 0; time.Sleep(2 * time.Millisecond) {
+			seen := 0
+			polltest.Holds(30*time.Second, func() bool {
 				if seen++; !s.turn.awaited() { // once may be an attempt that is not waited with
 					seen = 0
 				}
-			}
+				return seen == 3 || len(r.did) > 0
+			})
 		})
 		return nil
 	}})

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
 // Four items of six fail in two ways, and one task below cleans up.
@@ -264,13 +265,8 @@ func TestAPlanWithoutAFileIsRunAgainAsItIs(t *testing.T) {
 	b.click("dialog .buttons button", "Run")
 	b.until(`document.querySelector('dialog') === null`)
 	b.until(`document.querySelector('.said').innerText === '2 tasks will run again.' || document.querySelector('.said').innerText === ''`)
-	for range 400 {
-		if text, _ := os.ReadFile(ran); string(text) == "first\nsecond\nfirst\nsecond\n" {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	if text, _ := os.ReadFile(ran); string(text) != "first\nsecond\nfirst\nsecond\n" {
+	var text []byte
+	if !polltest.Holds(patience, func() bool { text, _ = os.ReadFile(ran); return string(text) == "first\nsecond\nfirst\nsecond\n" }) {
 		t.Errorf("there ran %q, want each of the two twice", text)
 	}
 	s.wait("built", "succeeded")

@@ -28,6 +28,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
 // patience is how long something that is expected may take: browsers on a loaded machine take their time.
@@ -352,15 +354,15 @@ func (b *tab) open(path string) {
 // until waits until an expression holds.
 func (b *tab) until(expression string) {
 	b.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
-		if err == nil && ok {
-			return
-		}
-		if time.Now().After(end) || b.ctx.Err() != nil {
-			b.shot("failed-" + b.Name())
-			b.Fatalf("never: %s (%v)\n%s", expression, err, b.text("body"))
-		}
+	var ok bool
+	var err error
+	polltest.Holds(patience, func() bool {
+		ok, err = chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		return err == nil && ok || b.ctx.Err() != nil
+	})
+	if err != nil || !ok {
+		b.shot("failed-" + b.Name())
+		b.Fatalf("never: %s (%v)\n%s", expression, err, b.text("body"))
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
 func TestALogIsFollowedUntilOneScrollsUp(t *testing.T) {
@@ -101,12 +102,7 @@ tasks:
 	}
 
 	// Failed items are listed first. A foreach task, which prints nothing itself, shows no log.
-	for range 400 {
-		if strings.Contains(string(s.ask("GET", "/plans/"+id, "", "")), `"succeeded":23`) {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	polltest.Until(t, patience, "its items have succeeded", func() bool { return strings.Contains(string(s.ask("GET", "/plans/"+id, "", "")), `"succeeded":23`) })
 	b.open("/ui/tasks/" + s.task(id, "items"))
 	b.until(`document.querySelector('aside .links .name')?.innerText === 'items[22] (23)'`)
 	b.until(`document.querySelector('.logs').checkVisibility() === false`)

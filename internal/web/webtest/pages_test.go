@@ -18,10 +18,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
 // A file whose task "copy" fails until a file is there.
@@ -224,15 +225,13 @@ tasks:
 `)
 	s.submit("plan: tidy-up\ntasks: {tidy: {run: 'true'}}\n")
 	var running struct{ Tasks []struct{ ID, Name string } }
-	for end := time.Now().Add(patience); len(running.Tasks) < 2; time.Sleep(100 * time.Millisecond) { // until two mailboxes are copied
-		if time.Now().After(end) {
-			t.Fatalf("there run %v", running)
-		}
+	polltest.Until(t, patience, "two mailboxes are copied", func() bool {
 		if err := json.Unmarshal(s.ask("GET", "/plans/"+long+"/tasks?state=running", "", ""), &running); err != nil {
 			t.Fatal(err)
 		}
 		running.Tasks = slices.DeleteFunc(running.Tasks, func(task struct{ ID, Name string }) bool { return !strings.HasPrefix(task.Name, "mailbox[") })
-	}
+		return len(running.Tasks) >= 2
+	})
 	s.ask("PATCH", "/balance", "application/json", `{"queues": [["slow"], ["exec", "urgent"]], "max_tasks": {"* 07:00": 5, "6 07:00": 15}, "disabled": null}`)
 	dialogs := []struct{ name, path, press, sees string }{
 		{"plan-cancel", "/ui/plans/" + long, "Cancel", "A clean-up will not run, or not to the end: mail-what-became-of-it."},

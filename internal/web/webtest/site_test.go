@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/internal/web/webtest"
@@ -152,12 +153,9 @@ func ask[T any](s *site, script string) T {
 // until waits for a script to be true.
 func (s *site) until(what, script string) {
 	s.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
-		if ask[bool](s, script) {
-			return
-		}
+	if !polltest.Holds(time.Minute, func() bool { return ask[bool](s, script) }) {
+		s.Fatalf("%s: %s is not so; the page says %s", what, script, ask[string](s, "String(window.failed)"))
 	}
-	s.Fatalf("%s: %s is not so; the page says %s", what, script, ask[string](s, "String(window.failed)"))
 }
 
 func (s *site) show(module string, p plan.Plan, more string) time.Duration {
@@ -184,7 +182,7 @@ func (s *site) picture(name string) {
 	if dir == "" {
 		return
 	}
-	time.Sleep(400 * time.Millisecond) // for what glides, and refreshes
+	time.Sleep(400 * time.Millisecond) // for what glides, and refreshes: no test asks what is in a picture
 	png, err := chromedp.Run(s.page, chromedp.FullScreenshot(100))
 	if err != nil {
 		s.Fatal(err)
