@@ -3,7 +3,7 @@ package rules_test
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -149,7 +149,7 @@ func TestItemsAreFoundAfterTheirForeachTask(t *testing.T) {
 	}
 	want = append(want, last)
 	got := slices.Clone(want)
-	rand.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
 	slices.SortFunc(got, func(x, y plan.Task) int { return rules.PlaceOf(&x).Compare(rules.PlaceOf(&y)) })
 	for i := range want {
 		if got[i].ID != want[i].ID {
