@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Holds reports whether a text shows one of the secrets. It finds a secret as it is, in any
-// spelling of JSON, and as JSON within a text of JSON. Colours and other invisible sequences inside
+// Holds reports whether a text shows one of the secrets. It finds a secret as it is, in its
+// Spellings, in any other spelling of JSON, and as JSON within a text of JSON. Colours and other invisible sequences inside
 // the secret do not hide it. A secret counts from four bytes on. So does each line of eight bytes
 // or more of a secret of several lines.
 func Holds(text []byte, secretValues []string) bool {
@@ -17,7 +17,7 @@ func Holds(text []byte, secretValues []string) bool {
 	s := &Values{}
 	for part := range parts(secretValues, shortestLine) {
 		if len(part) >= shortestPart {
-			s.values = append(s.values, []byte(part))
+			s.add(part)
 		}
 	}
 	if len(s.values) == 0 {

@@ -13,25 +13,74 @@ const shortestPart = 4
 
 // Values are the values that must not be seen. They do not change, so any number of goroutines may use them.
 type Values struct {
-	values  [][]byte
+	values  []value
 	longest int // bytes of the longest of them
+}
+
+// A value is one text to hide.
+type value struct {
+	text []byte
+
+	// mark is the byte in which a spelling first differs from the secret itself; 0 for the secret.
+	// Without that byte a text has no such spelling, and the beginning of one only where the secret
+	// itself may begin. So most texts cost no search for spellings.
+	mark byte
 }
 
 // NewValues returns nil if there is nothing to hide.
 func NewValues(values []string) *Values {
 	s := &Values{}
 	for part := range parts(values, shortestPart) {
-		for _, v := range append(InJSON(part), part) {
-			if !slices.ContainsFunc(s.values, func(have []byte) bool { return string(have) == v }) {
-				s.values = append(s.values, []byte(v))
-				s.longest = max(s.longest, len(v))
-			}
-		}
+		s.add(part)
 	}
 	if s.values == nil {
 		return nil
 	}
 	return s
+}
+
+// add adds a secret with its spellings.
+func (s *Values) add(secret string) {
+	s.put(secret, 0)
+	for _, form := range Spellings(secret) {
+		same := 0
+		for same < min(len(form), len(secret)) && form[same] == secret[same] {
+			same++
+		}
+		mark := byte(0)
+		if same < len(form) {
+			mark = form[same]
+		}
+		s.put(form, mark)
+	}
+}
+
+func (s *Values) put(text string, mark byte) {
+	for i := range s.values {
+		if v := &s.values[i]; string(v.text) == text {
+			if v.mark != mark {
+				v.mark = 0 // the text stands for two secrets
+			}
+			return
+		}
+	}
+	s.values = append(s.values, value{[]byte(text), mark})
+	s.longest = max(s.longest, len(text))
+}
+
+// marks are the bytes of a text that are marks of values.
+type marks [256]bool
+
+// marksIn returns the marks that a text has. That of a secret itself is in every text.
+func (s *Values) marksIn(text []byte) (in marks) {
+	var searched marks
+	in[0], searched[0] = true, true
+	for i := range s.values {
+		if m := s.values[i].mark; !searched[m] {
+			searched[m], in[m] = true, bytes.IndexByte(text, m) >= 0
+		}
+	}
+	return in
 }
 
 // parts returns what counts as a secret: the values, and of one of several lines also each line of so many bytes or more. Blank space
@@ -98,7 +147,12 @@ func (s *Values) in(text []byte) bool {
 // all returns where secrets may be in text, and which; where all of it is seen, only where they are.
 func (s *Values) all(text []byte, seen bool) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
-		for _, v := range s.values {
+		in := s.marksIn(text)
+		for i := range s.values {
+			if !in[s.values[i].mark] {
+				continue
+			}
+			v := s.values[i].text
 			first := v[:1]
 			if seen {
 				first = v
@@ -121,8 +175,12 @@ func (s *Values) all(text []byte, seen bool) iter.Seq2[int, []byte] {
 // and its part in text. It returns len(text) if there is none.
 func (s *Values) begins(text []byte, seen bool) (begin int, part []byte) {
 	begin = len(text)
-	for _, v := range s.values {
-		at := 0
+	in := s.marksIn(text)
+	for i := range s.values {
+		if !in[s.values[i].mark] {
+			continue
+		}
+		v, at := s.values[i].text, 0
 		if seen {
 			at = max(0, len(text)-len(v)+1)
 		}

@@ -53,6 +53,20 @@ func TestSecretsAreMaskedHoweverTheTextIsCut(t *testing.T) {
 		{"as Go writes it into JSON", []string{"a<b>&c"}, `["a\u003cb\u003e\u0026c"]`, `["***"]`},
 		{"quotes and backslashes in JSON", []string{`a"b\c`}, `["a\"b\\c"]`, `["***"]`},
 		{"a secret of several lines in JSON", []string{key}, `["-----BEGIN KEY-----\nMIIEvQ\n}\nAbCdEf\n-----END KEY-----\n"]`, `["***\n"]`},
+		{"as bash -x quotes it", []string{"it's-a-secret"}, "+ curl -u 'me:it'\\''s-a-secret'\n", "+ curl -u 'me:***'\n"},
+		{"as dash and Python's shlex quote it", []string{"it's-a-secret"}, `'it'"'"'s-a-secret' it's x`, `'***' it's x`},
+		{"as printf %q quotes it", []string{"it's $1, #2"}, `it\'s\ \$1\,\ #2 \#2`, `*** \#2`},
+		{"as printf %q quotes what begins as a comment", []string{"#1 secret"}, `\#1\ secret`, `***`},
+		{"as declare -p quotes it", []string{`a"b$c\d`}, `X="a\"b\$c\\d"`, `X="***"`},
+		{"as bash quotes control characters", []string{"it's\ta\x01\x7f"}, `$'it\'s\ta\001\177'`, `$'***'`},
+		{"as bash in the locale C quotes it", []string{"pässwörd"}, `$'p\303\244ssw\303\266rd'`, `$'***'`},
+		{"as curl and jq write it into a URL", []string{"a/b+c=d ~é"}, "https://h/?t=a%2Fb%2Bc%3Dd%20~%C3%A9&x", "https://h/?t=***&x"},
+		{"as .NET writes it into a URL", []string{"a/b+c=d é"}, "?t=a%2fb%2bc%3dd+%c3%a9&u=a%2fb%2bc%3dd%20%c3%a9", "?t=***&u=***"},
+		{"as a form has it", []string{"a/b c~d*"}, "a%2Fb+c~d%2A a%2Fb+c%7Ed*", "*** ***"},
+		{"as Python's quote, JavaScript and Go write it", []string{"a/b:c!d é"}, "a/b%3Ac%21d%20%C3%A9 a%2Fb%3Ac!d%20%C3%A9 a/b:c!d%20%C3%A9 a%2Fb:c%21d%20%C3%A9", "*** *** *** ***"},
+		{"percent-encoded, in colours", []string{"tok/secret"}, "tok%\x1b[1m2Fsec\x1b[0mret.", "***\x1b[1m\x1b[0m."},
+		{"the beginning of a spelling at the end of the stream", []string{"tok/secret"}, "t=tok%2", "t=***"},
+		{"almost percent-encoded", []string{"tok/secret"}, "tok%2Gsecret tok%2fsecre\n", "tok%2Gsecret tok%2fsecre\n"},
 		{"in colours, as grep has it", []string{"tok-secret-9876"}, "a tok-\x1b[01;31m\x1b[Ksecret\x1b[m\x1b[K-9876 b\n", "a ***\x1b[01;31m\x1b[m b\n"},
 		{"a colour that ends within", []string{"tok-secret-9876"}, "\x1b[1mtok\x1b[0m-secret-9876 b\n", "\x1b[1m***\x1b[0m b\n"},
 		{"a colour that is the secret", []string{"1;31m", "hunter2"}, "hun\x1b[1;31mter2 \x1b[1;31mb", "*** \x1b[***b"},
@@ -87,6 +101,27 @@ func TestALineIsNotHeldBack(t *testing.T) {
 	for _, line := range []string{"a\n", "pass\n", "line\n"} {
 		if got := string(m.Next([]byte(line))); got != line {
 			t.Errorf("after %q came out %q: a line that has ended should come out at once", line, got)
+		}
+	}
+}
+
+// A Masker searches for each spelling, so their number is bounded, and most secrets have none.
+func TestTheNumberOfSpellingsIsBounded(t *testing.T) {
+	if got := Spellings("tok-Secret_9876.x"); len(got) > 0 {
+		t.Errorf("a token has the spellings %q", got)
+	}
+	text := "#/<>&\"\\'`$!*()[]{}|;,?^~+=:@ \t\n\r\b\f\v\a\x1b\x01\x7f\u2028é🔑"
+	got := Spellings(text)
+	if len(got) > mostSpellings {
+		t.Errorf("a text of all kinds of characters has %d spellings, more than %d", len(got), mostSpellings)
+	}
+	values := NewValues([]string{text})
+	for _, form := range got {
+		if shown := masked(values, "<"+form+">"); shown != "<***>" {
+			t.Errorf("%q is shown as %q", form, shown)
+		}
+		if !Holds([]byte(form), []string{text}) {
+			t.Errorf("%q is taken for an output without the secret", form)
 		}
 	}
 }

@@ -188,7 +188,7 @@ func HideText(text string, values []string) string {
 }
 
 // Values returns the texts by which the secrets in a JSON value can be seen elsewhere, the longest
-// first. They include the spellings of other languages' JSON.
+// first. They include the spellings of each secret.
 func (s Names) Values(value json.RawMessage) []string {
 	if s.None() || len(value) == 0 {
 		return nil
@@ -245,15 +245,7 @@ func (s Names) collect(v any, secret bool, found *[]string) {
 		if len(text) < Shortest || text == Hidden {
 			continue
 		}
-		*found = append(append(*found, text), InJSON(text)...)
-		for _, html := range []bool{false, true} { // Go writes U+2028 with an escape and other bytes than UTF-8 as U+FFFD
-			var b bytes.Buffer
-			enc := json.NewEncoder(&b)
-			enc.SetEscapeHTML(html)
-			if enc.Encode(text) == nil && b.Len() > 3 {
-				*found = append(*found, b.String()[1:b.Len()-2])
-			}
-		}
+		*found = append(append(*found, text), Spellings(text)...)
 	}
 }
 

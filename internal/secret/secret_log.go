@@ -86,9 +86,9 @@ func LogReaches(before, entries []plan.LogEntry, bytes int) bool {
 
 // exactly returns values as Names.Values finds them, each of which counts as it is.
 func exactly(values []string) *Values {
-	v := &Values{values: make([][]byte, len(values))}
+	v := &Values{values: make([]value, len(values))}
 	for i := range values {
-		v.values[i] = []byte(values[i])
+		v.values[i].text = []byte(values[i])
 	}
 	return v
 }

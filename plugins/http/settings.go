@@ -287,8 +287,7 @@ func (s *settings) read(ctx context.Context, known []string) (*values, error) {
 		}
 	}
 	for _, text := range v.secrets {
-		v.masks = append(v.masks, text, url.QueryEscape(text), url.PathEscape(text))
-		v.masks = append(v.masks, secret.InJSON(text)...)
+		v.masks = append(append(v.masks, text), secret.Spellings(text)...)
 	}
 	v.masks = secret.LongestFirst(slices.DeleteFunc(v.masks, func(m string) bool { return len(m) < shortestMask }))
 	return v, nil
