@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,9 +34,8 @@ func (a *app) completePlans(keep func(*plan.Plan) bool) cobra.CompletionFunc {
 
 // offerPlans offers the plans to keep, each by the word that names it.
 func (a *app) offerPlans(cmd *cobra.Command, keep func(p *plan.Plan, word string) bool) ([]string, cobra.ShellCompDirective) {
-	var words []string
-	err := a.withStore(cmd.Context(), func(st store.Store) error {
-		plans, _, err := somePlans(cmd.Context(), st, store.PlanQuery{NoParams: true}, 200)
+	return a.lookUp(cmd, func(ctx context.Context, st store.Store) (words []string, err error) {
+		plans, _, err := somePlans(ctx, st, store.PlanQuery{NoParams: true}, 200)
 		seen := map[string]bool{}
 		for i := range plans {
 			p := &plans[i]
@@ -46,9 +47,8 @@ func (a *app) offerPlans(cmd *cobra.Command, keep func(p *plan.Plan, word string
 				words = append(words, fmt.Sprintf("%s\t%s, %s", word, p.Title(), p.State))
 			}
 		}
-		return err
+		return words, err
 	})
-	return offer(words, err)
 }
 
 func unended(p *plan.Plan) bool { return !p.State.Ended() }
@@ -66,16 +66,43 @@ func (a *app) completeQueue(cmd *cobra.Command, args []string, _ string) ([]stri
 
 // completeQueueFlag offers the names of queues.
 func (a *app) completeQueueFlag(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var words []string
-	err := a.withStore(cmd.Context(), func(st store.Store) error {
-		queues, err := st.Queues(cmd.Context())
+	return a.lookUp(cmd, func(ctx context.Context, st store.Store) (words []string, err error) {
+		queues, err := st.Queues(ctx)
 		for i := range queues {
 			e := entryOfQueue(&queues[i])
 			words = append(words, fmt.Sprintf("%s\t%s, %s threads", e.Name, e.Plugin, e.threads()))
 		}
-		return err
+		return words, err
 	})
-	return offer(words, err)
+}
+
+// patience is how long a key press waits for a store. The shell takes no other key meanwhile.
+const patience = time.Second
+
+// lookUp offers the words that a store knows, and none if the store does not answer in time. The
+// goroutine of a store that hangs ends with the process, which completes one word.
+func (a *app) lookUp(cmd *cobra.Command, words func(context.Context, store.Store) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	ctx, stop := context.WithTimeout(cmd.Context(), patience)
+	defer stop()
+	type answer struct {
+		words []string
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		var got answer
+		got.err = a.withStore(ctx, func(st store.Store) (err error) {
+			got.words, err = words(ctx, st)
+			return err
+		})
+		done <- got
+	}()
+	select {
+	case got := <-done:
+		return offer(got.words, got.err)
+	case <-ctx.Done():
+		return offer(nil, ctx.Err())
+	}
 }
 
 // offer is the answer to a shell.
@@ -101,13 +128,15 @@ func (a *app) completePlan(cmd *cobra.Command, args []string, _ string) ([]strin
 	if len(args) == 0 {
 		return a.offerPlans(cmd, func(p *plan.Plan, word string) bool { return word == p.Name })
 	}
-	var words []string
-	err := a.withPlan(cmd.Context(), args[0], func(st store.Store, p plan.Plan) error {
-		tasks, err := st.Tasks(cmd.Context(), store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 1000})
+	return a.lookUp(cmd, func(ctx context.Context, st store.Store) (words []string, err error) {
+		p, err := findPlan(ctx, st, args[0])
+		if err != nil {
+			return nil, err
+		}
+		tasks, err := st.Tasks(ctx, store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 1000})
 		for _, t := range tasks {
 			words = append(words, fmt.Sprintf("%s\t%s", t.Name, states.OfTask(&t)))
 		}
-		return err
+		return words, err
 	})
-	return offer(words, err)
 }
