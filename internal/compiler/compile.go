@@ -332,8 +332,8 @@ func validateParams(s *plan.Spec, i int, params json.RawMessage, add addProblem)
 	command := pluginOf(t) == plan.DefaultPlugin && json.Unmarshal(params, &own) == nil
 	line := command && jsontext.IsText(own[shellLine])
 	if command && !line {
-		if at, program := expr.InScript(own[shellLine]); at >= 0 {
-			add(i, shellLine, at, "task %q: an expression in a script of %s could be read as code; pass the value by env", t.Name, program)
+		if at, why := expr.InScript(own[shellLine]); at >= 0 {
+			add(i, shellLine, at, "task %q: an expression %s", t.Name, why)
 		}
 	}
 	_, _ = expr.EachText(params, func(keys []string, text string) (json.RawMessage, error) { // rawObject has looked whether it is JSON

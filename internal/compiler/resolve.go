@@ -28,8 +28,8 @@ func Resolve(t *protocol.ClaimedTask, params json.RawMessage) (json.RawMessage, 
 		return nil, fmt.Errorf("params are not a JSON object: %w", err)
 	}
 	if t.Plugin == plan.DefaultPlugin {
-		if i, program := expr.InScript(own[shellLine]); i >= 0 {
-			return nil, fmt.Errorf("params.run: argument %d: ${{ }} in a script of %s could be read as code; pass the value by env", i, program)
+		if i, why := expr.InScript(own[shellLine]); i >= 0 {
+			return nil, fmt.Errorf("params.run: argument %d: ${{ }} %s", i, why)
 		}
 	}
 	scope := func(word string) (json.RawMessage, bool, error) {

@@ -67,6 +67,38 @@ func TestAnArgumentThatIsReadAsCode(t *testing.T) {
 	}
 }
 
+// A script that does not get the variables of its task is not told to read them.
+func TestTheRemedyForAScriptWithoutVariables(t *testing.T) {
+	for run, want := range map[string]string{ // X is an expression
+		`bash -c 'rm X'`:                   "",
+		`timeout 5 nice sh -c X`:           "",
+		`env A=b sh -c X`:                  "",
+		`ssh host 'rm -rf /data/X'`:        `ssh passes no variables on, so let the script read standard input: printf '%s\n' "$VALUE" | ssh … 'read -r VALUE; …'`,
+		`sshpass -e ssh host X`:            `| ssh … 'read -r VALUE; …'`,
+		`docker exec app bash -c X`:        `| docker exec -i … 'read -r VALUE; …'`,
+		`docker run --rm img python3 -c X`: `| docker run -i …`,
+		`sudo podman exec app sh -c X`:     `| podman exec -i … 'read`,
+		`kubectl exec pod -- sh -c X`:      `| kubectl exec -i … 'read`,
+		`sudo -u app bash -c X`:            `| sudo … 'read`,
+		`systemd-run --wait sh -c X`:       `| systemd-run --pipe … 'read`,
+	} {
+		list, err := json.Marshal(words(run))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var claimed protocol.ClaimedTask
+		claimed.Template = true
+		claimed.Plugin = plan.DefaultPlugin
+		_, claim := Resolve(&claimed, json.RawMessage(fmt.Sprintf(`{"item":"i","run":%s}`, list)))
+		submitted := Validate(&plan.Spec{Name: "p", Tasks: []plan.TaskSpec{{Name: "t", Foreach: &plan.Foreach{List: json.RawMessage(`["a"]`)}, Params: json.RawMessage(fmt.Sprintf(`{"run":%s}`, list))}}})
+		for at, err := range map[string]error{"claimed": claim, "submitted": submitted} {
+			if said := fmt.Sprint(err); !strings.Contains(said, "pass the value by env") || !strings.Contains(said, want) || want == "" && strings.Contains(said, "standard input") {
+				t.Errorf("%s, as it is %s: %s; want the remedy %q", run, at, said, want)
+			}
+		}
+	}
+}
+
 // words cuts a line at blanks outside quotes.
 func words(line string) (out []string) {
 	for _, part := range strings.FieldsFunc(line, quoted()) {

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -27,6 +28,54 @@ func Script(argv []string, bad func(string) bool) (i int, program string) {
 		}
 	}
 	return -1, ""
+}
+
+// isolating are programs that start another one without the variables of the task, with the option
+// by which the other one reads what they are given on standard input; "" if it always does.
+var isolating = map[string]string{
+	"docker": "-i", "podman": "-i", "nerdctl": "-i", "kubectl": "-i", "oc": "-i", "crictl": "-i",
+	"lxc": "", "lxc-attach": "", "incus": "", "machinectl": "", "systemd-run": "--pipe", "sudo": "", "doas": "",
+}
+
+// Isolator returns the program that keeps the variables of the task from the script at argument i,
+// as ssh and docker do. It returns "" if the script has them. Of several such programs it returns
+// the last. option is the option by which that program passes standard input on, or "".
+func Isolator(argv []string, i int) (program, option string) {
+	for at, word := range argv[:i] {
+		name := programName(word)
+		_, far := remote[name]
+		with, isolates := isolating[name]
+		if (far || isolates) && started(argv[:at]) {
+			program, option = name, with
+		}
+	}
+	return program, option
+}
+
+// StandardInput says how the script at argument i, which the program reads, has the value of a
+// variable that another program before it does not pass on. It returns "" if the script has the
+// variables of the task.
+func StandardInput(argv []string, i int, program, variable string) string {
+	isolator, option := Isolator(argv, i)
+	if isolator == "" {
+		return ""
+	}
+	if option == "-i" {
+		command := "exec"
+		if slices.Contains(argv[:i], "run") {
+			command = "run"
+		}
+		option = command + " -i"
+	}
+	if option != "" {
+		option = " " + option
+	}
+	script := "…"
+	if _, far := remote[program]; far || slices.Contains(shells, program) {
+		script = fmt.Sprintf("… 'read -r %s; …'", variable)
+	}
+	return fmt.Sprintf(`%s passes no variables on, so let the script read standard input: printf '%%s\n' "$%s" | %s%s %s`,
+		isolator, variable, isolator, option, script)
 }
 
 // programName returns the name of a program without its folder, the ending of Windows and its version.
@@ -249,8 +298,9 @@ func splitOf(args []string) (found []int) {
 	return nil
 }
 
-// InScript returns which argument of a run list is code and has an expression, and the program that reads it; -1 if none has.
-func InScript(run json.RawMessage) (i int, program string) {
+// InScript returns which argument of a run list is code and has an expression, and why the
+// expression is refused, with the remedy. It returns -1 if there is none.
+func InScript(run json.RawMessage) (i int, why string) {
 	var words []json.RawMessage
 	if !MayHold(run) || jsontext.IsText(run) || json.Unmarshal(run, &words) != nil {
 		return -1, ""
@@ -261,5 +311,13 @@ func InScript(run json.RawMessage) (i int, program string) {
 			argv[i] = string(w) // a number
 		}
 	}
-	return Script(argv, Has)
+	i, program := Script(argv, Has)
+	if i < 0 {
+		return -1, ""
+	}
+	remedy := "pass the value by env"
+	if read := StandardInput(argv, i, program, "VALUE"); read != "" {
+		remedy += " as VALUE; " + read
+	}
+	return i, fmt.Sprintf("in a script of %s could be read as code; %s", program, remedy)
 }

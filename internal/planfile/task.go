@@ -230,18 +230,19 @@ func (t *task) readRun(n *yaml.Node) {
 		return
 	}
 	if expr.Has(line) {
-		t.refuseExpressions(n, "an expression in a shell line could become a command", true)
+		t.refuseExpressions(n, "an expression in a shell line could become a command", inLine)
 		return
 	}
 	t.run = jsontext.AppendText(nil, line)
 }
 
 // refuseExpressions reports each expression of a text that a program reads as code, and each param of these that the plan lacks.
-func (t *task) refuseExpressions(n *yaml.Node, why string, line bool) {
+// instead says how a command has the value of an expression without its being read as code.
+func (t *task) refuseExpressions(n *yaml.Node, why string, instead func(path string) string) {
 	before := map[string]int{}
 	for _, path := range expr.Paths(n.Value) {
 		before[path]++
-		f := fault{at: t.r.expressionAt(n, path, before[path]), text: why + "; " + instead(path, line)}
+		f := fault{at: t.r.expressionAt(n, path, before[path]), text: why + "; " + instead(path)}
 		if name, ok := variableOf(path); ok && strings.HasPrefix(path, "params.") && t.r.spec.Params[name] == nil {
 			f.text += fmt.Sprintf("; the plan has no param %q", name)
 			f.word, f.known = name, slices.Sorted(maps.Keys(t.r.spec.Params))
@@ -250,18 +251,38 @@ func (t *task) refuseExpressions(n *yaml.Node, why string, line bool) {
 	}
 }
 
-// instead says how a command has the value of an expression without its being read as code. line says that a shell reads it.
-func instead(path string, line bool) string {
+// inLine says how a shell line has the value of an expression.
+func inLine(path string) string {
 	name, ok := variableOf(path)
-	switch {
-	case ok && line:
+	if ok {
 		return fmt.Sprintf("write \"$%s\", the variable that holds it", name)
-	case ok:
-		return fmt.Sprintf("read the environment variable %s in the script", name)
-	case line:
-		return fmt.Sprintf("pass the value by env: {VALUE: \"${{ %s }}\"} and write \"$VALUE\"", path)
 	}
-	return fmt.Sprintf("pass the value by env: {VALUE: \"${{ %s }}\"} and read the environment variable VALUE in the script", path)
+	return byEnv(path) + " and write \"$VALUE\""
+}
+
+func byEnv(path string) string {
+	return fmt.Sprintf("pass the value by env: {VALUE: \"${{ %s }}\"}", path)
+}
+
+// inScript says how the script at an argument of a list, which a program reads, has the value of an
+// expression.
+func inScript(argv []string, i int, program string) func(path string) string {
+	return func(path string) string {
+		name, ok := variableOf(path)
+		if !ok {
+			name = "VALUE"
+		}
+		read := expr.StandardInput(argv, i, program, name)
+		switch {
+		case ok && read != "":
+			return read
+		case ok:
+			return fmt.Sprintf("read the environment variable %s in the script", name)
+		case read != "":
+			return byEnv(path) + "; " + read
+		}
+		return byEnv(path) + " and read the environment variable VALUE in the script"
+	}
 }
 
 // variablePath is an expression whose value a command has as a variable.
@@ -305,7 +326,7 @@ func (t *task) readArguments(n *yaml.Node) {
 	}
 	hasExpression := func(word string) bool { return expr.Unclosed(word) == "" && len(expr.Paths(word)) > 0 }
 	if i, program := expr.Script(argv, hasExpression); i >= 0 {
-		t.refuseExpressions(follow(n.Content[i]), fmt.Sprintf("an expression in a script of %s could be read as code", program), false)
+		t.refuseExpressions(follow(n.Content[i]), fmt.Sprintf("an expression in a script of %s could be read as code", program), inScript(argv, i, program))
 		return
 	}
 	t.run = append(b, ']')
