@@ -1,8 +1,10 @@
 package timetable
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -39,25 +41,44 @@ func stretchAt(at time.Time, zone *time.Location) stretch {
 // it is the first instant after the gap. If the clock shows the local time twice, it is the first
 // time.
 func Instant(text string, zone *time.Location) (time.Time, error) {
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
+	at, err := time.Parse(time.RFC3339, text)
+	if err == nil {
 		return at, nil
 	}
+	impossible := impossibleTime(err)
 	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		local, err := time.Parse(layout, text)
 		if err != nil {
+			impossible = cmp.Or(impossible, impossibleTime(err))
 			continue
 		}
 		s := stretchAt(local.Add(-24*time.Hour), zone) // clocks are less than a day apart from UTC
 		for !s.end.IsZero() && !local.Add(-s.offset).Before(s.end) {
 			s = stretchAt(s.end, zone)
 		}
-		at := local.Add(-s.offset)
-		if at.Before(s.start) {
+		if at = local.Add(-s.offset); at.Before(s.start) {
 			at = s.start
 		}
 		return at.In(zone), nil
 	}
+	if impossible != "" {
+		return time.Time{}, fmt.Errorf("there is no such time: %s", impossible)
+	}
 	return time.Time{}, errors.New("it is a time, as in 2027-03-28T02:30:00Z, 2027-03-28T02:30 or 2027-03-28")
+}
+
+// impossibleTime says which part of a time is too large for it, if that is the error of time.Parse.
+// It returns "" for a text that is no time.
+func impossibleTime(err error) string {
+	var broken *time.ParseError
+	if !errors.As(err, &broken) || !strings.HasSuffix(broken.Message, " out of range") {
+		return ""
+	}
+	what := strings.TrimPrefix(broken.Message, ": ")
+	if month, err := time.Parse("2006-01", broken.Value[:min(len(broken.Value), len("2006-01"))]); err == nil && strings.HasPrefix(what, "day") {
+		what += fmt.Sprintf(", because %s has %d days", month.Format("January 2006"), month.AddDate(0, 1, -1).Day())
+	}
+	return what
 }
 
 // wall returns what a clock shows at an instant, as a time in UTC.

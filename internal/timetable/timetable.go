@@ -164,7 +164,10 @@ func oneOf(word *string, words ...string) error {
 func readExcept(text string) (*line, error) {
 	if strings.Count(text, "-") == 2 && !strings.Contains(text, " ") {
 		d, err := time.Parse(time.DateOnly, text)
-		if err != nil {
+		switch impossible := impossibleTime(err); {
+		case impossible != "":
+			return nil, fmt.Errorf("there is no such day: %s", impossible)
+		case err != nil:
 			return nil, errors.New("it is not a day, as in 2027-12-25")
 		}
 		text = d.Format("* * * 2 1 * 2006")

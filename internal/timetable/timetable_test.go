@@ -176,6 +176,24 @@ func TestInstantsOfLocalTimes(t *testing.T) {
 	}
 }
 
+func TestAnImpossibleTimeIsNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"2099-02-29":           "there is no such time: day out of range, because February 2099 has 28 days",
+		"2099-04-31T02:30:00Z": "there is no such time: day out of range, because April 2099 has 30 days",
+		"2099-13-01":           "there is no such time: month out of range",
+		"2099-12-01T24:30":     "there is no such time: hour out of range",
+		"2099-2":               "it is a time, as in",
+		"":                     "it is a time, as in",
+	} {
+		if _, err := Instant(text, time.UTC); !strings.HasPrefix(fmt.Sprint(err), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	if _, err := readExcept("2027-02-29"); fmt.Sprint(err) != "there is no such day: day out of range, because February 2027 has 28 days" {
+		t.Errorf("a day that is left out: %v", err)
+	}
+}
+
 func TestNoGapAndNoDoubleWhereTheHourIsAny(t *testing.T) {
 	for zone, change := range map[string]string{
 		"Europe/Berlin": "2027-03-28T01:00:00Z", "America/New_York": "2027-11-07T06:00:00Z", "Australia/Lord_Howe": "2027-10-02T15:30:00Z",
@@ -251,7 +269,7 @@ func TestRefusals(t *testing.T) {
 		{Settings{Cron: "@daily", Zone: "Local"}, `zone "Local": it is not a zone of the tz database, as in Europe/Berlin or UTC`, ""},
 		{Settings{Cron: "@daily", Skipped: "rum"}, `skipped "rum": it is one of run, skip`, "run"},
 		{Settings{Cron: "@daily", Repeated: "frist"}, `repeated "frist": it is one of first, second, both`, "first"},
-		{Settings{Cron: "@daily", Except: []string{"2027-02-30"}}, `except "2027-02-30": it is not a day, as in 2027-12-25`, ""},
+		{Settings{Cron: "@daily", Except: []string{"2027-02-30"}}, `except "2027-02-30": there is no such day: day out of range, because February 2027 has 28 days`, ""},
 		{Settings{Cron: "@daily", Jitter: -1}, "jitter: -1ns is less than nothing", ""},
 		{Settings{Cron: "@daily", From: from, Until: from}, "until: it is not after from", ""},
 	} {
