@@ -38,8 +38,8 @@ var isolating = map[string]string{
 }
 
 // Isolator returns the program that keeps the variables of the task from the script at argument i,
-// as ssh and docker do. It returns "" if the script has them. Of several such programs it returns
-// the last. option is the option by which that program passes standard input on, or "".
+// as ssh and docker do. It returns "" if the script has them, and the last program if there are
+// several. option is the option by which that program passes standard input on, or "".
 func Isolator(argv []string, i int) (program, option string) {
 	for at, word := range argv[:i] {
 		name := programName(word)
