@@ -2,7 +2,9 @@
 # detector, gcc.
 
 GO          ?= go
-GOTEST      ?= $(GO) test
+GOTESTSUM    = $(GO) run gotest.tools/gotestsum@v1.13.0
+# A line for each package, and all that a failed test said.
+GOTEST       = internal/in-memory $(GOTESTSUM) --format pkgname --format-hide-empty-pkg --hide-summary skipped --
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MONGODB      = internal/mongotest/mongodb-for-tests
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -37,7 +39,11 @@ cluster-demo: build ## three nodes and a plan of 500 tasks on one database, and 
 	examples/cluster/run "$${uri%/}/sluice-cluster-demo"
 
 test: ## all tests; of MongoDB only with SLUICE_TEST_MONGODB=mongodb://HOST:PORT/
-	$(GOTEST) ./...
+	@mkdir -p tmp
+	internal/in-memory $(GOTESTSUM) --format pkgname --format-hide-empty-pkg --hide-summary skipped --jsonfile tmp/test.json -- -p 4 ./...
+	@echo; echo "The ten slowest tests:"; $(GOTESTSUM) tool slowest --jsonfile tmp/test.json | awk '{ at[NR] = $$0; name = $$1 " " $$2; \
+	  while (sub("/[^/]*$$", "", name)) above[name] } END { for (i = 1; i <= NR && n < 10; i++) { split(at[i], f); \
+	  if (!((f[1] " " f[2]) in above)) { print "  " at[i]; n++ } } }'
 	@if [ -z "$$SLUICE_TEST_MONGODB" ]; then echo; \
 	  echo "The MongoDB suite did not run. To run it: make test-mongodb (Debian, root), or set SLUICE_TEST_MONGODB=mongodb://HOST:PORT/"; fi
 
