@@ -137,6 +137,14 @@ func (s *site) beats(pid, times int) {
 // pause stops a process as Ctrl-Z does, and not while it writes to a SQLite file, which would keep everybody else from that.
 func (s *site) pause(p *os.Process) {
 	s.Helper()
+	if !s.paused(p) {
+		s.Fatalf("process %d has ended", p.Pid)
+	}
+}
+
+// paused does what pause does, and reports whether the process was there.
+func (s *site) paused(p *os.Process) bool {
+	s.Helper()
 	st, err := open.Open(s.Context(), s.store)
 	if err != nil {
 		s.Fatal(err)
@@ -148,24 +156,36 @@ func (s *site) pause(p *os.Process) {
 		_, err := st.CreatePlan(ctx, plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "probe"})
 		return err
 	}
-	signal := func(sig syscall.Signal) {
-		if err := p.Signal(sig); err != nil {
-			s.Fatal(err)
-		}
-	}
 	for range 100 {
-		signal(syscall.SIGSTOP)
+		if err := p.Signal(syscall.SIGSTOP); err != nil {
+			return false // it has ended
+		}
+		s.until("it stands still", func() bool { return still(p.Pid) })
 		stopped := write(time.Second)
 		if stopped == nil {
-			return
+			return true
 		}
 		s.Logf("process %d is stopped at another instant: others cannot write (%v)", p.Pid, stopped)
-		signal(syscall.SIGCONT)
+		if err := p.Signal(syscall.SIGCONT); err != nil {
+			s.Fatal(err)
+		}
 		if err := write(patience); err != nil { // it has ended its own write then
 			s.Fatal(err)
 		}
 	}
 	s.Fatalf("nothing can be written while process %d is stopped", p.Pid)
+	return false
+}
+
+// still reports whether all threads of a process have stopped. A signal reaches them one after the other, and meanwhile another one may
+// begin to write.
+func still(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // only Linux has it
+	return !slices.ContainsFunc(threads, func(thread string) bool {
+		text, err := os.ReadFile(thread)
+		_, state, _ := strings.Cut(string(text), ") ")
+		return err == nil && !strings.HasPrefix(state, "T")
+	})
 }
 
 func TestANodesNameBelongsToOneProcess(t *testing.T) {
