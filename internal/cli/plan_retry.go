@@ -168,7 +168,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		return err
 	}
 	if err := st.Retry(ctx, p.ID, selected, change.tasks, change.params); err != nil {
-		if errors.Is(err, plan.ErrConflict) { // another process was quicker
+		if errors.Is(err, plan.ErrConflict) && changed(ctx, st, &p, tasks) { // another process was quicker
 			err = fmt.Errorf("%w; check the plan, and retry the remaining tasks: %s", err, a.command("plan", "status", p.Title()))
 		}
 		return fmt.Errorf("retry %s: %w", p.Title(), err)
@@ -180,6 +180,13 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		return s.run(st, p)
 	}
 	return a.noteUnserved(ctx, st, &p, nil)
+}
+
+// changed reports whether tasks of a plan have another state than when they were read. It reports
+// true if the store does not say.
+func changed(ctx context.Context, st store.Reader, p *plan.Plan, were []plan.Task) bool {
+	now, err := store.AllTasks(ctx, st, store.TaskQuery{Plan: p.ID, Brief: true})
+	return err != nil || !slices.EqualFunc(now, were, func(a, b plan.Task) bool { return a.ID == b.ID && a.Status == b.Status })
 }
 
 // mayRetry refuses to retry a plan of which nothing has run, or that is not to run again now, whatever is chosen of it.

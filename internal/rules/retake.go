@@ -59,15 +59,16 @@ func CheckRetried(r *Retried, t *Retaken, with *plan.Task, queues map[plan.Queue
 // or the item is on its way and is not taken back itself. It returns ErrPlanActive if that task is
 // claimed or running, and ErrConflict if it is too late to hold it. That is so for a queued task,
 // and for a held task whose parents have already decided. decided says that a held task waits for an
-// instant, or for its items.
+// instant, or for its items. The error has the task's id, because the task may be of no plan.
 func CheckBelow(t *plan.Task, decided bool) error {
+	const remedy = "wait for it, or cancel it: sluice task cancel"
 	switch {
 	case t.Status.Active():
-		return fmt.Errorf("task %q below is %s: %w", t.Key(), states.OfStatus(t.Status), plan.ErrPlanActive)
+		return refusal.New(plan.ErrPlanActive, "task %q below is %s: %s %s", t.Key(), states.OfStatus(t.Status), remedy, t.ID)
 	case t.Status == plan.Queued:
-		return refusal.New(plan.ErrConflict, "task %q below is queued, and not among what is to run again", t.Key())
+		return refusal.New(plan.ErrConflict, "task %q below is queued, and not among what is to run again: %s %s", t.Key(), remedy, t.ID)
 	case t.Status == plan.Held && decided:
-		return refusal.New(plan.ErrConflict, "task %q below waits to run, and is not among what is to run again", t.Key())
+		return refusal.New(plan.ErrConflict, "task %q below waits to run, and is not among what is to run again: %s %s", t.Key(), remedy, t.ID)
 	}
 	return nil
 }

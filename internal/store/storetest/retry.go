@@ -342,7 +342,7 @@ var retryCases = []testCase{
 		w.add(plan.PlanID{}, below, waits)
 		w.equal("status", []any{w.task(below.ID).Status, w.task(waits.ID).Status}, []any{plan.Queued, plan.Held})
 		seen := w.selectRetry(p, false, "a")
-		w.refused(w.s.Retry(w.ctx, p.ID, seen, nil, nil), `task "below" below is queued, and not among what is to run again`)
+		w.refused(w.s.Retry(w.ctx, p.ID, seen, nil, nil), `task "below" below is queued, and not among what is to run again: wait for it, or cancel it: sluice task cancel `+below.ID.String())
 		runs := n.one()
 		w.is(w.s.Retry(w.ctx, p.ID, seen, nil, nil), plan.ErrPlanActive)
 		w.want(p, "a failed", "b running")
