@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -115,7 +116,7 @@ func linesOf(ctx context.Context, path string) ([]json.RawMessage, error) {
 	defer file.Close()
 	var items []json.RawMessage
 	size := 0
-	s := bufio.NewScanner(file)
+	s := bufio.NewScanner(textfile.Reader(file))
 	s.Buffer(nil, maxLine)
 	number := 1
 	for ; s.Scan(); number++ {

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
 // most is how many bytes an access file has at most: thousands of users.
@@ -112,7 +114,7 @@ func open(path string, edit bool) (*read, error) {
 	if len(data) > most {
 		return nil, fmt.Errorf("%s has more than %d MiB; it cannot be an access file", path, most>>20)
 	}
-	a, err := Parse(path, data)
+	a, err := Parse(path, textfile.WithoutMark(data))
 	if err != nil {
 		return nil, err
 	}

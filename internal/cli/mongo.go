@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
 // rootPasswordVariable is the environment variable that holds the administrator's password where no file does.
@@ -149,7 +150,7 @@ func (a *app) rootPassword(user, path string) (string, error) {
 		if err != nil {
 			return "", usagef("--root-password-file: %w", err)
 		}
-		password := strings.TrimRight(string(text), "\r\n")
+		password := strings.TrimRight(string(textfile.WithoutMark(text)), "\r\n")
 		if password == "" || strings.ContainsAny(password, "\r\n") {
 			return "", usagef("--root-password-file %s: the file must have only the password, in one line", path)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
 // The environment variables that name a server, and say who asks it.
@@ -80,7 +81,7 @@ func (a *app) connect(url string) (store.Store, error) {
 		if err != nil {
 			return nil, usagef("--token-file: %w", err)
 		}
-		if token = string(bytes.TrimSpace(text)); token == "" {
+		if token = string(bytes.TrimSpace(textfile.WithoutMark(text))); token == "" {
 			return nil, usagef("--token-file: there is nothing in %s", file)
 		}
 		if info, err := os.Stat(file); err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/internal/timetable"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -56,7 +57,7 @@ func taskAdd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			*params = string(text)
+			*params = string(textfile.WithoutMark(text))
 		}
 		raw, err := jsonObject("--params", *params)
 		if err != nil {

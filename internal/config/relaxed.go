@@ -6,9 +6,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
-)
 
-var byteOrderMark = []byte("\uFEFF")
+	"github.com/seed-1177d267/sluice/internal/textfile"
+)
 
 // relax makes strict JSON of text that Perl's JSON->relaxed accepts. It replaces comments from # to
 // the end of the line, a comma after the last item of a list or an object, and tabs in texts by
@@ -16,7 +16,7 @@ var byteOrderMark = []byte("\uFEFF")
 func relax(text []byte) (strict []byte, comments []span) {
 	strict = bytes.Clone(text)
 	at := 0
-	if bytes.HasPrefix(strict, byteOrderMark) {
+	if bytes.HasPrefix(strict, []byte(textfile.Mark)) {
 		at = copy(strict, "   ")
 	}
 	var before byte // the last one that is neither blank nor in a comment

@@ -20,7 +20,7 @@ func Hide(file string, s secret.Names, values []string) string {
 	if s.None() && len(values) == 0 {
 		return file
 	}
-	data := bytes.TrimPrefix([]byte(file), byteOrderMark)
+	data := textfile.WithoutMark([]byte(file))
 	h := hider{src: &textfile.Source{Text: data}, secrets: s}
 	doc, err := decode(yaml.NewDecoder(bytes.NewReader(data)))
 	if err != nil || !sound(&faults{src: &source{*h.src}}, doc, 0) {

@@ -7,7 +7,6 @@
 package planfile
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -126,7 +126,7 @@ func Parse(name string, data []byte, o Options) (*plan.Spec, error) {
 }
 
 func parseFile(name string, data []byte, o Options) (*plan.Spec, error) {
-	data = fromJSON(bytes.TrimPrefix(data, byteOrderMark))
+	data = fromJSON(textfile.WithoutMark(data))
 	if len(data) >= streamFrom {
 		if s := stream(name, data, o, partSize); s != nil {
 			return s, nil

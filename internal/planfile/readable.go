@@ -5,8 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-var byteOrderMark = []byte("\uFEFF")
-
 // unreadable says why the bytes are no text, and where; an empty message means that they are.
 func unreadable(text []byte) (at int, message string) {
 	if bytes.HasPrefix(text, []byte{0xFF, 0xFE}) || bytes.HasPrefix(text, []byte{0xFE, 0xFF}) {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
@@ -92,7 +93,8 @@ func (v *Value) Read(ctx context.Context) (string, error) {
 	return v.Text, nil
 }
 
-// readFile returns what the value's file holds. A newline at its end is left out, as editors add it.
+// readFile returns what the value's file holds. A byte order mark and a newline at its end are left
+// out, as editors add them.
 func (v *Value) readFile() (string, error) {
 	f, err := v.open()
 	if err != nil {
@@ -106,7 +108,7 @@ func (v *Value) readFile() (string, error) {
 	case len(text) > most:
 		return "", fmt.Errorf("%s has more than %d bytes, the most that %s", v.FromFile, most, takes)
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), nil
+	return strings.TrimSuffix(strings.TrimSuffix(string(textfile.WithoutMark(text)), "\n"), "\r"), nil
 }
 
 // open opens the value's file, if it is one and not too large.

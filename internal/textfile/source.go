@@ -1,5 +1,5 @@
-// Package textfile describes a mistake in a text file. It gives the place as an editor counts it,
-// the line with a caret below it, and the nearest known word.
+// Package textfile reads texts that people wrote, and describes a mistake in one. It gives the place
+// as an editor counts it, the line with a caret below it, and the nearest known word.
 package textfile
 
 import (

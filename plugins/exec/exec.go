@@ -28,6 +28,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/secret"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -246,7 +247,7 @@ func readOutput(path string) (json.RawMessage, error) {
 	if _, err := value.ReadFrom(io.LimitReader(f, plan.MaxOutput+1)); err != nil {
 		return nil, err
 	}
-	if trimmed := bytes.TrimSpace(value.Bytes()); len(trimmed) > 0 {
+	if trimmed := bytes.TrimSpace(textfile.WithoutMark(value.Bytes())); len(trimmed) > 0 {
 		return trimmed, nil
 	}
 	return nil, nil

@@ -77,6 +77,10 @@ func run(t testing.TB, params object) (plan.Result, string) {
 
 func TestHowATaskEnds(t *testing.T) {
 	dir := t.TempDir()
+	marked := filepath.Join(dir, "marked")
+	if err := os.WriteFile(marked, []byte("\uFEFFs3cret\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	exit := func(code int) *plan.Exit { return &plan.Exit{Code: code} }
 	killed := func(signal string) *plan.Exit { return &plan.Exit{Code: -1, Signal: signal} }
 	for _, c := range []struct {
@@ -106,6 +110,8 @@ func TestHowATaskEnds(t *testing.T) {
 		{"another shell with options", object{"shell": "bash -o pipefail", "run": "false | true"}, plan.Failed, "", exit(1), "", "exit status 1"},
 
 		{"an output", object{"run": `echo '{"a": [1, 2]}' > "$SLUICE_OUTPUT"`}, plan.Succeeded, "", exit(0), `{"a": [1, 2]}`, ""},
+		{"an output with a byte order mark", object{"run": `printf '\357\273\277{"a": 1}' > "$SLUICE_OUTPUT"`}, plan.Succeeded, "", exit(0), `{"a": 1}`, ""},
+		{"a secret from a file with a byte order mark", object{"run": `test "$KEY" = s3cret`, "env": object{"KEY": object{"from_file": marked}}}, plan.Succeeded, "", exit(0), "", ""},
 		{"an empty output", object{"run": `echo > "$SLUICE_OUTPUT"`}, plan.Succeeded, "", exit(0), "", ""},
 		{"whether an output is JSON is for others to judge", object{"run": `echo hello > "$SLUICE_OUTPUT"`}, plan.Succeeded, "", exit(0), "hello", ""},
 		{"the output of a failure does not count", object{"run": `echo 1 > "$SLUICE_OUTPUT"; exit 1`}, plan.Failed, "", exit(1), "", "exit status 1"},

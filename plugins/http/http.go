@@ -30,6 +30,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/seed-1177d267/sluice/internal/secret"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -181,6 +182,7 @@ func (p *Plugin) send(ctx context.Context, t *plugins.Task, s *settings, v *valu
 // readBody reads at most mostBody bytes of a body. An attempt takes its share of the memory for
 // long bodies at once, so that no two attempts wait for each other.
 func (p *Plugin) readBody(ctx context.Context, from io.Reader, a *answer) (err error) {
+	defer func() { a.body = textfile.WithoutMark(a.body) }()
 	if a.body, err = io.ReadAll(io.LimitReader(from, freeBody)); err != nil || len(a.body) < freeBody {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -59,7 +60,7 @@ func parse(r *http.Request, most int64) (given, options params, err error) {
 			return nil, nil, refusef("the request's body did not come: %v", err)
 		}
 		if kind == "application/json" {
-			given, err = parseJSON(body)
+			given, err = parseJSON(textfile.WithoutMark(body))
 		} else {
 			given, err = parseForm(string(body))
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
 // An endpoint is what an operation says of itself.
@@ -432,7 +433,7 @@ func (o *operation) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *a
 	case err != nil:
 		return nil, refused(http.StatusInternalServerError, "cannot read request body", err)
 	}
-	return text, nil
+	return textfile.WithoutMark(text), nil
 }
 
 const problemType = "application/problem+json"
