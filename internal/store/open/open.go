@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/folders"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
@@ -71,17 +71,9 @@ func Default() (uri string, named bool) {
 	if uri := os.Getenv(Variable); uri != "" {
 		return uri, true
 	}
-	dir := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(dir) { // the specification of these variables has others ignored
-		home, err := os.UserHomeDir()
-		switch local := os.Getenv("LocalAppData"); {
-		case runtime.GOOS == "windows" && local != "":
-			dir = local
-		case err != nil:
-			return "", false
-		default:
-			dir = filepath.Join(home, ".local", "state")
-		}
+	dir := folders.State()
+	if dir == "" {
+		return "", false
 	}
 	return "sqlite:" + filepath.Join(dir, "sluice", "sluice.db"), false
 }

@@ -12,11 +12,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/folders"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/docs"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
@@ -124,7 +124,7 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 	if s.path, err = filepath.Abs(path); err != nil {
 		return fmt.Errorf("%s: %w: %w", path, plan.ErrUnavailable, err)
 	}
-	s.path = resolve(s.path)
+	s.path = folders.Resolve(s.path)
 	dir := filepath.Dir(s.path)
 	flags := os.O_RDWR
 	if !existing {
@@ -133,7 +133,7 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 			return fmt.Errorf("folder of the database: %w; choose one that you may write to: %w", err, plan.ErrUnavailable)
 		}
 	}
-	if kind, err := networkFS(dir); err == nil && kind != "" {
+	if kind, err := folders.Network(dir); err == nil && kind != "" {
 		return fmt.Errorf("%s is on a network file system (%s), where SQLite's locks do not hold and the database would be damaged; "+
 			"choose a local disk, or a mongodb:// store for several hosts: %w", s.path, kind, plan.ErrUnavailable)
 	}
@@ -162,37 +162,6 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 	s.log = startCheckpointer(s)
 	return nil
 }
-
-// resolve returns the path without symbolic links, as far as the path exists. So all openers of the
-// file, by whatever name, find the same log and the same locks beside it. A part that cannot be
-// resolved stays, and the opener reports why.
-func resolve(path string) string {
-	for range maxLinks {
-		if real, err := filepath.EvalSymlinks(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return cmp.Or(real, path)
-		}
-		dir, base := filepath.Split(path)
-		if base == "" {
-			return path
-		}
-		if folder := strings.TrimRight(filepath.ToSlash(dir), "/"); folder != filepath.VolumeName(path) {
-			dir = resolve(folder)
-		}
-		path = filepath.Join(dir, base)
-		to, err := os.Readlink(path)
-		switch {
-		case err != nil: // it is no link: it is not there
-			return path
-		case filepath.IsAbs(to):
-			path = to
-		default:
-			path = filepath.Dir(path) + string(filepath.Separator) + to // what comes after a link in it is not to be cleaned away by ..
-		}
-	}
-	return path
-}
-
-const maxLinks = 40 // that lead to each other, as Linux has it
 
 // find checks that the file exists, and makes it if the flags say so. SQLite would make it with the
 // umask's permissions, and gives its companions those of the file. find does not open an existing

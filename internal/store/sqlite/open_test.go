@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/folders"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -100,7 +101,7 @@ func TestOpenRefuses(t *testing.T) {
 		}, plan.ErrUnavailable, "sluice.db is a directory; name a file, as in sqlite:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			path := filepath.Join(resolve(t.TempDir()), "sluice.db")
+			path := filepath.Join(folders.Resolve(t.TempDir()), "sluice.db")
 			c.file(t, path)
 			before, _ := os.ReadFile(path) // a folder cannot be read
 			s, err := Open(t.Context(), path, Options{})
@@ -141,7 +142,7 @@ func TestOpenOfAnExistingStoreMakesNone(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := resolve(t.TempDir())
+			dir := folders.Resolve(t.TempDir())
 			path := filepath.Join(dir, "state", "sluice.db")
 			c.file(t, path)
 			before := listed(t, dir)
@@ -200,7 +201,7 @@ func TestAStoreBehindLinksIsTheOneThatTheyLeadTo(t *testing.T) {
 		{"the file, by the parent of a folder behind a link", [][2]string{{"other/link", "DIR/real/sub"}, {"x.db", "other/link/../p.db"}}, "x.db", "real/p.db", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := resolve(t.TempDir())
+			dir := folders.Resolve(t.TempDir())
 			at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
 			if err := errors.Join(os.MkdirAll(at("real/sub"), 0o700), os.Mkdir(at("other"), 0o700)); err != nil {
 				t.Fatal(err)
@@ -464,20 +465,6 @@ func TestOlderDatabasesAreCountedAnew(t *testing.T) {
 	runAll(t, s, register(t, s, "n2"), fails())
 	want[running], want[plain] = plan.Counts{Succeeded: 3, Gathered: 1}, plan.Counts{Succeeded: 1}
 	same("and run to the end")
-}
-
-func TestNetworkFileSystems(t *testing.T) {
-	for kind, want := range map[string]bool{
-		"nfs4": true, "cifs": true, "CIFS": true, "9p": true, "fuse.sshfs": true, "smbfs": true, "ceph": true,
-		"ext4": false, "xfs": false, "tmpfs": false, "fuseblk": false, "fuse.gocryptfs": false, "apfs": false, "": false,
-	} {
-		if got := isNetworkKind(kind); got != want {
-			t.Errorf("%q is of a network: %v, want %v", kind, got, want)
-		}
-	}
-	if kind, err := networkFS(t.TempDir()); err != nil || kind != "" {
-		t.Errorf("the folder for temporary files is on %q (%v), want a local file system", kind, err)
-	}
 }
 
 func TestAFullDiskIsSaidAndChangesNothing(t *testing.T) {

@@ -1,9 +1,9 @@
-package sqlite
+package folders
 
 import "golang.org/x/sys/unix"
 
-// networkFS returns the kind of network file system that the folder is on, or "".
-func networkFS(dir string) (string, error) {
+// Network returns the kind of network file system that the folder is on, or "".
+func Network(dir string) (string, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package sqlite
+package folders
 
 import (
 	"bufio"
@@ -16,8 +16,8 @@ var networkMagic = map[int64]string{
 	0x73757245: "coda", 0x564c: "ncpfs", 0x0bd00bd0: "lustre", 0x47504653: "gpfs", 0x7461636f: "ocfs2", 0x01161970: "gfs2", 0x19830326: "beegfs",
 }
 
-// networkFS returns the kind of network file system that the folder is on, or "".
-func networkFS(dir string) (string, error) {
+// Network returns the kind of network file system that the folder is on, or "".
+func Network(dir string) (string, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return "", err

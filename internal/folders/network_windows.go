@@ -1,4 +1,4 @@
-package sqlite
+package folders
 
 import (
 	"path/filepath"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// networkFS returns the kind of network file system that the folder is on, or "".
-func networkFS(dir string) (string, error) {
+// Network returns the kind of network file system that the folder is on, or "".
+func Network(dir string) (string, error) {
 	root, err := windows.UTF16PtrFromString(filepath.VolumeName(dir) + `\`)
 	if err != nil {
 		return "", err
