@@ -125,7 +125,7 @@ func (a *attempt) run(alive, ctx context.Context, e *protocol.Ending) (ok bool) 
 	if !ok && a.foreign && len(e.Log) > 0 {
 		a.append(alive, e.Log) // it has no ending to go with
 	}
-	if ok && e.Status == plan.Queued {
+	if ok && e.Status == plan.Queued && e.Reason != plan.ReasonLost {
 		entry := rules.NotBegunEntry
 		if errors.Is(context.Cause(ctx), plugins.ErrDraining) {
 			entry = rules.GivenBackEntry
@@ -192,13 +192,11 @@ func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *
 		if expand {
 			was = plan.Claimed
 		}
-		loss := rules.Lost(rules.Loss{
-			Claim: rules.Claim{Status: was}, InPlan: !a.task.Plan.IsZero(), Definition: &a.task.Definition, Queue: a.task.QueueLost,
-		})
-		if loss.Finishes() {
-			loss.Detail = "its node was stopped while it ran, and it is not to run twice"
+		if loss := a.lost(was, 0, "its node was stopped while it ran"); loss.Finishes() {
+			e.Status, e.Reason, e.Detail = loss.Status, loss.Reason, loss.Detail
+		} else {
+			e.Status = plan.Queued
 		}
-		e.Status, e.Reason, e.Detail = loss.Status, loss.Reason, loss.Detail
 		return true
 	default:
 		return false
@@ -206,6 +204,10 @@ func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *
 	switch {
 	case expand && r.Status == plan.Succeeded:
 		e.Status, e.Detail, e.Expand = plan.Held, r.Detail, true
+		return true
+	case r.Status == plan.Queued && r.Reason == plan.ReasonLost:
+		loss := a.lost(plan.Running, a.task.Rescues, r.Detail)
+		e.Status, e.Reason, e.Detail, e.Exit = loss.Status, loss.Reason, loss.Detail, r.Exit
 		return true
 	case r.Status == plan.Queued:
 		e.Status = plan.Queued
@@ -217,6 +219,13 @@ func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *
 		return backoff.Retry{Initial: r.Delay, Factor: r.Factor, Max: r.Max}.Delay(tried, nil)
 	})
 	return true
+}
+
+// lost says what becomes of the task, whose attempt is lost for that reason.
+func (a *attempt) lost(was plan.Status, rescues int, why string) rules.Step {
+	return rules.Lost(rules.Loss{
+		Claim: rules.Claim{Status: was}, InPlan: !a.task.Plan.IsZero(), Definition: &a.task.Definition, Queue: a.task.QueueLost, Rescues: rescues, Why: why,
+	})
 }
 
 // result runs the plugin with the params it is to see.

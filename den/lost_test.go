@@ -329,3 +329,35 @@ func simulate(t *testing.T, r *rand.Rand) {
 	}
 	t.Errorf("only %d of %d tasks finished in ten minutes", len(finished), tasks)
 }
+
+type plugin func(context.Context, *plugins.Task) plan.Result
+
+func (p plugin) Run(ctx context.Context, t *plugins.Task) plan.Result { return p(ctx, t) }
+
+func TestALostOutputCountsAsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.plugins.Register("vanishes", plugin(func(_ context.Context, t *plugins.Task) plan.Result {
+			if t.Name == "a" && t.Attempt == 3 {
+				return plan.Result{Status: plan.Succeeded}
+			}
+			return plan.Result{Status: plan.Queued, Reason: plan.ReasonLost, Detail: "gone", Exit: &plan.Exit{}}
+		}))
+		s := plan.New("lost")
+		s.Add(plan.TaskSpec{Name: "a", Plugin: "vanishes"})
+		s.Add(plan.TaskSpec{Name: "b", Plugin: "vanishes", MaxRescues: 1})
+		s.Add(plan.TaskSpec{Name: "once", Plugin: "vanishes", OnLost: plan.OnLostFail})
+		p := w.submit(s)
+		if err := w.node(den.Config{Plan: p.ID}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.wantState(p, map[string]string{"a": "succeeded", "b": "orphaned", "once": "orphaned"})
+		for name, want := range map[string]plan.Task{
+			"a": {Attempt: 3, Rescues: 2}, "b": {Attempt: 2, Rescues: 1, Detail: "gone, for the 2nd time"}, "once": {Attempt: 1, Detail: "gone, and it is not to run twice"},
+		} {
+			if got := w.task(p, name); got.Attempt != want.Attempt || got.Rescues != want.Rescues || got.Detail != want.Detail {
+				t.Errorf("%s: attempt %d, %d losses, %q; want %d, %d, %q", name, got.Attempt, got.Rescues, got.Detail, want.Attempt, want.Rescues, want.Detail)
+			}
+		}
+	})
+}

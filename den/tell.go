@@ -45,6 +45,8 @@ func (a *attempt) tell(ctx context.Context, e *protocol.Ending) {
 		text = "task succeeded"
 	case e.Expand:
 		text = "items made"
+	case e.Reason == plan.ReasonLost:
+		level, text = a.failures, "attempt lost"
 	case e.Status == plan.Queued:
 		text = "task given back"
 	case e.Reason == plan.ReasonCancelled: // by a person, which is logged as it is heard

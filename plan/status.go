@@ -86,7 +86,7 @@ const (
 	ReasonCancelled Reason = "cancelled" // a person ended it, or a plan that was stopped
 	ReasonTimeout   Reason = "timeout"   // it ran longer than it may
 	ReasonSignal    Reason = "signal"    // a signal ended it
-	ReasonLost      Reason = "lost"      // its node died and it may not, or not again, be queued
+	ReasonLost      Reason = "lost"      // its node died, or its output vanished, and it may not, or not again, be queued
 	ReasonInput     Reason = "input"     // its inputs could not be made; not tried again
 	ReasonOutput    Reason = "output"    // its output is not JSON, or too large, or may not be kept; not tried again
 	ReasonItems     Reason = "items"     // some of its items failed

@@ -89,7 +89,7 @@ type Task struct {
 	Exit      *Exit           `json:"exit,omitempty"`    // of the last attempt, if it was a command
 	Output    json.RawMessage `json:"output,omitempty"`  // nil: null
 	Attempt   int             `json:"attempt,omitempty"` // of the last or present claim; the first is 1
-	Rescues   int             `json:"rescues,omitempty"` // claims lost with their nodes
+	Rescues   int             `json:"rescues,omitempty"` // claims lost, with their nodes or their outputs
 	Expanding bool            `json:"expanding,omitempty"`
 	Expanded  bool            `json:"expanded,omitempty"` // a foreach task whose items are all in
 	Items     int             `json:"items,omitempty"`    // how many

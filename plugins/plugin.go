@@ -22,6 +22,8 @@ type Plugin interface {
 	//
 	// Queued says that it could not begin, and that this may pass: the task is given back, and the attempt does not count. The plugin waits
 	// for a while before it says so, since the node may claim the task again at once.
+	//
+	// Queued with plan.ReasonLost says that the attempt ran, and that nobody can know any more what came of it. The node counts it as lost.
 	Run(ctx context.Context, t *Task) plan.Result
 }
 

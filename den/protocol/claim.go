@@ -33,7 +33,7 @@ type ClaimedTask struct {
 	plan.Definition
 	Params      json.RawMessage // with needs and args, unless ByReference
 	ByReference bool            // the parents' outputs are too large to copy: ask the store for Inputs
-	Reason      plan.Reason     // of the attempt before: plan.ReasonLost if it was lost with its node
+	Reason      plan.Reason     // of the attempt before: plan.ReasonLost if it was lost
 	Rescues     int
 	Index       int
 }
@@ -41,7 +41,7 @@ type ClaimedTask struct {
 // An Ending is what becomes of a claim: the task's end, a delay, or the queue again.
 type Ending struct {
 	Claim
-	Status plan.Status     // a finished status; Held: again after Delay; Queued: given back, and the attempt does not count
+	Status plan.Status     // a finished status; Held: again after Delay; Queued: given back, and the attempt does not count, or with plan.ReasonLost: lost
 	Reason plan.Reason     //
 	Detail string          // for people, at most a few lines
 	Exit   *plan.Exit      //

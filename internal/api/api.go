@@ -235,7 +235,7 @@ type Task struct {
 	Exit    *plan.Exit   `json:"exit,omitempty" doc:"How the command of the last ended attempt ended. While a task is claimed or running, that is the attempt before."`
 	Definition
 	Attempt   int             `json:"attempt,omitempty" doc:"The number of the last or present attempt; the first is 1."`
-	Rescues   int             `json:"rescues,omitempty" doc:"How often it was lost with its node."`
+	Rescues   int             `json:"rescues,omitempty" doc:"How often an attempt of it was lost, mostly with its node."`
 	Most      int             `json:"most_attempts,omitempty" doc:"How many attempts it has at most, with those that were lost. It is left out of a task without retry."`
 	Node      plan.NodeName   `json:"node,omitempty"`
 	Instance  plan.InstanceID `json:"instance,omitzero"`

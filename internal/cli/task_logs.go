@@ -213,14 +213,14 @@ func (a *app) noteSilence(ctx context.Context, st store.Store, t *plan.Task, whe
 	return nil
 }
 
-// noteLoss notes what a task's log does not have: that the task was stopped, or lost with its node,
-// while it printed.
+// noteLoss notes what a task's log does not have: that the task was stopped, or lost, while it
+// printed.
 func (a *app) noteLoss(t *plan.Task) {
 	switch {
 	case view.Broken(t.Status) && t.Reason != plan.ReasonNone && t.Reason != plan.ReasonItems:
 		a.note("%s is %s", t.Key(), report.How(t))
 	case t.Rescues > 0:
-		a.note("%s was rescued from a dead node, %s: its last output there may be lost", t.Key(), view.Number(t.Rescues, "time"))
+		a.note("%s was lost with its node or its output, %s: some of what it printed may be missing", t.Key(), view.Number(t.Rescues, "time"))
 	}
 }
 

@@ -158,7 +158,7 @@ func TestAttemptsThatWereLostAreSaidToBe(t *testing.T) {
 		events = append(events, w.missed(&e)...)
 	}
 	events = append(events, view.Event{Past: true, Vague: true, Attempt: 7, Label: "a", Took: -1})
-	for i, want := range []string{"1 was lost with its node", "2 failed", "1 was lost with its node", "1 was lost with its node", "7 did not succeed"} {
+	for i, want := range []string{"1 was lost", "2 failed", "1 was lost", "1 was lost", "7 did not succeed"} {
 		if got := events[i].End(false); got != "retry      a  attempt "+want {
 			t.Errorf("got %q, want attempt %s", got, want)
 		}

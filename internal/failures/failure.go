@@ -58,7 +58,7 @@ const mostCompared = 2000
 // ended says how a task failed that has no detail.
 func ended(t *plan.Task) string {
 	words := map[plan.Reason]string{
-		plan.ReasonTimeout: "ran longer than it may", plan.ReasonLost: "was lost with its node", plan.ReasonInput: "what it should be given could not be made",
+		plan.ReasonTimeout: "ran longer than it may", plan.ReasonLost: "was lost", plan.ReasonInput: "what it should be given could not be made",
 		plan.ReasonOutput: "its output cannot be kept", plan.ReasonItems: "some of its items failed", plan.ReasonError: "its plugin could not run it",
 	}
 	switch {

@@ -25,14 +25,16 @@ type Claim struct {
 //  3. A node found the items of a foreach task, and these are too many: the task fails. If there are
 //     none, the task succeeds with an empty list.
 //  4. The plan of the task is closed: the task is not started again, and ends as Halted says.
-//  5. The claim is given back: the task is queued, and the attempt does not count.
+//  5. The claim is given back: the task is queued, and the attempt does not count. If the attempt is
+//     lost all the same (plan.ReasonLost), it does, and counts as a loss.
 //  6. The node found items: the task is held until they have finished.
 //  7. Another attempt follows: the task is held for the delay, or queued at once if there is none.
 //
 // Ended does not know whether the claim holds, which is the caller's to check.
 func Ended(c Claim, e *protocol.Ending) Step {
 	var s Step
-	back, ran := e.Status == plan.Queued, c.Status == plan.Running && !c.List
+	lost := e.Status == plan.Queued && e.Reason == plan.ReasonLost
+	back, ran := e.Status == plan.Queued && !lost, c.Status == plan.Running && !c.List
 	if e.Expand {
 		s = Listed(c.Status, e.Items, nil, e.Detail)
 	}
@@ -58,6 +60,9 @@ func Ended(c Claim, e *protocol.Ending) Step {
 	}
 	if !back {
 		s.Attempted, s.Exit = true, e.Exit
+	}
+	if lost {
+		s.Rescues = 1
 	}
 	return to(c.Status, s)
 }
@@ -94,9 +99,10 @@ type Loss struct {
 	Queue      plan.OnLost // of the task's queue, as the queue is now
 	Rescues    int         // earlier losses
 	Uncounted  bool        // another program has the claim, which added nothing to the task's Attempt
+	Why        string      // for people: how the attempt was lost; default: its node died
 }
 
-// Lost says what becomes of a claimed or running task whose node is gone. A task that was only
+// Lost says what becomes of a claimed or running task whose node is gone, or whose output is. A task that was only
 // claimed had no effect yet: it is queued again, and neither the loss nor the attempt counts. The
 // task says whether it may run again after it ran, then its queue does. If neither does, a task of
 // a plan may run again. Each loss of a task that may run again is counted, and after MaxRescues of
@@ -116,11 +122,11 @@ func Lost(l Loss) Step {
 	case l.Cancel:
 		return Stopped(l.Status, l.Ran)
 	case ran && l.once():
-		return orphaned("and it is not to run twice")
+		return l.orphaned("and it is not to run twice")
 	case ran && l.Rescues >= cmp.Or(l.Definition.MaxRescues, plan.DefaultRescues):
-		return orphaned(fmt.Sprintf("for the %s time", ordinal(l.Rescues+1)))
+		return l.orphaned(fmt.Sprintf("for the %s time", ordinal(l.Rescues+1)))
 	}
-	s := to(l.Status, Step{Status: plan.Queued, Reason: plan.ReasonLost, Detail: lostText, Keep: !ran, Ran: ran && !l.List})
+	s := to(l.Status, Step{Status: plan.Queued, Reason: plan.ReasonLost, Detail: cmp.Or(l.Why, lostText), Keep: !ran, Ran: ran && !l.List})
 	if l.Closing != plan.Open {
 		s = Halted(l.Status, l.Ran || ran && !l.List, l.Closing)
 	}
@@ -144,8 +150,8 @@ func (l *Loss) once() bool {
 	return said == plan.OnLostFail || said == plan.OnLostDefault && !l.InPlan
 }
 
-func orphaned(why string) Step {
-	return to(plan.Running, Step{Status: plan.Orphaned, Reason: plan.ReasonLost, Attempted: true, Detail: lostText + ", " + why})
+func (l *Loss) orphaned(so string) Step {
+	return to(plan.Running, Step{Status: plan.Orphaned, Reason: plan.ReasonLost, Attempted: true, Detail: cmp.Or(l.Why, lostText) + ", " + so})
 }
 
 func ordinal(n int) string {

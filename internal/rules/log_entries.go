@@ -12,7 +12,7 @@ const (
 	retriedText   = "retried by a person: attempts count from 1 again\n"
 	givenBackText = "given back, since the node stops: this attempt does not count\n"
 	notBegunText  = "given back, since its plugin could not begin: this attempt does not count\n"
-	lossText      = "lost with its node: this attempt does not count for retry\n"
+	lossText      = "lost: this attempt does not count for retry\n"
 )
 
 // RetriedEntry is the entry that a retry by a person leaves in the log of a task that had been tried. It is of no attempt.
@@ -30,7 +30,8 @@ func NotBegunEntry(at time.Time, attempt int) plan.LogEntry {
 	return plan.LogEntry{At: at, Attempt: attempt, Stream: plan.System, Text: notBegunText}
 }
 
-// LossEntry is the last entry of an attempt that was lost with its node. The next attempt writes it.
+// LossEntry is the last entry of an attempt that was lost with its node, or with its output. The next
+// attempt writes it.
 func LossEntry(at time.Time, attempt int) plan.LogEntry {
 	return plan.LogEntry{At: at, Attempt: attempt, Stream: plan.System, Text: lossText}
 }

@@ -19,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"runtime"
 	"slices"
@@ -45,7 +44,7 @@ func GuardMain() { runner.GuardMain() }
 type Options struct {
 	Grace   time.Duration // between SIGTERM and SIGKILL; default 10 s, less than 0 is none
 	Limit   int           // the most bytes of an attempt's output that are kept: the first and the last half; default 1 MiB
-	TempDir string        // where a folder for params and outputs is made; default /dev/shm, if it has room, or os.TempDir
+	TempDir string        // where a folder for params and outputs is made; default $TMPDIR, else sluice/tasks in the state of the user, or os.TempDir
 }
 
 // A Plugin runs commands. Any number of goroutines may call Run at once. Close it when none does.
@@ -146,11 +145,14 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 	if err != nil {
 		return plan.Result{}, err
 	}
-	if !there(files.output) {
-		files.output = ""
+	if ended.Stopped == nil && files.vanished(ended.Code != 0) {
+		exit := &plan.Exit{Code: ended.Code, Signal: ended.Signal}
+		return plan.Result{Status: plan.Queued, Reason: plan.ReasonLost, Detail: vanishedText, Exit: exit}, nil
 	}
 	return hide(result(ctx, ended, out.Said(), s.argv == nil, files.output), secrets), nil
 }
+
+const vanishedText = "somebody removed its $SLUICE_OUTPUT while it ran, as programs that tidy folders do; let TMPDIR of the node name a folder that nothing tidies"
 
 // hide fails a success whose output holds one of the task's secrets, because the store keeps
 // outputs. It puts no mask in place of the secret: a reader of the output would take the mask for
@@ -166,7 +168,7 @@ func hide(r plan.Result, secrets []string) plan.Result {
 }
 
 // result returns the result of a command, with its last words as the detail. line reports whether a
-// shell ran the command. output is the file with its output, or "".
+// shell ran the command. output is the file with its output.
 func result(ctx context.Context, r runner.Result, said string, line bool, output string) plan.Result {
 	if r.Started.IsZero() {
 		return plan.Result{Status: plan.Terminated, Detail: r.Stopped.Error()}
@@ -181,9 +183,6 @@ func result(ctx context.Context, r runner.Result, said string, line bool, output
 		return plan.Result{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: failure(r, said, line), Exit: exit}
 	case r.Code != 0:
 		return plan.Result{Status: plan.Failed, Detail: failure(r, said, line), Exit: exit}
-	}
-	if output == "" {
-		return plan.Result{Status: plan.Succeeded, Exit: exit}
 	}
 	value, err := plugins.Within(ctx, func() (json.RawMessage, error) { return readOutput(output) }) // the command may have made it a link to what hangs
 	switch {
@@ -225,13 +224,10 @@ func advice(r runner.Result, line bool) string {
 
 var errNoOutput = errors.New("$SLUICE_OUTPUT is no longer a file; write to the file, and do not replace it")
 
-// readOutput returns the command's output, or nil. It reads no more than it takes to see that the
+// readOutput returns the command's output, or nil if the file is empty. It reads no more than it takes to see that the
 // output is too large; rules.Conclude reports that.
 func readOutput(path string) (json.RawMessage, error) {
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,12 @@ func TestHowATaskEnds(t *testing.T) {
 		{"an empty output", object{"run": `echo > "$SLUICE_OUTPUT"`}, plan.Succeeded, "", exit(0), "", ""},
 		{"whether an output is JSON is for others to judge", object{"run": `echo hello > "$SLUICE_OUTPUT"`}, plan.Succeeded, "", exit(0), "hello", ""},
 		{"the output of a failure does not count", object{"run": `echo 1 > "$SLUICE_OUTPUT"; exit 1`}, plan.Failed, "", exit(1), "", "exit status 1"},
-		{"a FIFO as its output", object{"run": `mkfifo "$SLUICE_OUTPUT"`}, plan.Failed, plan.ReasonOutput, exit(0), "", "no longer a file"},
+		{"an output that is there before it starts", object{"run": `test -f "$SLUICE_OUTPUT"`}, plan.Succeeded, "", exit(0), "", ""},
+		{"an output that replaces the file", object{"run": `echo 1 > "$SLUICE_OUTPUT.new"; mv "$SLUICE_OUTPUT.new" "$SLUICE_OUTPUT"`}, plan.Succeeded, "", exit(0), "1", ""},
+		{"an output that vanished", object{"run": `echo 1 > "$SLUICE_OUTPUT"; rm "$SLUICE_OUTPUT"`}, plan.Queued, plan.ReasonLost, exit(0), "", "somebody removed its $SLUICE_OUTPUT"},
+		{"an output whose folder vanished, so that it failed", object{"run": `rm -r "${SLUICE_OUTPUT%/*}"; echo 1 > "$SLUICE_OUTPUT"`}, plan.Queued, plan.ReasonLost, exit(2), "", "let TMPDIR of the node name a folder that nothing tidies"},
+		{"a failure that removed its output", object{"run": `rm "$SLUICE_OUTPUT"; exit 3`}, plan.Failed, "", exit(3), "", "exit status 3"},
+		{"a FIFO as its output", object{"run": `rm "$SLUICE_OUTPUT"; mkfifo "$SLUICE_OUTPUT"`}, plan.Failed, plan.ReasonOutput, exit(0), "", "no longer a file"},
 		{"other files beside its output", object{"run": `mkdir "$SLUICE_OUTPUT.d"; echo 1 > "$SLUICE_OUTPUT.d/x"; cp "$SLUICE_OUTPUT.d/x" "$SLUICE_OUTPUT"`}, plan.Succeeded, "", exit(0), "1", ""},
 
 		{"a program that is missing", object{"run": []any{"nosuch-program"}}, plan.Failed, plan.ReasonError, nil, "", `"nosuch-program"`},

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/seed-1177d267/sluice/internal/folders"
 	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -18,7 +19,7 @@ import (
 // The files of a task begin with its number. On a busy disk, a folder for each task would cost
 // several times as much as the command /bin/true itself.
 type scratch struct {
-	under string // "" is a folder in memory, if there is one with room and TMPDIR names no other, else os.TempDir
+	under string // "" is TMPDIR, if it is set, else the folder of tasks below the user's state, else os.TempDir
 
 	mu      sync.Mutex
 	root    string // "" until there is a first task
@@ -41,7 +42,8 @@ type files struct {
 	params, output, progress string
 }
 
-// open writes the params of a task to a file, and names those for its output and its progress, which are not there yet.
+// open writes the params of a task to a file and makes an empty one for its output. It names that
+// for its progress, which is not there yet.
 func (s *scratch) open(params []byte) (files, error) {
 	f := files{task: s.begin()}
 	for tries := 0; ; tries++ {
@@ -52,10 +54,13 @@ func (s *scratch) open(params []byte) (files, error) {
 			err = writeFile(f.params, params)
 		}
 		if err == nil {
+			err = writeFile(f.output, nil)
+		}
+		if err == nil {
 			return f, nil
 		}
 		// Without the folder, something tidied up, as many systems do with what is old among their temporary files.
-		tidied, full := errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOSPC)
+		tidied, full := errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOSPC) || errors.Is(err, errQuota)
 		if root == "" || tries > 0 || !tidied && !full {
 			s.close(f)
 			return files{}, err
@@ -82,7 +87,11 @@ func (s *scratch) close(f files) {
 	}
 }
 
-// there reports whether a command made the file. Most make no output, and tell no progress.
+// vanished reports whether somebody took the output away while the command ran. A command that
+// failed may have removed the file itself; it did not also remove its params.
+func (f *files) vanished(failed bool) bool { return !there(f.output) && !(failed && there(f.params)) }
+
+// there reports whether there is a file at the path.
 func there(path string) bool {
 	if path == "" {
 		return false
@@ -120,13 +129,49 @@ func (s *scratch) folder() (string, error) {
 	if s.root != "" {
 		return s.root, nil
 	}
-	under := s.under
-	if under == "" && os.Getenv("TMPDIR") == "" {
-		under = memoryFolder()
+	var err error
+	for _, under := range s.places() {
+		var root string
+		if root, err = makeRoot(under); err == nil {
+			s.root = root
+			return root, nil
+		}
 	}
-	if under == "" {
-		under = os.TempDir()
+	return "", err
+}
+
+// places returns the folders that may hold the root, the best first. Sessions that end and jobs of
+// clusters tidy the folders in memory, and systems tidy what is old among temporary files. Nobody
+// tidies the user's state.
+func (s *scratch) places() []string {
+	if s.under != "" {
+		return []string{s.under}
 	}
+	if state := stateFolder(); state != "" && os.Getenv("TMPDIR") == "" {
+		return []string{state, os.TempDir()}
+	}
+	return []string{os.TempDir()}
+}
+
+// stateFolder returns the folder of tasks below the user's state, or "". It makes no home folder. On
+// a network, the files of a task would take longer than a short command.
+func stateFolder() string {
+	state := folders.State()
+	if state == "" || !there(filepath.Dir(filepath.Dir(state))) {
+		return ""
+	}
+	dir := filepath.Join(state, "sluice", "tasks")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	if kind, err := folders.Network(dir); err != nil || kind != "" {
+		return ""
+	}
+	return dir
+}
+
+// makeRoot makes a root, and removes those of processes that are gone.
+func makeRoot(under string) (string, error) {
 	sweep(under)
 	root, err := os.MkdirTemp(under, scratchPrefix)
 	if err != nil {
@@ -136,7 +181,6 @@ func (s *scratch) folder() (string, error) {
 		os.RemoveAll(root)
 		return "", err
 	}
-	s.root = root
 	return root, nil
 }
 

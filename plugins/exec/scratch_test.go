@@ -85,7 +85,7 @@ func TestNothingIsLeftOfATask(t *testing.T) {
 		return names
 	}
 	var wg sync.WaitGroup
-	for _, line := range []string{"true", `echo 1 > "$SLUICE_OUTPUT"`, `echo 1 > "$SLUICE_OUTPUT"; exit 1`, `rm "$SLUICE_PARAMS"`, `mkdir -p "$SLUICE_OUTPUT/a/b"`} {
+	for _, line := range []string{"true", `echo 1 > "$SLUICE_OUTPUT"`, `echo 1 > "$SLUICE_OUTPUT"; exit 1`, `rm "$SLUICE_PARAMS"`, `rm "$SLUICE_OUTPUT"; mkdir -p "$SLUICE_OUTPUT/a/b"`} {
 		wg.Go(func() { p.Run(t.Context(), task(t, object{"run": line})) })
 	}
 	wg.Wait()
@@ -100,12 +100,12 @@ func TestNothingIsLeftOfATask(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Run(t.Context(), task(t, object{"run": `mkdir "$SLUICE_OUTPUT.d"; touch "$SLUICE_OUTPUT.d/x"`}))
-	if left := inRoot(); len(left) != 3 {
-		t.Errorf("%q are left, want the owner, the params that are in use, and what was put beside the output", left)
+	if left := inRoot(); len(left) != 4 {
+		t.Errorf("%q are left, want the owner, the params and the output that are in use, and what was put beside the output", left)
 	}
 	p.Run(t.Context(), task(t, object{"run": "true"}))
-	if left := inRoot(); !slices.Equal(left, []string{filepath.Base(running.params), ownerFile}) {
-		t.Errorf("%q are left, want only the params that are in use, and %s", left, ownerFile)
+	if left := inRoot(); !slices.Equal(left, []string{filepath.Base(running.output), filepath.Base(running.params), ownerFile}) {
+		t.Errorf("%q are left, want only the files that are in use, and %s", left, ownerFile)
 	}
 }
 
@@ -121,20 +121,21 @@ func TestWithoutAFolderForFilesTheReasonIsSaid(t *testing.T) {
 }
 
 func TestWhereTheFilesAre(t *testing.T) {
-	temp := t.TempDir()
-	memory := memoryFolder()
-	if memory == "" {
-		memory = os.TempDir()
-	}
+	temp, state, none := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "none")
 	for _, c := range []struct {
-		name, under, tmpdir, want string
+		name, under, tmpdir, state, home, want string
 	}{
-		{"where the options say", temp, "/nosuch", temp},
-		{"where TMPDIR says", "", temp, temp},
-		{"in memory, if there is room", "", "", memory},
+		{"where the options say", temp, "/nosuch", state, "", temp},
+		{"where TMPDIR says", "", temp, state, "", temp},
+		{"in the state of the user", "", "", state, "", filepath.Join(state, "sluice", "tasks")},
+		{"in the state of a user who has only a home", "", "", "", state, filepath.Join(state, ".local", "state", "sluice", "tasks")},
+		{"among temporary files, if the user has no home", "", "", "", none, "/tmp"},
+		{"among temporary files, if the state cannot be written", "", "", os.DevNull, none, "/tmp"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("TMPDIR", c.tmpdir)
+			t.Setenv("XDG_STATE_HOME", c.state)
+			t.Setenv("HOME", c.home)
 			s := scratch{under: c.under}
 			f, err := s.open([]byte("{}"))
 			if err != nil {
@@ -147,5 +148,8 @@ func TestWhereTheFilesAre(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+	if _, err := os.Stat(none); err == nil {
+		t.Error("a home folder was made, which the system has not")
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// errQuota says that the user has no room left, though the disk may have.
+const errQuota = syscall.EDQUOT
+
 // writeFile makes a file. os.WriteFile does more than is needed here, and takes 1.5 times as long
 // for a small file in memory.
 func writeFile(path string, data []byte) error {

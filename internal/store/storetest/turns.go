@@ -200,6 +200,23 @@ var turnCases = []testCase{
 		w.equal("the old claim is lost", n.end(ok(first)).Lost, []plan.TaskID{first.Task})
 		w.want(p, "a running")
 	}},
+	{"a task whose attempt is lost on a living node is queued, and its log, detail and loss stay", func(w *world) {
+		p := w.submit(plan.TaskSpec{Name: "a", Retry: plan.Retry{Attempts: 2}}, task("closed"))
+		n := w.node("n1")
+		c := n.take("a", "closed")
+		must(w.s.Start(w.ctx, []protocol.Claim{c[0].Claim, c[1].Claim}))(w)
+		lost := func(c protocol.ClaimedTask) protocol.Ending {
+			return protocol.Ending{Claim: c.Claim, Status: plan.Queued, Reason: plan.ReasonLost, Detail: "gone"}
+		}
+		n.end(lost(c[0]))
+		a := w.named(p, "a")
+		w.equal("lost", []any{a.Status, a.Reason, a.Detail, a.Attempt, a.Rescues, a.Node}, []any{plan.Queued, plan.ReasonLost, "gone", 1, 1, ""})
+		again := n.one()
+		w.equal("the next claim", []any{again.Attempt, again.Rescues, again.Reason}, []any{2, 1, plan.ReasonLost})
+		w.no(w.s.CancelTask(w.ctx, c[1].Task))
+		n.end(ok(again), lost(c[1]))
+		w.want(p, "a succeeded", "closed terminated")
+	}},
 	{"invariant 2: a retry delay holds a task until it is over, and then it is queued once", func(w *world) {
 		p := w.submit(task("z"), task("a", "z"))
 		n := w.node("n1")

@@ -54,8 +54,8 @@ function sgr(pen, codes) {
 // ends reports whether an entry is the last of an attempt, after which they count anew: Sluice says so itself, since their numbers do not.
 const ends = (e) => e.stream === 'system' && (e.attempt ? /^given back, since /.test(e.text) : /^retried by a person/.test(e.text));
 
-// lost reports whether an entry says that its attempt was lost with its node.
-const lost = (e) => e.stream === 'system' && /^lost with its node/.test(e.text);
+// lost reports whether an entry says that its attempt was lost.
+const lost = (e) => e.stream === 'system' && /^lost(?: with its node)?:/.test(e.text);
 
 // log shows a task's log in an element, and follows it as long as running() says so; begun() says whether it ever began. told gets each attempt that it sees: {attempt, from, to, lines}.
 export function log(element, id, { page, running, begun, told }) {

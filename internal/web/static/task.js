@@ -178,7 +178,7 @@ export default async function task({ main, params, page }) {
     const whole = finished(t.state) && t.ended && all[0]?.attempt === 1 && t.attempt > 1 ? between(all[0].from, t.ended) : '';
     const known = t.attempt > 1 || all.length > 1;
     fill(family.attempts, known && [h('h2', {}, 'Attempts'), h('ol', { class: 'attempts' }, all.map((a) => h('li', {},
-      h('span', { class: 'num' }, `${a.attempt}`), a.attempt === t.attempt ? badge(...shownState(t)) : badge(...(a.lost ? ['orphaned', 'lost with its node'] : ['failed', 'tried again'])),
+      h('span', { class: 'num' }, `${a.attempt}`), a.attempt === t.attempt ? badge(...shownState(t)) : badge(...(a.lost ? ['orphaned', 'lost'] : ['failed', 'tried again'])),
       h('span', { class: 'muted num' }, `${clock(a.from)}, ${plural(a.lines, 'line')}`)))),
     whole && h('p', { class: 'muted' }, `${whole} from the first line of the first one to the end, with the pauses between them`)]);
   }
