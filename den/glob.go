@@ -2,7 +2,9 @@ package den
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,15 +50,18 @@ func pathsOf(ctx context.Context, pattern, dir string) ([]string, error) {
 	return found, nil
 }
 
-// find returns the paths below a folder that match a pattern. As in shells, a folder that cannot be
-// read has no matches.
+// find returns the paths below a folder that match a pattern. Unlike in shells, a folder that cannot
+// be read is an error: nobody knows what matches in it. So is a folder that is not there, of those
+// that the pattern begins with.
 func find(ctx context.Context, from, pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, `*?[{\`) {
 		path := filepath.Join(from, pattern)
-		if _, err := os.Stat(path); err != nil {
-			return nil, nil
+		if _, err := os.Stat(path); err == nil {
+			return []string{path}, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
 		}
-		return []string{path}, nil
+		return nil, beginning(filepath.Dir(path))
 	}
 	w := walk{ctx: ctx, hidden: strings.HasPrefix(pattern, ".") || strings.Contains(pattern, "/.")}
 	whole := alternatives(pattern, nil)
@@ -68,8 +73,8 @@ func find(ctx context.Context, from, pattern string) ([]string, error) {
 		w.patterns = append(w.patterns, strings.Split(strings.ReplaceAll(p, "//", "/"), "/"))
 		begin = w.at(begin, place{i, 0})
 	}
-	if info, err := os.Stat(from); err != nil || !info.IsDir() {
-		return nil, nil
+	if err := beginning(from); err != nil {
+		return nil, err
 	}
 	if w.ends(begin) {
 		w.found = append(w.found, from)
@@ -83,6 +88,20 @@ func find(ctx context.Context, from, pattern string) ([]string, error) {
 		}
 	}
 	return w.found, nil
+}
+
+// beginning refuses a folder that a pattern begins with, if there is no such folder.
+func beginning(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the folder %s does not exist; correct the path, or let a task that makes the folder run before", dir)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a folder", dir)
+	}
+	return nil
 }
 
 // A walk reads each folder that can hold a match exactly once. For each folder it knows all places
@@ -138,8 +157,11 @@ func (w *walk) ends(places []place) bool {
 // read matches what is in a folder, some at a time, as it may be more than fits into memory.
 func (w *walk) read(f folder) error {
 	dir, err := os.Open(f.path)
-	if err != nil {
+	if gone := errors.Is(err, fs.ErrNotExist); gone || w.ctx.Err() != nil { // it was removed after it was found
 		return context.Cause(w.ctx)
+	}
+	if err != nil {
+		return err
 	}
 	defer dir.Close()
 	for {
@@ -152,8 +174,11 @@ func (w *walk) read(f folder) error {
 		if w.ctx.Err() != nil {
 			return context.Cause(w.ctx)
 		}
-		if end != nil || w.tooMany() {
+		if end == io.EOF || w.tooMany() {
 			return nil
+		}
+		if end != nil {
+			return fmt.Errorf("folder %s: %w", f.path, end)
 		}
 	}
 }
@@ -165,6 +190,12 @@ func (w *walk) match(f folder, e fs.DirEntry) error {
 	}
 	path := filepath.Join(f.path, e.Name())
 	matches, linked := false, e.Type()&fs.ModeSymlink != 0
+	isFolder := func() (bool, error) {
+		if !linked {
+			return e.IsDir(), nil
+		}
+		return leadsToFolder(path)
+	}
 	var places []place // in it, if it is a folder
 	for _, p := range f.places {
 		text, last := w.part(p)
@@ -181,8 +212,14 @@ func (w *walk) match(f folder, e fs.DirEntry) error {
 			return err
 		case is && last:
 			matches = true
-		case is && (e.IsDir() || linked && isFolder(path)):
-			places = w.at(places, place{p.pattern, p.part + 1})
+		case is:
+			folder, err := isFolder()
+			if err != nil {
+				return err
+			}
+			if folder {
+				places = w.at(places, place{p.pattern, p.part + 1})
+			}
 		}
 	}
 	if len(places) > 0 {
@@ -194,9 +231,17 @@ func (w *walk) match(f folder, e fs.DirEntry) error {
 	return nil
 }
 
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+// leadsToFolder reports whether a link leads to a folder. One that leads nowhere, or to itself, does
+// not.
+func leadsToFolder(link string) (bool, error) {
+	info, err := os.Stat(link)
+	switch {
+	case err == nil:
+		return info.IsDir(), nil
+	case errors.Is(err, fs.ErrPermission):
+		return false, err
+	}
+	return false, nil
 }
 
 // alternatives expands the braces of a pattern that contain a slash or a **; other braces are

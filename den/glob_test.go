@@ -91,3 +91,23 @@ func TestAWalkEndsWhenItsContextDoesOrThereAreTooManyItems(t *testing.T) {
 		t.Errorf("got %d items, %v; want %v", len(items), err, want)
 	}
 }
+
+func TestAFolderThatCannotBeReadIsNotAnEmptyOne(t *testing.T) {
+	dir := loops(t)
+	file := filepath.Join(dir, "loop", "a", "x.log")
+	for _, c := range []struct{ pattern, want string }{
+		{"nosuch/*.csv", "the folder " + filepath.Join(dir, "nosuch") + " does not exist"},
+		{"nosuch/**", "the folder " + filepath.Join(dir, "nosuch") + " does not exist"},
+		{"loop/nosuch/x.csv", "the folder " + filepath.Join(dir, "loop", "nosuch") + " does not exist"},
+		{"loop/a/x.log/*", file + " is not a folder"},
+		{"loop/a/x.log/y", "not a directory"},
+		{"loop/*/nosuch/*.csv", ""},
+		{"loop/x.csv", ""},
+		{"*.none", ""},
+	} {
+		got, err := pathsOf(t.Context(), filepath.FromSlash(c.pattern), dir)
+		if len(got) > 0 || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s matches %q, %v; want the error %q", c.pattern, got, err, c.want)
+		}
+	}
+}

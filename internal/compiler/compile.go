@@ -6,10 +6,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
@@ -169,9 +172,23 @@ func compileForeach(f *plan.Foreach, scope expr.Scope) (*plan.Foreach, error) {
 		if !ok {
 			return nil, fmt.Errorf("foreach: %q is %s, not a path", *path, jsontext.Excerpt(v))
 		}
+		if text == "" {
+			return nil, fmt.Errorf("foreach: %q is empty, not a path", *path)
+		}
 		*path = text
 	}
+	if c.Glob != "" {
+		return &c, CheckPattern(c.Glob)
+	}
 	return &c, nil
+}
+
+// CheckPattern refuses a malformed pattern of files.
+func CheckPattern(pattern string) error {
+	if doublestar.ValidatePattern(filepath.ToSlash(filepath.Clean(pattern))) {
+		return nil
+	}
+	return fmt.Errorf("glob %q is no pattern: a [ or { in it has no end; close it, or write \\[ or \\{ for the sign itself", pattern)
 }
 
 // firstWords are those that an expression may begin with.

@@ -153,10 +153,14 @@ func TestAForeachIsCompiledAsFarAsItIsKnown(t *testing.T) {
 		{"and in a path", plan.Foreach{Lines: "${{ params.odd.0 }}${{ '}' }}"}, `{"lines":"${{ params.n }}}"}`},
 		{"a param that is no list", plan.Foreach{Value: "params.n"}, `not a list`},
 		{"a path that is no text", plan.Foreach{Glob: "${{ params.n }}"}, `not a path`},
+		{"a path that is empty", plan.Foreach{Lines: "${{ params.empty }}"}, `is empty, not a path`},
+		{"a pattern that is malformed", plan.Foreach{Glob: "in/[/*.csv"}, `glob "in/[/*.csv" is no pattern`},
+		{"a pattern that is malformed with its param", plan.Foreach{Glob: "in/${{ params.open }}"}, `glob "in/{a,b" is no pattern`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := needs("up", "task: up")
 			s.Params = map[string]json.RawMessage{"n": json.RawMessage(`3`), "hosts": json.RawMessage(`["a","b"]`), "folder": json.RawMessage(`"/x"`),
+				"empty": json.RawMessage(`""`), "open": json.RawMessage(`"{a,b"`),
 				"odd": json.RawMessage(`["${{ params.n }}"]`)}
 			s.Tasks[1].Foreach = &c.foreach
 			if err := compiler.Validate(s); err != nil {

@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -446,8 +445,10 @@ func (t *task) readFiles(n *yaml.Node, f *plan.Foreach) bool {
 			if !t.r.has("run") {
 				path = t.r.absolute(path)
 			}
-			if pattern, known := t.r.known(path); k.Value == "glob" && known && !doublestar.ValidatePattern(filepath.ToSlash(filepath.Clean(pattern))) {
-				t.r.errorf(follow(v), "glob %q is no pattern: a [ or { in it has no end; close it, or write \\[ or \\{ for the sign itself", pattern)
+			if pattern, known := t.r.known(path); k.Value == "glob" && known {
+				if err := compiler.CheckPattern(pattern); err != nil {
+					t.r.errorf(follow(v), "%v", err)
+				}
 			}
 			*into, ok = path, ok && good
 		}
