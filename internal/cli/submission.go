@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -53,10 +54,14 @@ func (a *app) endSubmission(ctx context.Context, st store.Store, p plan.Plan) (p
 // goOnSubmitting adds what is missing of a plan from its file. It returns plan.ErrConflict where that cannot be had any more.
 func goOnSubmitting(ctx context.Context, st store.Store, p *plan.Plan) error {
 	half := rules.CheckReady(p, p.Counts.Stored())
-	if info, err := os.Stat(p.Source); err != nil || !info.Mode().IsRegular() { // what came through a pipe is gone
+	info, err := os.Stat(p.Source)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && p.Source != "" {
+		return fmt.Errorf("%w, and its file cannot be read: %w", half, err)
+	}
+	if err != nil || !info.Mode().IsRegular() { // what came through a pipe is gone
 		return fmt.Errorf("%w, and its file is not there any more", half)
 	}
-	st, p, err := unhidden(ctx, st, p)
+	st, p, err = unhidden(ctx, st, p)
 	if err != nil {
 		return err
 	}

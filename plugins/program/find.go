@@ -22,6 +22,12 @@ type Found struct {
 	stamp stamp
 }
 
+// unread reports whether the file or folder may be there as it was, and could only not be read.
+func (f *Found) unread() bool {
+	var failed *fs.PathError
+	return errors.As(f.Err, &failed) && !errors.Is(f.Err, fs.ErrNotExist)
+}
+
 // stamp is what changes when a file does.
 type stamp struct {
 	modified int64
@@ -45,7 +51,11 @@ func Find(folders, builtIn []string) []Found {
 	for _, folder := range folders {
 		in, err := findIn(folder)
 		if err != nil {
-			found = append(found, Found{Name: filepath.Base(folder), Path: folder, Err: err})
+			path, failed := filepath.Abs(folder)
+			if failed != nil {
+				path = folder
+			}
+			found = append(found, Found{Name: filepath.Base(folder), Path: path, Err: err})
 		}
 		for _, f := range in {
 			switch other, taken := first[f.Name]; {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 const Every = time.Second
 
 // Folders keep a registry in step with some folders. They register new plugins, and remove plugins
-// that vanish or become invalid. One goroutine at a time uses them.
+// that vanish or become invalid. Plugins stay while their file or folder cannot be read, as on a
+// file server that fails. One goroutine at a time uses them.
 type Folders struct {
 	Paths    []string
 	BuiltIn  []string               // names that no program can have
@@ -58,10 +60,10 @@ func (f *Folders) Look(ctx context.Context) {
 	if err != nil {
 		return // ctx has ended while a file system hung
 	}
-	seen, told, valid := map[string]stamp{}, map[string]string{}, map[string]Found{}
+	seen, told, valid, unread := map[string]stamp{}, map[string]string{}, map[string]Found{}, map[string]bool{}
 	for _, p := range found {
 		seen[p.Path] = p.stamp
-		if p.Err != nil {
+		if unread[p.Path] = p.unread(); p.Err != nil {
 			if told[p.Path] = p.Err.Error(); told[p.Path] != f.told[p.Path] {
 				f.Logger.Warn("not a plugin", "path", p.Path, "error", p.Err)
 			}
@@ -72,6 +74,10 @@ func (f *Folders) Look(ctx context.Context) {
 		}
 	}
 	for name, path := range f.registered {
+		if unread[path] || unread[filepath.Dir(path)] {
+			seen[path] = f.seen[path]
+			continue
+		}
 		if p, there := valid[name]; there && p.Path == path {
 			if p.stamp != f.seen[path] {
 				f.Logger.Info("plugin changed", "plugin", name, "path", path)

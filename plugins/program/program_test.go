@@ -233,6 +233,15 @@ func TestARegistryFollowsItsFolders(t *testing.T) {
 	write(t, file("b"), "#!/bin/sh\n", 0o755)
 	look("b is mended", "", "")
 	look("b is as it was", "b", `msg="plugin found" plugin=b`)
+	away := dir + ".away"
+	if err := errors.Join(os.Rename(dir, away), os.Symlink(dir, dir)); err != nil { // what leads to itself cannot be read
+		t.Fatal(err)
+	}
+	look("the folder cannot be read", "b", `msg="not a plugin" path=DIR`)
+	if err := errors.Join(os.Remove(dir), os.Rename(away, dir)); err != nil {
+		t.Fatal(err)
+	}
+	look("it can again", "b", "")
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
