@@ -50,6 +50,9 @@ type Driver struct {
 	// tests mostly wait for a server. Several goroutines then call Open, Reopen, Pass and Foreign.
 	AtOnce bool
 
+	// Only are the groups that run; none: all. It is for a driver that the whole suite tests over another store.
+	Only []string
+
 	Sizes
 }
 

@@ -58,6 +58,9 @@ func Run(t *testing.T, d Driver) {
 }
 
 func run(t *testing.T, d *Driver, group string, cases []testCase) {
+	if len(d.Only) > 0 && !slices.Contains(d.Only, group) {
+		return
+	}
 	t.Run(group, func(t *testing.T) {
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
