@@ -37,7 +37,7 @@ func newNotified(t *testing.T) notified {
 func (n notified) heard(t *testing.T, s *service) (lines []string) {
 	t.Helper()
 	s.tell("SO FAR")
-	_ = n.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = n.SetReadDeadline(time.Now().Add(time.Minute))
 	for b := make([]byte, 4096); ; {
 		size, err := n.Read(b)
 		if err != nil {

@@ -106,9 +106,7 @@ var nodeActs = map[string]func(fifo string){
 	"its guardian got the signals of a terminal": func(fifo string) {
 		background(context.Background(), sh(family, fifo))
 		g := guardianOf()
-		for unread() > 0 { // until it is one: before, they would end it, and another one be started
-			time.Sleep(time.Millisecond)
-		}
+		polltest.Holds(patience, func() bool { return unread() == 0 }) // it is one: before, they would end it, and another one be started
 		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGTSTP} {
 			syscall.Kill(g, s)
 		}

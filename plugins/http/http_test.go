@@ -438,7 +438,7 @@ func TestReceiversThatNeverEnd(t *testing.T) {
 		"no answer":           {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, short, plan.Failed, plan.ReasonTimeout, false},
 		"a body byte by byte": {func(w http.ResponseWriter, r *http.Request) { slow(w, r, "") }, short, plan.Failed, plan.ReasonTimeout, false},
 		"after a long one":    {func(w http.ResponseWriter, r *http.Request) { slow(w, r, strings.Repeat("x", 2*freeBody)) }, short, plan.Failed, plan.ReasonTimeout, false},
-		"one of a refusal":    {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(400); slow(w, r, "no") }, "2s", plan.Failed, "", true},
+		"one of a refusal":    {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(400); slow(w, r, "no") }, "5s", plan.Failed, "", true},
 		"a body without end":  {endless, long, plan.Succeeded, "", false},
 		"headers without end": {func(w http.ResponseWriter, _ *http.Request) { headers(w) }, long, plan.Failed, plan.ReasonError, false},
 		"a connection that is shut": {
@@ -446,6 +446,7 @@ func TestReceiversThatNeverEnd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait
 			k := task(t, object{"url": receive(t, c.handle), "timeout": c.timeout, "method": "POST"})
 			r := newPlugin(t).Run(t.Context(), k)
 			if r.Status != c.status || r.Reason != c.reason || r.Final != c.final {
