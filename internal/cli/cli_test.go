@@ -98,6 +98,13 @@ func receive() {
 	select {}
 }
 
+// behindAServer are the scripts that run behind a server too: each command that asks a server is in one of them. With SLUICE_TEST_WHOLE=1 all
+// scripts run there.
+var behindAServer = []string{
+	"balance", "complete", "failures", "half", "items", "logs", "names", "plan-logs", "plan-secrets", "queue", "resume", "retry", "retry-params",
+	"secret-params", "selection", "server", "server-restart", "shared", "show", "stalled", "stops", "submit-key", "task", "usage", "wait",
+}
+
 func TestScripts(t *testing.T) {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(s) { // as by nohup: commands would inherit that, and scripts wait for them for ever
@@ -105,12 +112,16 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	t.Run("sqlite", func(t *testing.T) {
-		scripts(t, func(e *testscript.Env) string { return "sqlite:" + filepath.Join(e.WorkDir, "sluice.db") })
+		scripts(t, nil, func(e *testscript.Env) string { return "sqlite:" + filepath.Join(e.WorkDir, "sluice.db") })
 	})
 	// Commands that read and change ask a server; commands that run tasks open the store behind it.
 	// So it is when SLUICE_SERVER and SLUICE_STORE are both set.
 	t.Run("sqlite behind a server", func(t *testing.T) {
-		scripts(t, func(e *testscript.Env) string {
+		files := behindAServer
+		if os.Getenv("SLUICE_TEST_WHOLE") != "" {
+			files = nil
+		}
+		scripts(t, files, func(e *testscript.Env) string {
 			uri := "sqlite:" + filepath.Join(e.WorkDir, "sluice.db")
 			url, stop := served(t, uri)
 			e.Defer(stop)
@@ -124,7 +135,7 @@ func TestScripts(t *testing.T) {
 		return
 	}
 	t.Run("mongodb", func(t *testing.T) {
-		scripts(t, func(e *testscript.Env) string {
+		scripts(t, nil, func(e *testscript.Env) string {
 			return fmt.Sprintf("%s/sluice-cli-%d-%s", strings.TrimSuffix(server, "/"), time.Now().UnixNano(), filepath.Base(e.WorkDir)[:8])
 		})
 	})
@@ -153,9 +164,21 @@ func served(t *testing.T, uri string) (url string, stop func()) {
 	}
 }
 
-func scripts(t *testing.T, store func(*testscript.Env) string) {
+// scripts runs the scripts of those names, and all if there are none.
+func scripts(t *testing.T, names []string, store func(*testscript.Env) string) {
+	folder := filepath.Join("testdata", "script")
+	files, err := filepath.Glob(filepath.Join(folder, "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no scripts in %s: %v", folder, err)
+	}
+	if len(names) > 0 {
+		files = nil
+		for _, name := range names {
+			files = append(files, filepath.Join(folder, name+".txt"))
+		}
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+		Files: files,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SLUICE_STORE", store(e))
 			e.Setenv("NO_COLOR", "1")
