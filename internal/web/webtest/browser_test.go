@@ -33,7 +33,7 @@ import (
 )
 
 // patience is how long something that is expected may take: browsers on a loaded machine take their time.
-const patience = 40 * time.Second
+const patience = 2 * time.Minute
 
 var program string
 
@@ -380,10 +380,11 @@ func (b *tab) text(selector string) string {
 	return text
 }
 
-// click presses what a selector finds and has the text.
+// click presses what a selector finds and has the text, once it is enabled: a button is not while what
+// it did before goes on.
 func (b *tab) click(selector, text string) {
 	b.Helper()
-	find := fmt.Sprintf(`[...document.querySelectorAll(%q)].find((e) => e.offsetParent !== null && e.innerText.trim().includes(%q))`, selector, text)
+	find := fmt.Sprintf(`[...document.querySelectorAll(%q)].find((e) => e.offsetParent !== null && !e.disabled && e.innerText.trim().includes(%q))`, selector, text)
 	b.until(find)
 	b.js(find + ".click()")
 }

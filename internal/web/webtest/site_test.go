@@ -158,14 +158,25 @@ func (s *site) until(what, script string) {
 	}
 }
 
-func (s *site) show(module string, p plan.Plan, more string) time.Duration {
+func (s *site) show(module string, p plan.Plan, more string) {
 	s.Helper()
-	took, err := webtest.Show(s.page, s.url+"/drawing?module="+module+"&plan="+p.ID.String()+more)
+	_, err := webtest.Show(s.page, s.url+"/drawing?module="+module+"&plan="+p.ID.String()+more)
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.until("listening", "window.listening === true")
-	return took
+}
+
+// pan drags the drawing until it moves. internal/bench measures how fast.
+func (s *site) pan() {
+	s.Helper()
+	polltest.Until(s, time.Minute, "the drawing is panned", func() bool {
+		_, moved, err := webtest.Pan(s.page, 200*time.Millisecond)
+		if err != nil {
+			s.Fatal(err)
+		}
+		return moved > 0
+	})
 }
 
 func (s *site) resize(width, height int, ratio float64) {
