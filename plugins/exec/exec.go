@@ -112,6 +112,14 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 		return plan.Result{}, fmt.Errorf("write the task's params to a file: %w; check the free space and the permissions", err)
 	}
 	defer func() { p.scratch.close(files) }()
+	if s.long() {
+		command, remove, err := s.scriptFile(args, files)
+		if err != nil {
+			return plan.Result{}, err
+		}
+		defer remove()
+		args = command
+	}
 	env, secrets, err := p.base.of(ctx, t, s, files)
 	if err != nil && ctx.Err() != nil {
 		return plan.Result{Status: plan.Terminated, Detail: err.Error()}, nil

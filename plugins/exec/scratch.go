@@ -29,6 +29,7 @@ type scratch struct {
 
 const (
 	scratchPrefix = "sluice-exec-"
+	paramsSuffix  = ".params.json"
 	ownerFile     = "owner" // in the root: the identity of the process that it belongs to
 
 	// tidyEvery is the number of tasks between two searches for files that commands left beside
@@ -50,7 +51,7 @@ func (s *scratch) open(params []byte) (files, error) {
 		root, err := s.folder()
 		if err == nil {
 			name := filepath.Join(root, strconv.FormatUint(f.task, 10))
-			f.params, f.output, f.progress = name+".params.json", name+".output.json", name+".progress"
+			f.params, f.output, f.progress = name+paramsSuffix, name+".output.json", name+".progress"
 			err = writeFile(f.params, params)
 		}
 		if err == nil {
