@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins/program"
@@ -140,6 +141,9 @@ func jsonObject(flag, text string) (json.RawMessage, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
 		return nil, usagef(`%s is not a JSON object, as in '{"run": "date"}': %s`, flag, text)
+	}
+	if name := jsontext.Twice([]byte(text)); name != "" {
+		return nil, usagef("%s has %q twice in one object; give it once", flag, name)
 	}
 	return json.RawMessage(text), nil
 }

@@ -248,6 +248,9 @@ func rawObject(params any) (json.RawMessage, error) {
 		if !json.Valid(raw) {
 			return nil, fmt.Errorf("params are not JSON: %s", jsontext.Excerpt(raw))
 		}
+		if name := jsontext.Twice(raw); name != "" {
+			return nil, fmt.Errorf("params have %q twice in one object; give it once", name)
+		}
 	default:
 		var err error
 		if raw, err = jsontext.Marshal(params); err != nil {

@@ -56,6 +56,7 @@ func TestWhatIsWrongWithAPlanIsSaid(t *testing.T) {
 		{"a plugin's name with a space", of(func(t *plan.TaskSpec) { t.Plugin = "a b" }), 1, "plugin", `"a b"`},
 		{"a plugin's name as Perl has them", of(func(t *plan.TaskSpec) { t.Plugin = "Disbatch::Plugin::Demo" }), 0, "", ""},
 		{"a queue's name with a slash", of(func(t *plan.TaskSpec) { t.Queue = "a/b" }), 1, "queue", `"a/b"`},
+		{"params with a name twice", of(func(t *plan.TaskSpec) { t.Params = json.RawMessage(`{"x":{"a":1,"a":2}}`) }), 1, "params", `params have "a" twice in one object; give it once`},
 		{"a timeout before it starts", of(func(t *plan.TaskSpec) { t.Timeout = -1 }), 1, "timeout", "cannot be negative"},
 		{"an estimate before it starts", of(func(t *plan.TaskSpec) { t.Estimate = -1 }), 1, "estimate", "cannot be negative"},
 		{"a delay that goes back", of(func(t *plan.TaskSpec) { t.Retry.Delay = -time.Second }), 1, "retry", "cannot be negative"},

@@ -121,6 +121,46 @@ func Depth(valid []byte, most int) (deepest int) {
 	return deepest
 }
 
+// Twice returns the first name that an object in a valid text has twice, at any depth, or "". Such a
+// text means one value to one reader and another value to the next (RFC 8259, 4), so requests are
+// refused for it.
+func Twice(valid []byte) (name string) {
+	type object struct {
+		names map[string]bool // nil: it is an array
+		at    bool            // a name comes next
+	}
+	var within []object
+	for i := 0; i < len(valid); i++ {
+		last := len(within) - 1
+		switch c := valid[i]; c {
+		case '{':
+			within = append(within, object{map[string]bool{}, true})
+		case '[':
+			within = append(within, object{})
+		case '}', ']':
+			within = within[:last]
+		case ',':
+			within[last].at = within[last].names != nil
+		case '"':
+			begin := i
+			for i++; valid[i] != '"'; i++ {
+				if valid[i] == '\\' {
+					i++ // the escaped byte
+				}
+			}
+			if last < 0 || !within[last].at {
+				continue // a value
+			}
+			name, _ := TextOf(valid[begin : i+1])
+			if within[last].names[name] {
+				return name
+			}
+			within[last].names[name], within[last].at = true, false
+		}
+	}
+	return ""
+}
+
 // mostExcerpt is how many bytes a message shows of a value.
 const mostExcerpt = 60
 

@@ -163,6 +163,9 @@ func typed(given string, want kind) (json.RawMessage, error) {
 	value := bytes.TrimSpace([]byte(given))
 	is := text
 	if json.Valid(value) {
+		if name := jsontext.Twice(value); name != "" {
+			return nil, fmt.Errorf("it has %q twice in one object; give it once", name)
+		}
 		switch value[0] {
 		case '{':
 			is = mapping

@@ -523,6 +523,8 @@ func TestAQueryIsReadWholeOrRefused(t *testing.T) {
 	want(t, h, "GET", "/tasks?.count=1&queue="+id+"&status%00=-2", "", "", 400, remedy)
 	want(t, h, "POST", "/tasks", form, "queue="+id+"&params=%7B%22a%22%3A%22%ff%22%7D", 400, remedy)
 	want(t, h, "POST", "/queues/"+id, form, "name=q%00", 400, remedy)
+	want(t, h, "POST", "/queues/"+id, asJSON, `{"threads":1,"threads":2}`, 400, "twice in one object")
+	want(t, h, "POST", "/tasks", asJSON, `{"queue":"q","params":[{"a":1,"a":2}]}`, 400, "twice in one object")
 	want(t, h, "GET", "/tasks?.count=1&queue="+id, "", "", 200, `{"count":1}`)
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
@@ -87,7 +88,13 @@ func parseJSON(body []byte) (params, error) {
 	if len(body) == 0 || string(body) == "null" {
 		return params{}, nil
 	}
-	if body[0] == '[' && json.Valid(body) {
+	valid := json.Valid(body)
+	if valid {
+		if name := jsontext.Twice(body); name != "" {
+			return nil, refusef("the request's body has %q twice in one object; give it once", name)
+		}
+	}
+	if body[0] == '[' && valid {
 		return params{"params": body}, nil
 	}
 	given := params{}

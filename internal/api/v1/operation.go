@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
@@ -71,6 +72,7 @@ type param struct {
 	huma.Param
 	field   []int
 	missing string // what it is when it is left out
+	hidden  bool   // the document leaves it out, as a header of HTTP itself
 }
 
 func (p *param) explodes() bool { return p.Explode != nil && *p.Explode }
@@ -139,7 +141,7 @@ func (o *operation) takes(forms map[string]*huma.Schema) {
 				o.RequestBody.Content[kind] = &huma.MediaType{Schema: schema}
 			}
 		default:
-			p := param{field: f.Index, missing: f.Tag.Get("default")}
+			p := param{field: f.Index, missing: f.Tag.Get("default"), hidden: f.Tag.Get("hidden") != ""}
 			for _, p.In = range []string{"path", "query", "header"} {
 				if p.Name = f.Tag.Get(p.In); p.Name != "" {
 					break
@@ -153,7 +155,7 @@ func (o *operation) takes(forms map[string]*huma.Schema) {
 			p.Schema = huma.SchemaFromField(all, f, "")
 			p.Description = p.Schema.Description
 			o.params = append(o.params, p)
-			if f.Tag.Get("hidden") == "" {
+			if !p.hidden {
 				o.Parameters = append(o.Parameters, &o.params[len(o.params)-1].Param)
 			}
 		}
@@ -258,7 +260,7 @@ func (o *operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // read fills in what the handler gets. A problem names each mistake of the request.
 func (o *operation) read(w http.ResponseWriter, r *http.Request, in reflect.Value) *api.Problem {
 	query := r.URL.Query()
-	if p := o.repeated(query); p != nil {
+	if p := o.repeated(query, r.Header); p != nil {
 		return p
 	}
 	var wrong huma.ValidateResult
@@ -321,6 +323,10 @@ func (o *operation) decode(kind string, text []byte, into reflect.Value, wrong *
 		wrong.Add(at("body"), "", err.Error())
 		return http.StatusBadRequest
 	}
+	if name := jsontext.Twice(text); name != "" {
+		wrong.Add(at("body"), "", fmt.Sprintf("it has %q twice in one object; give it once", name))
+		return http.StatusBadRequest
+	}
 	before := len(wrong.Errors)
 	if o.validate(o.schema, at("body"), value, wrong); len(wrong.Errors) == before {
 		err := json.Unmarshal(text, into.Addr().Interface())
@@ -335,27 +341,35 @@ func (o *operation) decode(kind string, text []byte, into reflect.Value, wrong *
 	return http.StatusUnprocessableEntity
 }
 
-// repeated refuses a query parameter that is given several times and is no list, or that is empty:
-// a value or a condition would be ignored without notice. A script with an empty list of ids must
-// not get all tasks. A cursor may be empty: that is the first page.
-func (o *operation) repeated(query map[string][]string) (p *api.Problem) {
-	refuse := func(name, short, text string) {
+// repeated refuses a query parameter or a header that is given several times and is no list, or
+// that is empty: a value or a condition would be ignored without notice. A script with an empty list
+// of ids must not get all tasks, and one whose key is empty must not submit a plan twice. A cursor
+// may be empty: that is the first page.
+func (o *operation) repeated(query map[string][]string, header http.Header) (p *api.Problem) {
+	refuse := func(place, short, text string) {
 		if p == nil {
-			p = api.Invalid("query.%s: %s", name, text)
+			p = api.Invalid("%s: %s", place, text)
 		}
-		p.Fields = append(p.Fields, api.Field{Message: short, Location: "query." + name})
+		p.Fields = append(p.Fields, api.Field{Message: short, Location: place})
 	}
 	for i := range o.params {
 		param := &o.params[i]
-		if param.In != "query" || param.explodes() {
-			continue
-		}
 		values := query[param.Name]
 		switch {
+		case param.In == "header" && !param.hidden:
+			values = header.Values(param.Name)
+		case param.In != "query" || param.explodes():
+			continue
+		}
+		place := param.In + "." + param.Name
+		switch {
 		case len(values) > 1 && param.Schema.Type != huma.TypeArray:
-			refuse(param.Name, "it is given several times", fmt.Sprintf("it is given %d times, and takes one value: ask once for each", len(values)))
-		case slices.Contains(values, "") && !slices.Contains(cursors, param.Name):
-			refuse(param.Name, "it has no value", "it has no value, and would be no condition: give it one, or leave it out")
+			refuse(place, "it is given several times", fmt.Sprintf("it is given %d times, and takes one value: ask once for each", len(values)))
+		case !slices.Contains(values, "") || slices.Contains(cursors, param.Name):
+		case param.In == "header":
+			refuse(place, "it has no value", "it has no value, perhaps from a variable that is not set: give it one, or leave it out")
+		default:
+			refuse(place, "it has no value", "it has no value, and would be no condition: give it one, or leave it out")
 		}
 	}
 	return p

@@ -59,5 +59,5 @@ func pairName(pair string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
-// cursors are the parameters that continue a list.
-var cursors = []string{"after", "before"}
+// cursors are the parameters that continue a list or a stream.
+var cursors = []string{"after", "before", "Last-Event-ID"}

@@ -2,12 +2,15 @@ package v1_test
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -67,6 +70,63 @@ func TestAFilterGivenTwiceIsHeededTwiceOrRefused(t *testing.T) {
 // A query string is refused whole if net/url would read it only partly, or if a store would read
 // something else. So no request submits a plan that was to be checked, and no list answers more
 // than was asked for.
+// The command refuses an empty key, which is mostly a variable that is not set. The API does too, and
+// so for every header that would be a condition.
+func TestAHeaderThatIsEmptyOrGivenTwiceIsRefused(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		q, err := s.st.CreateQueue(t.Context(), plan.Queue{Name: "imap", Plugin: "demo", Threads: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			name, method, path, kind, body, header string
+			values                                 []string
+			want                                   string
+		}{
+			{"an empty key", "POST", "/plans", "application/yaml", file, "Idempotency-Key", []string{""}, "header.Idempotency-Key: it has no value"},
+			{"two keys", "POST", "/plans", "application/yaml", file, "Idempotency-Key", []string{"a", "b"}, "header.Idempotency-Key: it is given 2 times"},
+			{"an empty condition", "PUT", "/queues/" + q.ID.String(), "application/json", `{"threads":3}`, "If-Match", []string{""}, "header.If-Match: it has no value"},
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), c.method, s.url+c.path, strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", c.kind)
+			r.Header[c.header] = c.values
+			a, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(a.Body)
+			a.Body.Close()
+			if err != nil || a.StatusCode != 422 || !strings.Contains(string(text), c.want) {
+				t.Errorf("%s: %d %s (%v), want %q", c.name, a.StatusCode, text, err, c.want)
+			}
+		}
+		if plans, err := s.st.Plans(t.Context(), store.PlanQuery{}); err != nil || len(plans) > 0 {
+			t.Errorf("there are %d plans (%v), want none", len(plans), err)
+		}
+	})
+}
+
+// JSON leaves open which of two values of one name counts. So neither counts.
+func TestANameThatIsTwiceInABodyIsRefused(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		for path, body := range map[string]string{
+			"/queues": `{"name":"imap","plugin":"demo","threads":1,"threads":2}`,
+			"/tasks":  `{"tasks":[{"queue":"exec","params":{"run":"true","run":"false"}}]}`,
+		} {
+			if status, text := s.ask("POST", path, body); status != 400 || !strings.Contains(text, `twice in one object`) {
+				t.Errorf("%s: %d %s", path, status, text)
+			}
+		}
+		queues, err := s.st.Queues(t.Context())
+		if err != nil || slices.ContainsFunc(queues, func(q plan.Queue) bool { return q.Name == "imap" }) {
+			t.Errorf("there are the queues %+v (%v)", queues, err)
+		}
+	})
+}
+
 func TestAQueryThatIsNotReadWholeIsRefused(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		for query, want := range map[string]struct{ pair, remedy, location string }{
