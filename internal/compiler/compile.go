@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,8 +121,11 @@ func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) 
 	} else {
 		return err
 	}
-	if pluginOf(spec) == plan.DefaultPlugin {
-		params = withPlanParams(s, params, t.Template)
+	switch pluginOf(spec) {
+	case plan.DefaultPlugin:
+		params = withPlanParams(s, params, t.Template, func(string) bool { return true })
+	case pluginHTTP:
+		params = withPlanParams(s, params, t.Template, fillsURL(spec))
 	}
 	t.Params = params
 	if f := spec.Foreach; f != nil {
@@ -212,8 +216,40 @@ func scopeOf(s *plan.Spec, p *plan.Plan, t *plan.TaskSpec) expr.Scope {
 	}
 }
 
-// withPlanParams adds the plan's params to those of an exec task, whose own win: that is how they become variables of its command.
-func withPlanParams(s *plan.Spec, params json.RawMessage, template bool) json.RawMessage {
+// pluginHTTP is the plugin that fills the address of a request with params.
+const pluginHTTP = "http"
+
+// settingsHTTP are the params that the plugin http reads itself. None of them fills an address.
+var settingsHTTP = []string{"body", "headers", "method", "query", "sign", "timeout", "url"}
+
+// fillsURL returns which params the address of an http task names in braces, as in {id} and
+// {?page,size}, apart from its expressions.
+func fillsURL(t *plan.TaskSpec) func(name string) bool {
+	raw, _ := rawObject(t.Params)
+	var own struct {
+		URL string `json:"url"`
+	}
+	if json.Unmarshal(raw, &own) != nil { // a task says so itself
+		return func(string) bool { return false }
+	}
+	var names []string
+	for _, m := range fieldsOfURL.FindAllStringSubmatch(expressionsInURL.ReplaceAllString(own.URL, ""), -1) {
+		for field := range strings.SplitSeq(m[1], ",") {
+			names = append(names, fieldName.FindString(field))
+		}
+	}
+	return func(name string) bool { return slices.Contains(names, name) && !slices.Contains(settingsHTTP, name) }
+}
+
+var (
+	expressionsInURL = regexp.MustCompile(`\$\{\{.*?\}\}`)
+	fieldsOfURL      = regexp.MustCompile(`\{[./;?&]?([^{}]*)\}`)
+	fieldName        = regexp.MustCompile(`^[A-Za-z0-9_%.]+`)
+)
+
+// withPlanParams adds those params of the plan to a task's params that the plugin takes. The task's
+// own win. So the params of a plan become variables of a command, and fields of an address.
+func withPlanParams(s *plan.Spec, params json.RawMessage, template bool, takes func(name string) bool) json.RawMessage {
 	if len(s.Params) == 0 {
 		return params
 	}
@@ -222,7 +258,7 @@ func withPlanParams(s *plan.Spec, params json.RawMessage, template bool) json.Ra
 		return params // rawObject has made it an object
 	}
 	for k, v := range s.Params {
-		if _, own := m[k]; own {
+		if _, own := m[k]; own || !takes(k) {
 			continue
 		}
 		if template {
