@@ -264,8 +264,14 @@ func readText(ctx context.Context, p *plan.Plan, path string) (*planText, error)
 		return nil, asUsage(fmt.Errorf("plan file %q: %w", path, err))
 	}
 	t := &planText{p: p, path: path, dir: filepath.Dir(abs)}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && p.Source != "" {
+	info, err := os.Stat(path)
+	switch pipe := err == nil && !info.Mode().IsRegular() || planfile.IsStream(path); {
+	case pipe && p.Source != "":
 		t.dir = filepath.Dir(p.Source)
+	case planfile.IsStream(path):
+		if t.dir, err = os.Getwd(); err != nil {
+			return nil, err
+		}
 	}
 	t.data, err = plugins.Within(ctx, func() ([]byte, error) { return planfile.Read(path) }) // reading a pipe may never end
 	return t, asUsage(err)

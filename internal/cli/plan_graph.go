@@ -97,7 +97,7 @@ func namesFile(word string) bool {
 		return true
 	}
 	info, err := os.Stat(word)
-	return strings.ContainsRune(word, filepath.Separator) || err == nil && info.Mode().IsRegular()
+	return planfile.IsStream(word) || strings.ContainsRune(word, filepath.Separator) || err == nil && info.Mode().IsRegular()
 }
 
 func graphOfSpec(spec *plan.Spec) draw.Graph {

@@ -32,7 +32,7 @@ func planRun(a *app) *cobra.Command {
 			"dies, --resume continues the plan, and finished tasks do not run again. The first " +
 			"Ctrl-C starts no more tasks, and lets running ones continue for a grace period. " +
 			"The second, or Ctrl-\\, stops them at once. Other nodes on the same store may " +
-			"help.\n" +
+			"help. FILE may be -, for standard input: then commands run in the current folder.\n" +
 			"\n" +
 			"Exit codes: 0 succeeded, 1 failed, 2 bad usage or a file that is not valid, 3 not " +
 			"finished in time, 4 the store cannot be reached, 5 cancelled, 130 interrupted.",

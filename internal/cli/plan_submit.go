@@ -21,7 +21,7 @@ func planSubmit(a *app) *cobra.Command {
 		Short: "Put a plan into the store, for nodes to run",
 		Long: "Put a plan into the store, for nodes to run, and print its id. Its name and run " +
 			"go to standard error. \"sluice worker\" starts a node, and \"sluice plan wait\" " +
-			"waits for the end.\n" +
+			"waits for the end. FILE may be -, for standard input.\n" +
 			"\n" +
 			"With --server, a token needs the scopes read and submit. A token with only submit " +
 			"uses the API: POST /api/v1/plans.",

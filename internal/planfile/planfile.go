@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
@@ -80,29 +81,42 @@ func LoadWith(path string, o Options) (*plan.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Dir = filepath.Dir(abs)
+	if !IsStream(path) {
+		o.Dir = filepath.Dir(abs)
+	} else if o.Dir, err = os.Getwd(); err != nil {
+		return nil, fmt.Errorf("plan file %q: %w", path, err)
+	}
 	s, err := Parse(path, data, o)
 	if err != nil {
 		return nil, err
 	}
-	s.Source = abs
+	if !IsStream(path) {
+		s.Source = abs
+	}
 	return s, nil
 }
 
-// Read reads the file at path for Parse. A pipe can be read only once, and a caller may parse its
+// streams matches the names of what a process has open, as systems and shells write them.
+var streams = regexp.MustCompile(`^(-|/dev/(stdin|fd/\d+)|/proc/(self|thread-self|\d+)/fd/\d+)$`)
+
+// IsStream reports whether a path names no file but what the process has open: -, /dev/stdin, and
+// what a shell passes for <(…). Such a plan has no folder. Its commands run in the current one, and
+// nobody can read it again.
+func IsStream(path string) bool { return streams.MatchString(path) }
+
+// Read reads the file at path for Parse, or standard input if that is -. A pipe can be read only once, and a caller may parse its
 // text several times.
 func Read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.Stdin, error(nil)
+	if path != "-" {
+		f, err = os.Open(path)
+		defer f.Close()
+	}
 	var data []byte
 	if err == nil {
-		defer f.Close()
 		data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && path == "-":
-		// A plan needs a folder: its tasks run there, its paths begin there, and a killed
-		// submission continues from there.
-		return nil, errors.New("a plan is read from a file, not from standard input, since its tasks run in the file's folder: write it to a file")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("plan file %q is not there; check the path: %w", path, fs.ErrNotExist)
 	case err != nil:
