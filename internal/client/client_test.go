@@ -158,6 +158,22 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
+// The server has cancelled the task: whatever becomes of its answer, the command has succeeded.
+func TestWhatTheServerHasDoneDoesNotFailByTheEndOfItsAnswer(t *testing.T) {
+	asked := 0
+	c := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "begin")
+	})
+	if err := c.CancelTask(t.Context(), plan.TaskID{}); err != nil || asked != 1 {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+	if _, err := c.Plan(t.Context(), plan.PlanID{}); !errors.Is(err, plan.ErrUnavailable) {
+		t.Errorf("a plan whose answer is cut off: %v", err)
+	}
+}
+
 func TestOnlyWhatMayBeDoneTwiceIsAskedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(*Client) error

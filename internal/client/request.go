@@ -43,6 +43,7 @@ type request struct {
 	body         any
 	again        bool // it may be made again whatever became of it: doing it twice does it once
 	timeout      time.Duration
+	unread       bool // nobody wants its answer but for the status
 }
 
 // in makes a path of words, which may be anything.
@@ -67,6 +68,7 @@ func (c *Client) do(ctx context.Context, r *request, out any) error {
 	if err != nil {
 		return err
 	}
+	r.unread = out == nil
 	return c.trying(ctx, r, func() error {
 		text, err := c.once(ctx, r, body, zipped)
 		if err != nil || out == nil {
@@ -131,6 +133,9 @@ func (c *Client) once(ctx context.Context, r *request, body []byte, zipped bool)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, c.mostAnswer+1))
+	if answer.StatusCode/100 == 2 && r.unread {
+		return nil, nil // the server has done it, however its answer ends
+	}
 	if err != nil {
 		return nil, c.unanswered(ctx, r, &cutError{err})
 	}

@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 	"internal/dci":             {"internal/api", "internal/api/v1", "internal/auth", "internal/store", "internal/telemetry"},
 	"internal/client":          {"plan", "den/protocol", "internal/rules", "backoff", "internal/api", "internal/store", "internal/balance"},
 	"internal/web":             {},
-	"internal/telemetry":       {"plan", "den/protocol", "den", "internal/store", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/", "go.opentelemetry.io/proto/otlp/", "google.golang.org/protobuf/", "github.com/cenkalti/backoff/v4"},
+	"internal/telemetry":       {"plan", "den/protocol", "den", "internal/duration", "internal/store", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/", "go.opentelemetry.io/proto/otlp/", "google.golang.org/protobuf/", "github.com/cenkalti/backoff/v4"},
 	"internal/hint":            {"plan", "internal/cells", "internal/duration"},
 	"internal/cli/view":        {"plan", "internal/states", "internal/report", "internal/cells", "internal/duration", "internal/rules", "golang.org/x/term", "golang.org/x/sys/"},
 	"internal/explain":         {"plan", "internal/states", "internal/rules", "internal/duration", "internal/hint", "internal/runner/procid", "internal/store"},

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +17,9 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // An Endpoint says where traces go, and how.
@@ -113,16 +115,13 @@ func (s *sender) post(ctx context.Context, body []byte, pause *pauses) error {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	switch {
 	case answer.StatusCode >= 200 && answer.StatusCode <= 299:
-		if err != nil {
-			return backoff.Permanent(err) // the spans are there; sent again they would be there twice
-		}
-		return refused(text)
+		return refused(text) // the spans are there, however the answer ends; sent again they would be there twice
 	case answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode == http.StatusBadGateway,
 		answer.StatusCode == http.StatusServiceUnavailable, answer.StatusCode == http.StatusGatewayTimeout:
-		pause.asked = retryAfter(answer.Header.Get("Retry-After"), time.Now())
+		pause.asked = duration.RetryAfter(answer.Header.Get("Retry-After"), time.Now(), plan.MaxAfter)
 		return failure(answer.Status, text)
 	}
 	return backoff.Permanent(failure(answer.Status, text))
@@ -192,15 +191,4 @@ func (p *pauses) NextBackOff() time.Duration {
 	}
 	next, p.asked = max(next, p.asked), 0
 	return next
-}
-
-// retryAfter reads the header of that name: seconds, or a time of HTTP. 0 if it says nothing.
-func retryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.Atoi(header); err == nil {
-		return max(0, time.Duration(seconds)*time.Second)
-	}
-	if at, err := http.ParseTime(header); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
 }

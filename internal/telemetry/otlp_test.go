@@ -109,6 +109,14 @@ func TestABatchThatIsNotTaken(t *testing.T) {
 			w.Header().Set("Retry-After", "3600")
 			answering(503)(w)
 		}}, 1, "503 Service Unavailable: said why"},
+		{"nor does a long pause become none", []func(http.ResponseWriter){func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "99999999999")
+			answering(503)(w)
+		}}, 1, "503 Service Unavailable: said why"},
+		{"an accepted batch is not sent again, whatever its answer ends with", []func(http.ResponseWriter){func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("thanks"))
+		}}, 1, ""},
 		{"a request that is wrong is not sent again", []func(http.ResponseWriter){answering(400)}, 1, "400 Bad Request: said why"},
 		{"a token that is wrong is not sent again", []func(http.ResponseWriter){answering(401)}, 1, "401"},
 		{"spans that were refused are named", []func(http.ResponseWriter){func(w http.ResponseWriter) { _, _ = w.Write(partial) }}, 1, "refused 3 spans: too old"},
@@ -121,7 +129,7 @@ func TestABatchThatIsNotTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.first = time.Millisecond
-			if strings.Contains(c.name, "pause") {
+			if strings.Contains(c.name, " pause") {
 				s.to.Timeout = 3 * time.Second // over before the pause is: it must not be asked meanwhile
 			}
 			err = s.UploadTraces(t.Context(), []*tracepb.ResourceSpans{{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{Name: "a"}}}}}})

@@ -15,6 +15,7 @@ import (
 
 	"code.dny.dev/ssrf"
 
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/secret"
@@ -26,7 +27,7 @@ type answer struct {
 	status  int
 	header  http.Header
 	body    []byte
-	cut     bool // the body is longer
+	cut     bool // the body is longer, or did not come to its end
 	host    string
 	masks   []string
 	release func() // of the memory that the body takes
@@ -49,7 +50,7 @@ func (a *answer) result(now time.Time) plan.Result {
 	case a.success():
 		return plan.Result{Status: plan.Succeeded, Output: a.output(a.body)}
 	case a.again():
-		return plan.Result{Status: plan.Failed, Detail: a.detail(), After: retryAfter(a.header, now)}
+		return plan.Result{Status: plan.Failed, Detail: a.detail(), After: duration.RetryAfter(a.header.Get("Retry-After"), now, plan.MaxAfter)}
 	}
 	return plan.Result{Status: plan.Failed, Detail: a.detail(), Final: true}
 }
@@ -65,7 +66,7 @@ func (a *answer) output(body []byte) json.RawMessage {
 	case !a.meantAsJSON(body) || json.Compact(out, body) != nil:
 		out = bytes.NewBuffer(jsontext.AppendText(b, strings.ToValidUTF8(string(body), "\uFFFD")))
 	}
-	if a.cut && body != nil {
+	if a.cut && len(body) > 0 {
 		out.WriteString(`,"cut":true`)
 	}
 	out.WriteByte('}')
@@ -106,18 +107,6 @@ func brief(text string) string {
 		return ""
 	}
 	return text
-}
-
-// retryAfter reads the header Retry-After: seconds, or a time.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	text := h.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(at.Sub(now), 0)
-	}
-	return 0
 }
 
 // Why there is no answer.

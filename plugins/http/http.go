@@ -137,10 +137,14 @@ func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	if a != nil {
 		defer a.release()
 	}
-	if err != nil && a != nil && !a.success() && ctx.Err() == nil {
+	t.Log.Append(plan.System, d.line(a, err, v.masks))
+	switch {
+	case err == nil || a == nil:
+	case a.success(): // the receiver has accepted the request: the body, or its end, changes nothing
+		a.cut, err = true, nil
+	case ctx.Err() == nil:
 		err = nil // the status says more than how the body ended
 	}
-	t.Log.Append(plan.System, d.line(a, err, v.masks))
 	if err != nil {
 		r := failure(ctx, limited, s, err)
 		r.Detail = secret.HideText(r.Detail, v.masks)

@@ -101,6 +101,8 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		{"a time that is over is none", 503, in(-time.Minute), plan.Failed, false, 0, 0},
 		{"so is nonsense", 503, "soon", plan.Failed, false, 0, 0},
 		{"and less than nothing", 503, "-5", plan.Failed, false, 0, 0},
+		{"too many seconds are a day", 503, "99999999999", plan.Failed, false, plan.MaxAfter, plan.MaxAfter},
+		{"so is a time that is too far", 429, in(1000 * time.Hour), plan.Failed, false, plan.MaxAfter, plan.MaxAfter},
 		{"500 is tried again", 500, "", plan.Failed, false, 0, 0},
 		{"so is 599", 599, "", plan.Failed, false, 0, 0},
 	} {
@@ -301,6 +303,33 @@ func TestTheOutput(t *testing.T) {
 	}
 }
 
+func TestARequestThatWasAcceptedDoesNotFailByItsBody(t *testing.T) {
+	for _, c := range []struct{ name, answer, want string }{
+		{"it is not compressed as it says", "Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\nplain", `{"status":201,"body":null}`},
+		{"it ends early", "Content-Length: 100\r\n\r\nbegin", `{"status":201,"body":"begin","cut":true}`},
+		{"its JSON ends early", "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"id\": 7}", `{"status":201,"body":"{\"id\": 7}","cut":true}`},
+		{"its chunks are broken", "Transfer-Encoding: chunked\r\n\r\n5\r\nbegin\r\nnonsense\r\n", `{"status":201,"body":"begin","cut":true}`},
+		{"it has a byte order mark", "Content-Length: 12\r\n\r\n\uFEFF{\"id\": 7}", `{"status":201,"body":{"id":7}}`},
+		{"it says that it is JSON, and is not", "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{,", `{"status":201,"body":"{,"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at := receive(t, func(w http.ResponseWriter, _ *http.Request) {
+				conn, _, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				io.WriteString(conn, "HTTP/1.1 201 Created\r\nConnection: close\r\n"+c.answer)
+				conn.Close()
+			})
+			r := newPlugin(t).Run(t.Context(), task(t, object{"url": at, "body": object{"id": 7}}))
+			if r.Status != plan.Succeeded || string(r.Output) != c.want {
+				t.Errorf("%v (%s), output %s; want success, and %s", r.Status, r.Detail, r.Output, c.want)
+			}
+		})
+	}
+}
+
 func TestRedirects(t *testing.T) {
 	other := receive(t, func(http.ResponseWriter, *http.Request) { t.Error("another host got a request") })
 	var at string
@@ -436,8 +465,8 @@ func TestReceiversThatNeverEnd(t *testing.T) {
 		final   bool
 	}{
 		"no answer":           {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, short, plan.Failed, plan.ReasonTimeout, false},
-		"a body byte by byte": {func(w http.ResponseWriter, r *http.Request) { slow(w, r, "") }, short, plan.Failed, plan.ReasonTimeout, false},
-		"after a long one":    {func(w http.ResponseWriter, r *http.Request) { slow(w, r, strings.Repeat("x", 2*freeBody)) }, short, plan.Failed, plan.ReasonTimeout, false},
+		"a body byte by byte": {func(w http.ResponseWriter, r *http.Request) { slow(w, r, "") }, short, plan.Succeeded, "", false},
+		"after a long one":    {func(w http.ResponseWriter, r *http.Request) { slow(w, r, strings.Repeat("x", 2*freeBody)) }, short, plan.Succeeded, "", false},
 		"one of a refusal":    {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(400); slow(w, r, "no") }, "5s", plan.Failed, "", true},
 		"a body without end":  {endless, long, plan.Succeeded, "", false},
 		"headers without end": {func(w http.ResponseWriter, _ *http.Request) { headers(w) }, long, plan.Failed, plan.ReasonError, false},
