@@ -66,41 +66,61 @@ func Run(ctx context.Context, cmd Command, out *Output) (Result, error) {
 		return Result{}, err
 	}
 	result := Result{Started: time.Now()}
-	w := watch{process: r.process, grace: cmd.Grace, hurry: cmd.Hurry, done: make(chan struct{})}
-	defer w.hasteners.Wait()
-	defer close(w.done)
-	if w.grace == 0 {
-		w.grace = DefaultGrace
-	}
-	unwatch := context.AfterFunc(ctx, func() { w.stop(context.Cause(ctx)) })
-	defer unwatch()
-	if cmd.Timeout > 0 {
-		defer time.AfterFunc(cmd.Timeout, func() { w.stop(fmt.Errorf("%w after %v", ErrTimeout, cmd.Timeout)) }).Stop()
-	}
-
+	w, over := observe(ctx, r.process, &cmd)
+	defer over()
 	r.await()
-	stopped := w.ended()
-	result.Ended, result.Stopped = time.Now(), stopped
-	if stopped == nil {
+	err = w.conclude(&result, func() {
 		linger := cmd.Linger
 		if linger == 0 {
 			linger = DefaultLinger
 		}
 		r.wait(linger)
-		r.process.kill()
-		result.Code, result.Signal, err = r.process.reap()
-	} else {
-		// Its children may still be cleaning up after the SIGTERM, which a shell does not wait for.
-		result.Code, result.Signal, err = r.process.reap()
-		for left := w.left(); left > 0 && !r.process.gone(min(left, hurriedGrace)); left = w.left() {
-			continue // in steps, since the grace may be cut short
-		}
-		r.process.kill()
-	}
-	r.process.gone(dying)
-	r.process.release()
+	})
 	r.finish()
 	return result, err
+}
+
+// observe begins to watch a command that was started. The caller calls over when all is done.
+func observe(ctx context.Context, p *process, cmd *Command) (w *watch, over func()) {
+	w = &watch{process: p, grace: cmd.Grace, hurry: cmd.Hurry, done: make(chan struct{})}
+	if w.grace == 0 {
+		w.grace = DefaultGrace
+	}
+	unwatch := context.AfterFunc(ctx, func() { w.stop(context.Cause(ctx)) })
+	var timer *time.Timer
+	if cmd.Timeout > 0 {
+		timer = time.AfterFunc(cmd.Timeout, func() { w.stop(fmt.Errorf("%w after %v", ErrTimeout, cmd.Timeout)) })
+	}
+	return w, func() {
+		if timer != nil {
+			timer.Stop()
+		}
+		unwatch()
+		close(w.done)
+		w.hasteners.Wait()
+	}
+}
+
+// conclude ends what is left of the command once its own process has exited, and fills the result.
+// A command that was not stopped may have processes in the background: linger waits for these.
+func (w *watch) conclude(result *Result, linger func()) (err error) {
+	stopped := w.ended()
+	result.Ended, result.Stopped = time.Now(), stopped
+	if stopped == nil {
+		linger()
+		w.process.kill()
+		result.Code, result.Signal, err = w.process.reap()
+	} else {
+		// Its children may still be cleaning up after the SIGTERM, which a shell does not wait for.
+		result.Code, result.Signal, err = w.process.reap()
+		for left := w.left(); left > 0 && !w.process.gone(min(left, hurriedGrace)); left = w.left() {
+			continue // in steps, since the grace may be cut short
+		}
+		w.process.kill()
+	}
+	w.process.gone(dying)
+	w.process.release()
+	return err
 }
 
 // watch stops a command, once, unless it has ended.

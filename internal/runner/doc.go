@@ -7,6 +7,9 @@
 // has ended, Run kills the rest of its group. Nothing of a task stays behind, except processes that
 // left the group on purpose (setsid, a job-control shell).
 //
+// [Converse] does the same for a command that the caller speaks with: one pipe has what it writes to
+// its standard output and its standard error together, and another one is its standard input.
+//
 // # A command does not outlive its node
 //
 // A killed node can end nothing itself. So each process that runs commands has one guardian: a
