@@ -248,7 +248,7 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 	}
 	secrets := a.keep(params)
 	return a.plugin.Run(ctx, &plugins.Task{
-		ID: a.task.Task, Plan: a.task.Plan, Name: a.task.Name, Queue: a.task.QueueName, QueueID: a.task.Queue,
+		ID: a.task.Task, Plan: a.task.Plan, PlanName: a.task.PlanName, Name: a.task.Name, Queue: a.task.QueueName, QueueID: a.task.Queue,
 		Node: a.node, Attempt: a.task.Attempt, Params: params, Inputs: inputs, Secrets: secrets, Log: &a.out, Reports: a.reports, Hurry: a.hurry,
 		Reached: func(p plan.Progress) { a.board.set(a, p) },
 	})

@@ -91,6 +91,7 @@ const (
 	ReasonOutput    Reason = "output"    // its output is not JSON, or too large, or may not be kept; not tried again
 	ReasonItems     Reason = "items"     // some of its items failed
 	ReasonError     Reason = "error"     // its plugin could not run it
+	ReasonFatal     Reason = "fatal"     // it failed so that its plan was closed; not tried again
 )
 
 // State is what [Task.State] returns of a task with that status, for that reason.

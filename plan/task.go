@@ -173,6 +173,9 @@ type Result struct {
 	// Final says of a failure that another attempt would end no better: none is made, whatever
 	// Retry says.
 	Final bool
+	// Fatal says of a failure that it is one of the whole plan. No other attempt is made, and the plan
+	// is closed, as on_failure: stop closes it.
+	Fatal bool
 	// After is the least delay before the next attempt, if there is one. Retry may give a longer
 	// one. More than MaxAfter counts as MaxAfter.
 	After time.Duration

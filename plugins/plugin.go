@@ -91,18 +91,20 @@ var (
 
 // A Task is one attempt as a plugin sees it.
 type Task struct {
-	ID      plan.TaskID
-	Plan    plan.PlanID // none for a task of no plan
-	Name    string
-	Queue   string
-	QueueID plan.QueueID
-	Node    plan.NodeName
-	Attempt int             // from 1
-	Params  json.RawMessage // a JSON object with needs and args of its parents in it, and its expressions replaced
-	Inputs  []plan.Input    // of large outputs of its parents, what Params has as needs and args; nil if they are small: see Args
-	Secrets []string        // the values of secret Params: the node hides them in the log and the detail, within one line
-	Log     *Log            // the output of the attempt
-	Reports Reporter        // where its reports go; nil: to its log; see Report
+	ID   plan.TaskID
+	Plan plan.PlanID // none for a task of no plan
+	// PlanName is the name of the plan with the number of its run, as in nightly#3. It may be empty.
+	PlanName string
+	Name     string
+	Queue    string
+	QueueID  plan.QueueID
+	Node     plan.NodeName
+	Attempt  int             // from 1
+	Params   json.RawMessage // a JSON object with needs and args of its parents in it, and its expressions replaced
+	Inputs   []plan.Input    // of large outputs of its parents, what Params has as needs and args; nil if they are small: see Args
+	Secrets  []string        // the values of secret Params: the node hides them in the log and the detail, within one line
+	Log      *Log            // the output of the attempt
+	Reports  Reporter        // where its reports go; nil: to its log; see Report
 
 	Reached func(plan.Progress) // takes how far it is; nil: nobody looks; see Progress
 
@@ -165,6 +167,7 @@ type StatusError struct {
 	Status plan.Status // above 1; default plan.Failed
 	Err    error
 	Final  bool          // as in plan.Result
+	Fatal  bool          // as in plan.Result
 	After  time.Duration // as in plan.Result
 }
 
@@ -181,7 +184,7 @@ func (f Func) Run(ctx context.Context, t *Task) plan.Result {
 		}
 		var own *StatusError
 		if errors.As(err, &own) {
-			r.Final, r.After = own.Final, own.After
+			r.Final, r.Fatal, r.After = own.Final, own.Fatal, own.After
 			if own.Status > plan.Succeeded {
 				r.Status = own.Status
 			}

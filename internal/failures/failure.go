@@ -60,6 +60,7 @@ func ended(t *plan.Task) string {
 	words := map[plan.Reason]string{
 		plan.ReasonTimeout: "ran longer than it may", plan.ReasonLost: "was lost", plan.ReasonInput: "what it should be given could not be made",
 		plan.ReasonOutput: "its output cannot be kept", plan.ReasonItems: "some of its items failed", plan.ReasonError: "its plugin could not run it",
+		plan.ReasonFatal: "failed, and its plan with it",
 	}
 	switch {
 	case words[t.Reason] != "":

@@ -139,7 +139,7 @@ func bySelf(t *plan.Task) bool {
 		return false
 	}
 	switch t.Reason {
-	case plan.ReasonNone, plan.ReasonSignal, plan.ReasonOutput:
+	case plan.ReasonNone, plan.ReasonSignal, plan.ReasonOutput, plan.ReasonFatal:
 		return true
 	}
 	return false

@@ -21,7 +21,7 @@ func Most(attempts, rescues int) int { return attempts + rescues }
 // make it longer. A task that a person cancelled is not tried again; the store ensures that when it
 // applies the ending. An output that is too large or not JSON fails the task for good. So does every
 // result that is Final, or has ReasonInput or ReasonOutput, because the next attempt would end the
-// same.
+// same. A result that is Fatal, which also closes the plan, has ReasonFatal from then on.
 func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tried int) time.Duration) protocol.Ending {
 	tried := Tried(t.Attempt, t.Rescues)
 	e := protocol.Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}
@@ -35,6 +35,8 @@ func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tr
 	case r.Status == plan.Succeeded && jsontext.Depth(r.Output, plan.MaxOutputDepth) > plan.MaxOutputDepth:
 		e.Status, e.Reason, e.Output = plan.Failed, plan.ReasonOutput, nil
 		e.Detail = fmt.Sprintf("its output has arrays or objects within each other, more than %d deep: what reads it could not", plan.MaxOutputDepth)
+	case r.Fatal && r.Status > plan.Succeeded:
+		e.Reason = plan.ReasonFatal
 	case r.Final, r.Reason == plan.ReasonInput, r.Reason == plan.ReasonOutput:
 	case r.Status > plan.Succeeded && tried < t.Retry.Attempts:
 		delay := max(wait(t.Retry, tried), min(r.After, plan.MaxAfter))

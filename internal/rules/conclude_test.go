@@ -43,6 +43,8 @@ func TestWhatFollowsAnAttempt(t *testing.T) {
 		{"and whatever else a plugin refuses of it", 3, 1, 0, plan.Result{Status: plan.Failed, Reason: plan.ReasonOutput, Detail: "no"}, plan.Failed, plan.ReasonOutput, 0, ""},
 		{"what it should be given and cannot be fails it for good", 3, 1, 0, plan.Result{Status: plan.Failed, Reason: plan.ReasonInput}, plan.Failed, plan.ReasonInput, 0, ""},
 		{"a failure that is final ends it", 3, 1, 0, plan.Result{Status: plan.Failed, Final: true}, plan.Failed, "", 0, ""},
+		{"a failure that is fatal ends it, for that reason", 3, 1, 0, plan.Result{Status: plan.Failed, Fatal: true}, plan.Failed, plan.ReasonFatal, 0, ""},
+		{"a success that is fatal is one", 3, 1, 0, plan.Result{Status: plan.Succeeded, Fatal: true}, plan.Succeeded, "", 0, ""},
 		{"so does one with a code of its own", 3, 1, 0, plan.Result{Status: 42, Final: true, After: time.Hour}, 42, "", 0, ""},
 		{"a success that is final is one", 3, 1, 0, plan.Result{Status: plan.Succeeded, Final: true}, plan.Succeeded, "", 0, ""},
 		{"a failure may ask for a longer delay", 3, 1, 0, plan.Result{Status: plan.Failed, After: time.Minute}, plan.Held, "", time.Minute, ""},

@@ -12,9 +12,9 @@ func Close(state plan.Lifecycle, now, why plan.Closing) (closing plan.Closing, c
 	return why, true
 }
 
-// StopsPlan reports whether a task that ended with the outcome closes its plan.
-func StopsPlan(o Outcome, does plan.OnFailure) bool {
-	return o == OutcomeFailed && does == plan.Stop
+// StopsPlan reports whether a task that ended with the outcome, and for the reason, closes its plan.
+func StopsPlan(o Outcome, r plan.Reason, does plan.OnFailure) bool {
+	return o == OutcomeFailed && (does == plan.Stop || r == plan.ReasonFatal)
 }
 
 // MayEnd reports whether a plan ends once nothing in it is unfinished. The plan must not have

@@ -349,8 +349,11 @@ func TestWhatClosesAPlan(t *testing.T) {
 			t.Errorf("%v, %q, %q: got %q, %v", c.state, c.now, c.why, got, changed)
 		}
 	}
-	if !rules.StopsPlan(rules.OutcomeFailed, plan.Stop) || rules.StopsPlan(rules.OutcomeFailed, plan.Continue) || rules.StopsPlan(rules.OutcomeCancelled, plan.Stop) {
+	if !rules.StopsPlan(rules.OutcomeFailed, "", plan.Stop) || rules.StopsPlan(rules.OutcomeFailed, "", plan.Continue) || rules.StopsPlan(rules.OutcomeCancelled, "", plan.Stop) {
 		t.Error("a failure, and nothing else, closes a plan whose on_failure is stop")
+	}
+	if !rules.StopsPlan(rules.OutcomeFailed, plan.ReasonFatal, plan.Continue) || rules.StopsPlan(rules.OutcomeSucceeded, plan.ReasonFatal, plan.Continue) {
+		t.Error("a fatal failure that counts as one closes any plan")
 	}
 	for _, c := range []struct {
 		state    plan.Lifecycle

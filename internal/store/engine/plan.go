@@ -41,9 +41,10 @@ func Close[P any](ctx context.Context, u Closer[P], p P, why plan.Closing) (clos
 	return true, nil
 }
 
-// TaskEnded closes the plan of a task that ended with the outcome, if the plan is to stop then.
-func TaskEnded[P any](ctx context.Context, u Closer[P], p P, o rules.Outcome) error {
-	if !rules.StopsPlan(o, u.PlanView(p).OnFailure) {
+// TaskEnded closes the plan of a task that ended with the outcome, and for the reason, if the plan is
+// to stop then.
+func TaskEnded[P any](ctx context.Context, u Closer[P], p P, o rules.Outcome, r plan.Reason) error {
+	if !rules.StopsPlan(o, r, u.PlanView(p).OnFailure) {
 		return nil
 	}
 	_, err := Close(ctx, u, p, plan.ClosedByFailure) // else somebody else has closed or ended it

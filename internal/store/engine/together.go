@@ -57,5 +57,5 @@ func DropItems(of *plan.Task, waits bool, end func(step func(ran bool) rules.Ste
 // Stops reports whether the step, of a held task of the plan, closes the plan. The unit then writes
 // the step and closes the plan before it settles the tasks after that one.
 func Stops(p PlanView, s *rules.Step, lenient bool) bool {
-	return p.Closing == plan.Open && s.Finishes() && rules.StopsPlan(rules.OutcomeOf(s.Status, s.Reason, lenient), p.OnFailure)
+	return p.Closing == plan.Open && s.Finishes() && rules.StopsPlan(rules.OutcomeOf(s.Status, s.Reason, lenient), s.Reason, p.OnFailure)
 }

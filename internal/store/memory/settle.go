@@ -228,7 +228,7 @@ func (tx *tx) finished(t *task) error {
 	if t.plan == nil {
 		return nil
 	}
-	if err := engine.TaskEnded(tx.ctx, tx, t.plan, outcome); err != nil {
+	if err := engine.TaskEnded(tx.ctx, tx, t.plan, outcome, t.Reason); err != nil {
 		return err
 	}
 	return engine.EndPlan(tx.ctx, tx, t.plan)

@@ -15,14 +15,20 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// stopPlans closes those of the plans, in which something failed, that a failure stops.
-func (r *round) stopPlans(ctx context.Context, broken []bson.ObjectID) error {
-	if err := r.loadPlans(ctx, broken); err != nil {
+// A breakage is a failure of a task in a plan.
+type breakage struct {
+	plan   bson.ObjectID
+	reason plan.Reason
+}
+
+// stopPlans closes those of the plans, in which something failed, that such a failure stops.
+func (r *round) stopPlans(ctx context.Context, broken ...breakage) error {
+	if err := r.loadPlans(ctx, idsFrom(broken, func(b breakage) bson.ObjectID { return b.plan })); err != nil {
 		return err
 	}
-	for _, id := range broken {
-		if p := r.known[id]; p != nil {
-			if err := engine.TaskEnded(ctx, r, p, rules.OutcomeFailed); err != nil {
+	for _, b := range broken {
+		if p := r.known[b.plan]; p != nil {
+			if err := engine.TaskEnded(ctx, r, p, rules.OutcomeFailed, b.reason); err != nil {
 				return err
 			}
 		}

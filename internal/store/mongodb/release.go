@@ -120,14 +120,14 @@ func (r *round) learn(ctx context.Context, chunk []parent) error {
 			}
 		}
 	}
-	var broken []bson.ObjectID
+	var broken []breakage
 	for _, e := range chunk {
 		if e.plan.IsZero() {
 			continue
 		}
 		r.touched[e.plan] = true
 		if e.outcome == rules.OutcomeFailed {
-			broken = append(broken, e.plan)
+			broken = append(broken, breakage{e.plan, e.reason})
 		}
 	}
 	for i := range chunk {
@@ -138,7 +138,7 @@ func (r *round) learn(ctx context.Context, chunk []parent) error {
 			}
 		}
 	}
-	return r.stopPlans(ctx, broken)
+	return r.stopPlans(ctx, broken...)
 }
 
 // children returns tasks that are held for one of the finished tasks: one more than the budget, if there are more, and as many as FindSome

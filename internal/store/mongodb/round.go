@@ -46,6 +46,7 @@ type parent struct {
 	known    bool // the fields below are filled
 	plan, of bson.ObjectID
 	outcome  rules.Outcome
+	reason   plan.Reason
 	open     bool          // it is still marked as not released
 	items    bool          // it is a foreach task that ended before its items
 	outside  bool          // its plan was closed, and nothing of that has to be released: only tasks of no plan
@@ -200,7 +201,7 @@ const auditKey = "audit"
 // fill takes what release has to know from the task.
 func (p *parent) fill(t *taskDoc) {
 	p.known, p.plan, p.of = true, t.Plan, t.Of
-	p.outcome, p.open = rules.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Open
+	p.outcome, p.reason, p.open = rules.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Reason, t.Open
 	p.items, p.missing = t.dropsItems(), t.Missing
 }
 

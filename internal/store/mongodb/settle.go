@@ -158,7 +158,7 @@ func (r *round) stopNow(ctx context.Context, id bson.ObjectID) error {
 	if err := r.Written(ctx); err != nil || !r.queue[len(r.queue)-1].known {
 		return err
 	}
-	return r.stopPlans(ctx, []bson.ObjectID{id})
+	return r.stopPlans(ctx, breakage{plan: id})
 }
 
 // writeSettled writes the tasks that are queued or delayed.

@@ -121,7 +121,7 @@ func (t *tx) finish(r *taskRow, s rules.Step) {
 		t.foreach(r.of).ended(outcome, size)
 	}
 	if p := t.plan(r.plan); p != nil {
-		t.failOn(engine.TaskEnded(t.ctx, t, p, outcome))
+		t.failOn(engine.TaskEnded(t.ctx, t, p, outcome, s.Reason))
 	}
 }
 

@@ -135,6 +135,30 @@ var ruleCases = []testCase{
 			"none_skipped queued", "any_failed skipped", "any_succeeded skipped", "any_skipped skipped",
 			"none_failed_any_succeeded skipped")
 	}},
+	{"a fatal failure closes any plan, and one of a task with continue-on-error none", func(w *world) {
+		fatal := func(c protocol.ClaimedTask) protocol.Ending {
+			e := fail(c)
+			e.Reason = plan.ReasonFatal
+			return e
+		}
+		lenient := task("lenient")
+		lenient.ContinueOnError = true
+		p := w.submitSpec(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{lenient, task("bad", "lenient"), task("slow", "lenient"), task("child", "slow")}})
+		n := w.node("n1")
+		n.end(fatal(n.claim(1)[0]))
+		c := n.claim(2)
+		w.equal("closing after the first", w.plan(p.ID).Closing, plan.Open)
+		by := func(name string) protocol.ClaimedTask {
+			return c[slices.IndexFunc(c, func(c protocol.ClaimedTask) bool { return c.Name == name })]
+		}
+		n.end(fatal(by("bad")))
+		n.sweep()
+		w.equal("closing", w.plan(p.ID).Closing, plan.ClosedByFailure)
+		w.want(p, "bad failed", "slow running", "child skipped")
+		n.end(ok(by("slow")))
+		n.sweep()
+		w.wantPlan(p, plan.PlanFailed)
+	}},
 	{"a failure in a plan that stops on failure stops what ran and waits, skips the rest, and lets run what runs", func(w *world) {
 		p := w.submitSpec(&plan.Spec{Name: "nightly", OnFailure: plan.Stop, Tasks: []plan.TaskSpec{
 			task("bad"), task("slow"), task("queued"), task("child", "slow"), {Name: "anyway", Needs: []string{"bad"}, When: plan.AllDone},
