@@ -92,11 +92,18 @@ func parentsFirst(tasks []plan.Task, g *plan.Graph) []plan.Task {
 	return out
 }
 
+// attempts is how often the tasks of a plugin are tried where nothing says it. A worker of Disco says
+// ERROR because it counts on another attempt.
+var attempts = map[string]int{"disco": 5}
+
 func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) error {
 	t.Plan, t.Name, t.Status, t.Created, t.Modified = p.ID, spec.Name, plan.Held, p.Created, p.Created
 	t.Definition = plan.Definition{
 		Description: spec.Description, When: spec.When, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
 		OnLost: spec.OnLost, MaxRescues: spec.MaxRescues, ContinueOnError: spec.ContinueOnError, Estimate: spec.Estimate,
+	}
+	if t.Retry.Attempts == 0 {
+		t.Retry.Attempts = attempts[pluginOf(spec)]
 	}
 	params, err := rawObject(spec.Params)
 	if err != nil {

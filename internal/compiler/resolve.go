@@ -58,7 +58,7 @@ func Resolve(t *protocol.ClaimedTask, params json.RawMessage) (json.RawMessage, 
 }
 
 // withSecrets are the params of a plugin in which an object names a secret of the node.
-var withSecrets = map[string][]string{plan.DefaultPlugin: {"env"}, "http": {"headers", "query", "sign"}}
+var withSecrets = map[string][]string{plan.DefaultPlugin: {"env"}, "http": {"headers", "query", "sign"}, "disco": {"env"}}
 
 // mayBe refuses data that would speak for the author: where an object names a secret of the node.
 func mayBe(plugin string, keys []string, v json.RawMessage) error {

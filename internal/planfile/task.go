@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -120,8 +121,11 @@ func (r *reader) readTask(spec *plan.TaskSpec, node *taskNode) {
 	node.exprs = r.exprs
 	r.place(&t)
 	params := t.params
-	if r.has("run") {
+	switch {
+	case r.has("run"):
 		params = t.command()
+	case spec.Plugin == ofWorkers:
+		params = t.withDir(params)
 	}
 	if params != nil {
 		spec.Params = json.RawMessage(params)
@@ -182,6 +186,29 @@ func (t *task) checkKeys(found []entry) bool {
 		return false
 	}
 	return true
+}
+
+// ofWorkers is the plugin whose tasks run a program that may be named relative to the plan's dir.
+const ofWorkers = "disco"
+
+// withDir adds the folder of the plan to the params of such a task, unless they have another one.
+func (t *task) withDir(params []byte) []byte {
+	var own map[string]json.RawMessage
+	if params != nil && json.Unmarshal(params, &own) != nil || own["dir"] != nil {
+		return params
+	}
+	dir := t.r.workDir
+	if dir == "" {
+		dir = expr.Quote(t.r.dir)
+	}
+	if dir == "" {
+		return params
+	}
+	b := []byte("{")
+	if len(own) > 0 {
+		b = append(bytes.TrimSuffix(bytes.TrimSpace(params), []byte("}")), ',')
+	}
+	return append(jsontext.AppendText(append(b, `"dir":`...), dir), '}')
 }
 
 // command writes the params of the exec plugin.

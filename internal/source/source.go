@@ -28,6 +28,21 @@ func Private(name string) bool {
 	return strings.HasPrefix(name, "SLUICE_") || slices.Contains(private, name)
 }
 
+// Environ returns what a program of a task inherits of the environment of its node, each name once.
+func Environ(environ []string) (env []string) {
+	seen := map[string]bool{}
+	for _, v := range environ {
+		name, _, ok := strings.Cut(v, "=")
+		// The working directory is the command's own: the node's would mislead it.
+		if !ok || Private(name) || name == "PWD" || name == "OLDPWD" || seen[name] {
+			continue
+		}
+		env = append(env, v)
+		seen[name] = true
+	}
+	return env
+}
+
 // most is the most bytes of a file that becomes a value. On Linux no more fits into one variable of
 // a command (MAX_ARG_STRLEN), and the meaning of a plan must not depend on where it runs.
 const most = 128 << 10

@@ -23,19 +23,7 @@ var sluicesOwn = []string{"SLUICE_PARAMS", "SLUICE_OUTPUT", "SLUICE_PROGRESS", "
 // baseEnv is what every command inherits of the node's environment, each name once.
 type baseEnv []string
 
-func newBaseEnv(environ []string) (b baseEnv) {
-	seen := map[string]bool{}
-	for _, v := range environ {
-		name, _, ok := strings.Cut(v, "=")
-		// The working directory is the command's own: the node's would mislead it.
-		if !ok || source.Private(name) || name == "PWD" || name == "OLDPWD" || seen[name] {
-			continue
-		}
-		b = append(b, v)
-		seen[name] = true
-	}
-	return b
-}
+func newBaseEnv(environ []string) baseEnv { return source.Environ(environ) }
 
 // variable is the name of a param that becomes a variable. Names that end in proxySuffix would make programs send their traffic
 // elsewhere.

@@ -25,7 +25,7 @@ type Case struct {
 
 // Short are settings with which the cases take little time.
 var Short = host.Settings{
-	First: 700 * time.Millisecond, Within: 300 * time.Millisecond, Quiet: 150 * time.Millisecond,
+	First: 8 * time.Second, Within: 2 * time.Second, Quiet: 500 * time.Millisecond,
 	Window: time.Second, Hold: 10 * time.Millisecond,
 }
 
@@ -304,7 +304,7 @@ func Cases() []Case {
 		}},
 		{Number: 89, Name: "between messages there is no limit", End: host.Done, Play: func(w *Worker) {
 			w.Hello()
-			w.Pause(800 * time.Millisecond)
+			w.Pause(2500 * time.Millisecond)
 			w.Ask("PING", `""`, ok)
 			w.Done()
 		}},

@@ -1,0 +1,211 @@
+// Package disco is the plugin that runs workers of Disco, a MapReduce framework: programs that speak
+// the Disco worker protocol. Package host owns the protocol, and package runner the processes. This
+// package owns the folders that workers run in, their outputs, and how others fetch these.
+//
+// The params of a task are:
+//
+//	worker   the program: a path that is absolute, or relative to dir
+//	dir      the folder of the plan
+//	inputs   a list: {"label": 0, "urls": [replicas]}, an output of another task, or a list of these
+//	env      variables: texts, numbers, booleans, and secrets as {"from_env": NAME} or {"from_file": PATH}
+//	jobfile  the job pack that the job home gets, a path as of the worker; default an empty one
+//
+// The output is the list of the outputs: [label, location, size].
+package disco
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/secret"
+	"github.com/seed-1177d267/sluice/internal/source"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/disco/host"
+)
+
+// Name is what plans call the plugin.
+const Name = "disco"
+
+// DefaultPort is where the files of a host are served.
+const DefaultPort = 8989
+
+// Options say how workers are run. The zero value of a field means its default.
+type Options struct {
+	Grace time.Duration // between SIGTERM and SIGKILL; default 10 s, less than 0 is none
+	Times host.Settings
+}
+
+// A Place is where the tasks of a node run.
+type Place struct {
+	Data *Data
+	Port int // where the files of the host are served
+}
+
+// A Plugin runs workers. Any number of goroutines may call its methods at once.
+type Plugin struct {
+	Options
+	base []string // variables of the node
+
+	mu    sync.Mutex
+	place func() (Place, error)
+}
+
+// New returns the plugin. It takes the process's environment as it is now. No task runs before
+// Settle.
+func New(o Options) *Plugin { return &Plugin{Options: o, base: source.Environ(os.Environ())} }
+
+// Settle says where the tasks run. The first task calls open.
+func (p *Plugin) Settle(open func() (Place, error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.place = sync.OnceValues(open)
+}
+
+func (p *Plugin) where() (Place, error) {
+	p.mu.Lock()
+	place := p.place
+	p.mu.Unlock()
+	if place == nil {
+		return Place{}, errors.New("this process runs no workers of Disco; run the plan by sluice")
+	}
+	return place()
+}
+
+// Lease implements plugins.Tenant.
+func (*Plugin) Lease(left time.Duration) { runner.Lease(left) }
+
+// errWindows refuses the plugin by name.
+var errWindows = errors.New("plugin disco: workers of Disco do not run on Windows; let a node on Linux, macOS or BSD serve the queue")
+
+// Run implements plugins.Plugin. DONE is success. FATAL, and what the protocol treats alike, is a
+// failure after which the plan stops. Any other end is a failure that is tried again.
+func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
+	if runtime.GOOS == "windows" {
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: errWindows.Error(), Final: true}
+	}
+	r, err := p.run(ctx, t)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return plan.Result{Status: plan.Terminated, Detail: err.Error()}
+	case err != nil:
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error()}
+	}
+	return r
+}
+
+func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) {
+	s, key, err := readSettings(t.Params, false)
+	if err != nil {
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonInput, Detail: fmt.Sprintf("%s: %v", key, err)}, nil
+	}
+	worker, err := CheckWorker(s.worker, s.dir)
+	if err != nil {
+		return plan.Result{}, err
+	}
+	place, err := p.where()
+	if err != nil {
+		return plan.Result{}, err
+	}
+	env, secrets, err := s.environ(ctx, p.base)
+	if err != nil {
+		return plan.Result{}, err
+	}
+	home, err := place.Data.Open(JobName(jobOf(t)), s.jobFile())
+	if err != nil {
+		return plan.Result{}, err
+	}
+	defer home.Close()
+	hidden := append(secrets, t.Secrets...)
+	a := &Attempt{
+		Worker: worker, Env: env, Home: home, Number: t.Attempt, Inputs: host.NewList(s.inputs...),
+		Task:    host.Task{ID: taskID(t.ID), Stage: stage(t), Grouping: "split", DiscoPort: place.Port, PutPort: place.Port},
+		Message: func(text string) { t.Log.Print(secret.HideText(text, hidden)) },
+		Times:   p.Times, Grace: p.Grace, Hurry: t.Hurry,
+	}
+	o, err := a.Run(ctx)
+	if err != nil {
+		return plan.Result{}, err
+	}
+	return result(ctx, o, t, hidden)
+}
+
+// result makes of how the attempt ended what the node is told.
+func result(ctx context.Context, o Outcome, t *plugins.Task, secrets []string) (plan.Result, error) {
+	r := plan.Result{Detail: secret.HideText(o.Detail, secrets)}
+	switch {
+	case o.End == host.Done:
+		r.Status = plan.Succeeded
+		var err error
+		if r.Output, err = json.Marshal(append([]Output{}, o.Outputs...)); err != nil {
+			return r, err
+		}
+		if secret.Holds(r.Output, secrets) {
+			return plan.Result{Status: plan.Failed, Reason: plan.ReasonOutput, Detail: "the location of an output holds a secret of its env, and the store keeps outputs"}, nil
+		}
+		return r, nil
+	case ctx.Err() != nil:
+		r.Status = plan.Terminated
+		return r, nil
+	}
+	r.Status = plan.Failed
+	r.Fatal = o.End == host.Fatal
+	if o.Died && !errors.Is(o.Process.Stopped, runner.ErrOver) {
+		r.Exit = &plan.Exit{Code: o.Process.Code, Signal: o.Process.Signal}
+	}
+	if long := len(r.Detail) > mostDetail; long {
+		t.Log.Append(plan.System, r.Detail)
+		r.Detail = strings.ToValidUTF8(r.Detail[:mostDetail], "") + "… (the log has all of it)"
+	}
+	return r, nil
+}
+
+// mostDetail is the most bytes of a detail. People see it in lists.
+const mostDetail = 4 << 10
+
+// jobOf returns the name and the id of the job that a task belongs to: its plan, or itself.
+func jobOf(t *plugins.Task) (name, id string) {
+	if t.Plan.IsZero() {
+		if name = t.Name; name == "" {
+			name = "task"
+		}
+		return name, t.ID.String()
+	}
+	name = t.PlanName
+	if i := strings.LastIndexByte(name, '#'); i >= 0 { // the number of the run
+		name = name[:i]
+	}
+	if name == "" {
+		name = "plan"
+	}
+	return name, t.Plan.String()
+}
+
+// stage is the name of the task; of an item that of its foreach task.
+func stage(t *plugins.Task) string {
+	if t.Name == "" {
+		return t.Queue
+	}
+	return item.ReplaceAllString(t.Name, "")
+}
+
+// item is what the name of an item has behind that of its foreach task.
+var item = regexp.MustCompile(`\[\d+\]$`)
+
+// taskID returns an integer for a task that differs from those of the other tasks of the plan. Ids
+// that one process made in a run differ in their last three bytes. The other bits tell runs apart.
+func taskID(id plan.TaskID) int64 {
+	run := fnv.New32a()
+	_, _ = run.Write(id.ID[:9])
+	return int64(run.Sum32()&(1<<29-1))<<24 | int64(id.ID[9])<<16 | int64(id.ID[10])<<8 | int64(id.ID[11])
+}

@@ -1,0 +1,4 @@
+package hosttest
+
+// Main does nothing: no worker runs on Windows.
+func Main() {}

@@ -1,0 +1,162 @@
+package disco
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	slashpath "path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mostOutputs is how many outputs of a task are listed. The files of more are in an index file.
+const mostOutputs = 50
+
+// An Output is an output of a task. In JSON it is [label, location, size].
+type Output struct {
+	Label    int64
+	Location string // a URL
+	Size     int64  // in bytes, as on disk if the file is on this host
+}
+
+// MarshalJSON implements json.Marshaler.
+func (o Output) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{o.Label, o.Location, o.Size})
+}
+
+// outputs are those of one attempt. It implements host.Outputs.
+type outputs struct {
+	home  *Home
+	index string // the path of an index file in the home, without its end
+	list  []Output
+	files []string // in the home, each once
+	have  map[string]bool
+}
+
+// Output implements host.Outputs. A file of the home has the size that it has, whatever the worker
+// says. The location of any other output is kept as it is.
+func (o *outputs) Output(label int64, location string, size int64) error {
+	rel, local := o.home.inHome(location)
+	if !local {
+		switch scheme, _, is := strings.Cut(location, "://"); {
+		case is && scheme != "" && !strings.Contains(scheme, "/"):
+			if there, err := os.Stat(o.home.data.file(location)); err == nil && there.Mode().IsRegular() {
+				size = there.Size()
+			}
+			o.list = append(o.list, Output{label, location, size})
+			return nil
+		case strings.HasPrefix(location, "/"):
+			return errors.New("it is an absolute path; name a file in the job home by its path from there")
+		}
+		rel = location
+	}
+	clean := slashpath.Clean(rel)
+	if clean == "." || strings.HasPrefix(clean, ".") || strings.Contains(clean, "/.") {
+		return errors.New("it leaves the job home, or a part of it begins with a dot; name a file in the job home that others may fetch")
+	}
+	info, err := o.home.root.Stat(clean)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("there is no such file in the job home; write it before OUTPUT")
+	case err != nil:
+		return fmt.Errorf("%w; name a file in the job home", cause(err))
+	case !info.Mode().IsRegular():
+		return errors.New("it is no file; name a file in the job home")
+	}
+	o.list = append(o.list, Output{label, o.home.URL("disco", clean), info.Size()})
+	if !o.have[clean] {
+		if o.have == nil {
+			o.have = map[string]bool{}
+		}
+		o.have[clean] = true
+		o.files = append(o.files, clean)
+	}
+	return nil
+}
+
+// cause returns an error without the path that it names.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// file returns the path of a file that a disco:// URL of this host names, and "" for any other URL.
+func (d *Data) file(url string) string {
+	rel, ok := strings.CutPrefix(url, "disco://"+d.Host+"/disco/")
+	if !ok || !filepath.IsLocal(filepath.FromSlash(rel)) {
+		return ""
+	}
+	return filepath.Join(d.Dir, filepath.FromSlash(rel))
+}
+
+// Done implements host.Outputs. It flushes the files to the disk, writes the index file if there are
+// many outputs, and lets others fetch all of these.
+func (o *outputs) Done() error {
+	if len(o.list) > mostOutputs {
+		if err := o.writeIndex(); err != nil {
+			return fmt.Errorf("write the index of the outputs: %w", err)
+		}
+	}
+	folders := map[string]bool{}
+	for _, rel := range o.files {
+		if err := o.flush(rel); err != nil {
+			return fmt.Errorf("flush %q to the disk: %w", rel, cause(err))
+		}
+		for folder := slashpath.Dir(rel); ; folder = slashpath.Dir(folder) {
+			folders[folder] = true
+			if folder == "." {
+				break
+			}
+		}
+	}
+	for folder := range folders {
+		if err := o.flush(folder); err != nil {
+			return fmt.Errorf("flush the folder %q to the disk: %w", folder, cause(err))
+		}
+	}
+	return o.home.name(o.files)
+}
+
+// flush writes a file or a folder of the home to the disk.
+func (o *outputs) flush(rel string) error {
+	f, err := o.home.root.Open(rel)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// writeIndex writes a line for each output, LABEL SP URL SP SIZE, and replaces the list by one entry
+// for each label: the URL of the index, and the size of all with that label.
+func (o *outputs) writeIndex() error {
+	if err := o.home.root.MkdirAll(slashpath.Dir(o.index), 0o700); err != nil {
+		return err
+	}
+	var b []byte
+	sizes := map[int64]int64{}
+	for _, out := range o.list {
+		b = append(strconv.AppendInt(b, out.Label, 10), ' ')
+		b = append(append(b, escape(out.Location)...), ' ')
+		b = append(strconv.AppendInt(b, out.Size, 10), '\n')
+		sizes[out.Label] += out.Size
+	}
+	rel := o.index + ".results"
+	if err := o.home.root.WriteFile(rel, b, 0o600); err != nil {
+		return err
+	}
+	o.files = append(o.files, rel)
+	o.list = nil
+	for label, size := range sizes {
+		o.list = append(o.list, Output{label, o.home.URL("dir", rel), size})
+	}
+	slices.SortFunc(o.list, func(a, b Output) int { return int(min(max(a.Label-b.Label, -1), 1)) })
+	return nil
+}
