@@ -15,8 +15,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// Notes implements plugins.Noter. It notes slips, shell text that uses a param as a variable which
-// does not exist or nearly has a param's name, and programs that do not exist.
+// Notes implements plugins.Noter. It notes slips, shell text that uses a variable which does not
+// exist, texts with variables that no shell reads, and programs that do not exist.
 func (p *Plugin) Notes(params json.RawMessage, given map[string]json.RawMessage) []plugins.Note {
 	return append(absent(params), variableNotes(params, given)...)
 }
@@ -24,70 +24,83 @@ func (p *Plugin) Notes(params json.RawMessage, given map[string]json.RawMessage)
 func variableNotes(params json.RawMessage, given map[string]json.RawMessage) []plugins.Note {
 	as := variables(given)
 	noVariable := len(as) < len(given) && bytes.Contains(params, []byte("$"))
-	near := mistyped(params, given, as)
-	if !noVariable && len(near) == 0 && !maySlip.Match(params) {
+	if !noVariable && !strange(params, given) && !mayBeLiteral.Match(params) && !maySlip.Match(params) {
 		return nil // as nearly all
 	}
 	s, err := readSettings(params)
 	if err != nil {
 		return nil // the task says so itself
 	}
-	notes := s.slips(given)
+	notes := append(s.slips(given), s.literals(given, as)...)
 	item, shell, line := s.script()
-	names := s.noVariables(given, as)
-	for name := range near {
-		if !has(s.env, name) {
-			names = append(names, name)
-		}
-	}
 	if line == "" {
 		return notes
 	}
-	for _, u := range uses(line, shell, names, given) {
-		var text string
-		switch meant, ok := near[u.name]; {
-		case ok && u.asks:
-			continue
-		case ok:
-			text = fmt.Sprintf("$%s is empty, unless the node has such a variable; did you mean $%s, the param?", u.name, meant)
-		default:
-			text = whyNot(u.name, given[u.name])
-			if item < 0 {
-				text += "; as it is, the task fails"
-			}
-		}
+	note := func(u use, text string) {
 		notes = append(notes, plugins.Note{Key: "run", Item: item, Word: u.text, Text: text})
+	}
+	for _, u := range uses(line, shell, s.noVariables(given, as), given) {
+		text := whyNot(u.name, given[u.name])
+		if item < 0 {
+			text += "; as it is, the task fails"
+		}
+		note(u, text)
+	}
+	used, set := unset(line, shell)
+	known := slices.Concat(slices.Sorted(maps.Keys(as)), slices.Sorted(maps.Keys(s.env)), slices.Sorted(maps.Keys(set)))
+	for _, u := range used {
+		if has(s.env, u.name) || !strangeName(u.name, given) {
+			continue
+		}
+		remedy := fmt.Sprintf("give it by env or a param, or write ${%s:-} if it may be empty", u.name)
+		if near := hint.Nearest(u.name, known); near != "" && (len(u.name) > 2 || strings.EqualFold(u.name, near)) {
+			remedy = fmt.Sprintf("did you mean $%s%s", near, origin(near, as, s.env))
+		}
+		note(u, fmt.Sprintf("$%s is empty, unless the node has such a variable; %s", u.name, remedy))
 	}
 	return notes
 }
 
-// mistyped returns the variables of a command that no param gives it but one nearly does, with the
-// name of that param. It leaves out short names that differ in more than case, and what this process
-// has in its environment, as $USER beside a param user.
-func mistyped(params json.RawMessage, given map[string]json.RawMessage, as map[string]string) map[string]string {
-	if len(as) == 0 {
-		return nil
+// origin ends a question with what sets a variable.
+func origin[V any](name string, as map[string]string, env map[string]V) string {
+	switch {
+	case has(env, name):
+		return ", of env?"
+	case name == "item":
+		return ", the item?"
+	case has(as, name):
+		return ", the param?"
 	}
-	var near map[string]string
-	known := slices.Sorted(maps.Keys(as))
+	return ", which the line sets?"
+}
+
+// strange reports whether the params of a command may use a variable that nothing known sets. It
+// spares most commands the shell's parser.
+func strange(params json.RawMessage, given map[string]json.RawMessage) bool {
 	for _, m := range dollar.FindAllSubmatch(params, -1) {
-		name := string(m[1])
-		if has(given, name) || has(near, name) || ofShells[name] || strings.HasPrefix(name, "SLUICE_") {
-			continue
+		if strangeName(string(m[1]), given) {
+			return true
 		}
-		meant := hint.Nearest(name, known)
-		if meant == "" || len(name) < 4 && !strings.EqualFold(name, meant) {
-			continue
-		}
-		if _, ok := os.LookupEnv(name); ok {
-			continue
-		}
-		if near == nil {
-			near = map[string]string{}
-		}
-		near[name] = meant
 	}
-	return near
+	return false
+}
+
+// strangeName reports whether a variable has a name that neither the params, nor a shell, nor Sluice,
+// nor the environment of this process gives a command. A param with another sign in its name is
+// noted by itself.
+func strangeName(name string, given map[string]json.RawMessage) bool {
+	if has(given, name) || name == "item" || ofShell(name) || strings.HasPrefix(name, "SLUICE_") {
+		return false
+	}
+	if _, ok := os.LookupEnv(name); ok && !source.Private(name) {
+		return false
+	}
+	for param := range given {
+		if noShellName(param) && shellName.FindString(param) == name {
+			return false
+		}
+	}
+	return true
 }
 
 var dollar = regexp.MustCompile(`\$\{?([A-Za-z_]\w*)`)
@@ -130,6 +143,21 @@ func (s *settings) missing(env []string, as map[string]string) error {
 // ofShells are variables that shells set themselves.
 var ofShells = map[string]bool{"PWD": true, "OLDPWD": true, "IFS": true, "RANDOM": true, "SECONDS": true, "LINENO": true, "PPID": true, "UID": true,
 	"EUID": true, "OPTARG": true, "OPTIND": true, "HOSTNAME": true, "REPLY": true}
+
+// ofShell reports whether a shell may set a variable by itself. Those of bash are more than ofShells,
+// but only bash sets them.
+func ofShell(name string) bool {
+	return ofShells[name] || ofBash[name] || strings.HasPrefix(name, "BASH")
+}
+
+var ofBash = func() map[string]bool {
+	names := map[string]bool{}
+	for _, name := range strings.Fields(`_ PATH PS1 PS2 PS3 PS4 SHLVL SHELL SHELLOPTS OPTERR HOSTTYPE MACHTYPE OSTYPE GROUPS FUNCNAME DIRSTACK PIPESTATUS MAPFILE COPROC
+		COPROC_PID COLUMNS LINES EPOCHSECONDS EPOCHREALTIME SRANDOM TIMEFORMAT HISTCMD COMP_WORDS COMP_CWORD COMPREPLY READLINE_LINE READLINE_POINT`) {
+		names[name] = true
+	}
+	return names
+}()
 
 // whyNot says why a param is no variable, and what to write.
 func whyNot(name string, raw json.RawMessage) string {

@@ -35,7 +35,7 @@ func TestAParamThatIsNoVariableAndIsUsedAsOneIsNoted(t *testing.T) {
 		{"a long one", `echo $long`, "long"},
 		{"each once, in the order of the text", `echo $long $DB $long`, "long DB"},
 		{"variables", `echo $db ${level}`, ""},
-		{"no param", `echo $HOME $DBX $XDB`, ""},
+		{"no param", `echo $PATH $DBX $XDB`, "DBX XDB"},
 		{"Sluice's own, and the shell's", `echo $SLUICE_NAME $PWD`, ""},
 		{"in double quotes", `echo "it's $DB"`, "DB"},
 		{"in single quotes", `echo '$DB'`, ""},
@@ -46,7 +46,7 @@ func TestAParamThatIsNoVariableAndIsUsedAsOneIsNoted(t *testing.T) {
 		{"a process number", `echo $$DB $$ "$$DB"`, ""},
 		{"in a comment", "# $DB\necho # it's $DB\n", ""},
 		{"after a comment", "# it's\necho $DB", "DB"},
-		{"a # in a word", `echo a#$DB ${#x} $DB`, "DB"},
+		{"a # in a word", `echo a#$DB ${#db} $DB`, "DB"},
 		{"in a command that is in quotes", `echo "$(cat $DB)"`, "DB"},
 		{"in single quotes of a command that is in quotes", `echo "$(echo '$DB')" "$(echo ")" '$DB')"`, ""},
 		{"after a command that is in quotes", `echo "$(date) it's $DB"`, "DB"},
@@ -60,7 +60,7 @@ func TestAParamThatIsNoVariableAndIsUsedAsOneIsNoted(t *testing.T) {
 		{"before a here-document", "cat <<E >$DB\nit's\nE\n", "DB"},
 		{"in arithmetic", `echo $((DB + 1))`, "DB"},
 		{"set in arithmetic", `echo $((DB = 1)) $DB`, ""},
-		{"asked for", `test -v DB && echo ${#x}`, ""},
+		{"asked for", `test -v DB && echo ${#db}`, ""},
 		{"set by printf", `printf -v DB x; echo $DB`, ""},
 		{"a here-string", "cat <<<x\necho $DB\n", "DB"},
 		{"patterns of case are no ends of commands", `echo "$(case x in x) echo '$DB';; esac)"`, ""},
@@ -128,7 +128,7 @@ func TestNoNoteOfWhatEnvSetsNorOfOtherShells(t *testing.T) {
 			t.Errorf("%s: %d notes, want %d: %+v", params, len(got), want, got)
 		}
 	}
-	if got := (&Plugin{}).Notes(json.RawMessage(`{"run":"echo $DB"}`), nil); len(got) != 0 {
+	if got := (&Plugin{}).Notes(json.RawMessage(`{"run":"echo DB ${db:-x}"}`), nil); len(got) != 0 {
 		t.Errorf("without params there are notes: %+v", got)
 	}
 }

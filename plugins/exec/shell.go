@@ -50,20 +50,88 @@ func uses(line, shell string, names []string, given map[string]json.RawMessage) 
 			}
 		}
 	}
+	eachUse(file, at)
+	return used
+}
+
+// unset returns the names that a line uses as variables and does not set itself, in the order of the
+// line, and the names that it sets. It leaves out a name for which the line has a default, or of which
+// it asks whether it is empty. It returns nothing of a line that no parser understands, that may set
+// any variable, as by eval, or whose shell has ways of its own to set one.
+func unset(line, shell string) (used []use, set map[string]bool) {
+	if p := program(shell); p == "zsh" || strings.HasSuffix(p, "ksh") {
+		return nil, nil
+	}
+	file := parse(line, shell)
+	if file == nil {
+		return nil, nil
+	}
+	set, any := assigned(file)
+	if any {
+		return nil, nil
+	}
+	asked := askedFor(file)
+	eachUse(file, func(name string, from int, asks bool) {
+		switch {
+		case asks:
+			asked[name] = true
+		case !set[name] && !noShellName(name) && !slices.ContainsFunc(used, func(u use) bool { return u.name == name }):
+			text, _, _ := strings.Cut(line[from:], "\n")
+			used = append(used, use{name: name, text: text})
+		}
+	})
+	return slices.DeleteFunc(used, func(u use) bool { return asked[u.name] }), set
+}
+
+// askedFor returns the variables of which a line asks whether they are set or empty, as in
+// [ -n "$x" ].
+func askedFor(file *syntax.File) map[string]bool {
+	asked := map[string]bool{}
+	ask := func(w *syntax.Word) {
+		syntax.Walk(w, func(n syntax.Node) bool {
+			if p, ok := n.(*syntax.ParamExp); ok && p.Param != nil {
+				asked[p.Param.Value] = true
+			}
+			return true
+		})
+		asked[w.Lit()] = true // of -v
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.UnaryTest:
+			if w, ok := n.X.(*syntax.Word); ok && (n.Op == syntax.TsEmpStr || n.Op == syntax.TsNempStr || n.Op == syntax.TsVarSet) {
+				ask(w)
+			}
+		case *syntax.CallExpr:
+			if len(n.Args) == 0 || n.Args[0].Lit() != "[" && n.Args[0].Lit() != "test" {
+				return true
+			}
+			for i, w := range n.Args[1:] {
+				if op := n.Args[i].Lit(); op == "-n" || op == "-z" || op == "-v" {
+					ask(w)
+				}
+			}
+		}
+		return true
+	})
+	return asked
+}
+
+// eachUse calls found with the names that a line uses as variables, and where they stand.
+func eachUse(file *syntax.File, found func(name string, at int, asks bool)) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.ParamExp:
 			if n.Param != nil && n.Names == 0 {
-				at(n.Param.Value, int(n.Pos().Offset()), asks(n))
+				found(n.Param.Value, int(n.Pos().Offset()), asks(n))
 			}
 		case *syntax.ArithmExp:
-			eachOperand(n.X, at)
+			eachOperand(n.X, found)
 		case *syntax.ArithmCmd:
-			eachOperand(n.X, at)
+			eachOperand(n.X, found)
 		}
 		return true
 	})
-	return used
 }
 
 // parse returns a line as its shell reads it, nil if it cannot be read. The sh of some systems is a shell that takes more than POSIX says.
@@ -135,6 +203,21 @@ func assigned(file *syntax.File) (set map[string]bool, any bool) {
 			}
 		case *syntax.WordIter:
 			set[n.Name.Value] = true
+		case *syntax.DeclClause:
+			for _, a := range n.Args { // of declare -n
+				if text, _ := static(a.Value); a.Naked && a.Name == nil && strings.HasPrefix(text, "-") && strings.Contains(text, "n") {
+					any = true
+				}
+			}
+		case *syntax.Redirect:
+			if n.N != nil { // of exec {fd}>file
+				set[strings.Trim(n.N.Value, "{}")] = true
+			}
+		case *syntax.CoprocClause:
+			if n.Name != nil {
+				text, _ := static(n.Name)
+				set[text], set[text+"_PID"] = true, true
+			}
 		case *syntax.ParamExp:
 			if n.Exp != nil && n.Param != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) {
 				set[n.Param.Value] = true
@@ -176,9 +259,12 @@ func calls(set map[string]bool, args []*syntax.Word) (any bool) {
 	if !takesNames[name] {
 		return false
 	}
-	for _, arg := range args[1:] {
+	for i, arg := range args[1:] {
 		text, whole := static(arg)
 		set[shellName.FindString(text)] = true
+		if args[i].Lit() == "-v" && !whole { // of printf
+			any = true
+		}
 		if !whole && shellName.FindString(text) == "" && name != "printf" && name != "print" {
 			any = true
 		}

@@ -43,7 +43,7 @@ func TestSlipsInCommandsAreNoted(t *testing.T) {
 		{"an item of another language", `run: "perl -e 'print $item'"`, ""},
 		{"an item behind a backslash", `run: "echo \\$item"`, ""},
 		{"an item in a comment", `run: "make # not $item"`, ""},
-		{"a longer name", `run: "echo $items $item_1"`, ""},
+		{"a longer name", `run: "echo $items"`, "$items is empty, unless the node has such a variable; give it by env or a param, or write ${items:-} if it may be empty"},
 		{"another shell", `shell: pwsh -c, run: "echo $item"`, ""},
 		{"no shell", `run: [echo, $item]`, ""},
 
@@ -56,7 +56,7 @@ func TestSlipsInCommandsAreNoted(t *testing.T) {
 		{"no variable", `run: "echo SLUICE_X"`, ""},
 		{"nearly a param", `run: 'ls "$sourc" | wc -l'`, "$sourc is empty, unless the node has such a variable; did you mean $source, the param?"},
 		{"a param in capitals", `run: "ls ${SOURCE}"`, "$SOURCE is empty, unless the node has such a variable; did you mean $source, the param?"},
-		{"nearly a short param", `run: "echo $ou $our $oud"`, ""},
+		{"nearly a short param", `run: "echo $ou"`, "$ou is empty, unless the node has such a variable; give it by env or a param"},
 		{"nearly a param, set by the line or by env", `run: "Source=1; ls $Source $sources", env: {sources: x}`, ""},
 		{"nearly a param, with a default", `run: "ls ${sourc:-.}"`, ""},
 		{"nearly a param, of the node", `run: "ls $PATH"`, ""},
