@@ -35,6 +35,8 @@ func planCancel(a *app) *cobra.Command {
 			"sluice plan retry PLAN TASK --run; with when: any_failed it runs if one of its " +
 			"parents failed or was stopped.\n" +
 			"\n" + planHelp,
+		Example: "  sluice plan cancel --running nightly    stop what runs, and let clean-ups run\n" +
+			"  sluice plan cancel nightly              stop all, and leave clean-ups out",
 		Args:              between(1, -1),
 		ValidArgsFunction: a.completePlans(unended),
 	}
