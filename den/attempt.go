@@ -112,7 +112,7 @@ func (a *attempt) run(alive, ctx context.Context, e *protocol.Ending) (ok bool) 
 		defer cancel()
 	}
 	ok = a.end(limited, e)
-	e.Detail = a.shown(e.Detail)
+	e.Detail = rules.CutDetail(a.shown(e.Detail))
 	a.ran = time.Since(a.began)
 	a.flushing <- struct{}{} // a flush that is under way has set the timer again by now
 	a.ended = true

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -358,6 +359,25 @@ func TestALostOutputCountsAsALoss(t *testing.T) {
 			if got := w.task(p, name); got.Attempt != want.Attempt || got.Rescues != want.Rescues || got.Detail != want.Detail {
 				t.Errorf("%s: attempt %d, %d losses, %q; want %d, %d, %q", name, got.Attempt, got.Rescues, got.Detail, want.Attempt, want.Rescues, want.Detail)
 			}
+		}
+	})
+}
+
+func TestALongDetailIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register("talks", func(context.Context, *plugins.Task) (any, error) {
+			return nil, errors.New("disk full: " + strings.Repeat("é", 10<<20))
+		})
+		s := plan.New("long")
+		s.Add(plan.TaskSpec{Name: "a", Plugin: "talks"})
+		p := w.submit(s)
+		if err := w.node(den.Config{Plan: p.ID}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := w.task(p, "a").Detail
+		if len(got) > plan.MaxDetail || !utf8.ValidString(got) || !strings.HasPrefix(got, "disk full: é") || !strings.HasSuffix(got, "é…") {
+			t.Errorf("the detail has %d bytes: %.40s", len(got), got)
 		}
 	})
 }

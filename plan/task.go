@@ -24,6 +24,9 @@ const (
 	// thousand, every exec task has a copy, and all stores have the same limit.
 	MaxPlanParams = 1 << 20
 
+	// MaxDetail is how many bytes of the detail of an attempt are kept. It is for people: what is long belongs into the log.
+	MaxDetail = 4 << 10
+
 	// MaxProgressText is how many bytes of text are kept of how far an attempt is.
 	MaxProgressText = 200
 

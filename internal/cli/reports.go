@@ -141,7 +141,11 @@ func (a *app) tellGitHub(ctx context.Context, st store.Reader, r *report.Run) er
 	if path == "" {
 		return nil
 	}
-	text, err := a.summary(ctx, st, r)
+	room := report.MostMarkdown
+	if info, err := os.Stat(path); err == nil {
+		room -= int(min(info.Size(), report.MostMarkdown)) // other commands of the step wrote that
+	}
+	text, err := a.summary(ctx, st, r, room)
 	if err != nil {
 		return err
 	}
@@ -151,8 +155,8 @@ func (a *app) tellGitHub(ctx context.Context, st store.Reader, r *report.Run) er
 	return nil
 }
 
-// summary is the run as Markdown, with a table of its tasks and of those of their items that failed.
-func (a *app) summary(ctx context.Context, st store.Reader, r *report.Run) (string, error) {
+// summary is the run as Markdown of at most room bytes, with a table of its tasks and of those of their items that failed.
+func (a *app) summary(ctx context.Context, st store.Reader, r *report.Run, room int) (string, error) {
 	nodes, err := st.Instances(ctx)
 	if err != nil {
 		return "", err
@@ -209,7 +213,7 @@ func (a *app) summary(ctx context.Context, st store.Reader, r *report.Run) (stri
 			add(item)
 		}
 	}
-	return told.Markdown(), nil
+	return told.Markdown(room), nil
 }
 
 // failedItemsOf returns up to limit items of a plan that failed, by their foreach tasks and in the order of their lists. Failures that the

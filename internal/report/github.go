@@ -6,7 +6,7 @@ import (
 )
 
 // Annotations returns the commands that make GitHub Actions mark each failed task. The mark is an
-// error, or a warning if the plan allows the failure. file is the plan file's path in the
+// error, or a warning if the plan allows the failure. It has at most mostAnnotation bytes. file is the plan file's path in the
 // repository, with slashes, or "".
 func (r *Run) Annotations(file string) string {
 	if file != "" {
@@ -22,7 +22,7 @@ func (r *Run) Annotations(file string) string {
 		if t.ContinueOnError {
 			level = "warning"
 		}
-		text := strings.Join(append([]string{How(&t.Task)}, t.Tail...), "\n")
+		text := cut(strings.Join(append([]string{How(&t.Task)}, t.tail()...), "\n"), mostAnnotation)
 		fmt.Fprintf(&b, "::%s title=%s%s::%s\n", level, escapeProperty(r.Plan.Title()+": "+t.label()), file, escapeData(text))
 	}
 	return b.String()

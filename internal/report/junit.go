@@ -96,15 +96,11 @@ func (j *JUnit) Add(t *Task) {
 		return
 	}
 	c := testcase{Name: t.label(), Time: seconds(took(&t.Task, j.now))}
-	lines := make([]string, len(t.Tail))
-	for i, line := range t.Tail {
-		lines[i] = cells.Clean(line)
-	}
-	tail := strings.Join(lines, "\n")
+	tail := strings.Join(t.tail(), "\n")
 	m := &message{Message: How(&t.Task), Type: string(t.Reason), text: text{tail}}
-	if detail := strings.Split(strings.TrimSpace(t.Detail), "\n"); len(detail) > 1 { // more than How says
-		for i, line := range detail {
-			detail[i] = cells.Clean(line)
+	if detail := strings.Split(cut(strings.TrimSpace(t.Detail), mostDetail), "\n"); len(detail) > 1 { // more than How says
+		for i := range detail {
+			detail[i] = line(detail[i])
 		}
 		m.Text = strings.TrimSpace(strings.Join(detail, "\n") + "\n\n" + tail)
 	}

@@ -5,23 +5,27 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// mostMarkdown limits the bytes of Markdown. GitHub refuses a step's summary of more than 1 MiB,
-// and other commands may add to the same file.
-const mostMarkdown = 900 << 10
+// MostMarkdown limits the bytes of a file with Markdown. GitHub refuses a step's summary of more than
+// 1 MiB, and other commands may add to the same file.
+const MostMarkdown = 900 << 10
+
+// leastMarkdown is what a run needs besides its tasks.
+const leastMarkdown = 4 << 10
 
 // Markdown returns the run for the summary of a GitHub Actions step: the verdict, the failed tasks
 // with their last lines, and the folded table. It counts the tasks for which the text or the table
-// has no room.
-func (r *Run) Markdown() string {
+// has no room. The failed tasks take at most half of the room. room is in bytes; without any, only
+// the verdict and the numbers are left.
+func (r *Run) Markdown(room int) string {
 	p := &r.Plan
-	b := &limited{room: mostMarkdown}
-	fmt.Fprintf(&b.Builder, "### %s %s\n", mark(p.State), markdown(Verdict(p, r.Now)))
+	room = max(room-leastMarkdown, 0)
+	b := &limited{room: room / 2}
+	fmt.Fprintf(&b.Builder, "### %s %s\n", mark(p.State), markdown(line(Verdict(p, r.Now))))
 
 	left := r.More
 	for i := range r.Tasks {
@@ -42,7 +46,7 @@ func (r *Run) Markdown() string {
 	}
 
 	fmt.Fprintf(&b.Builder, "\n<details><summary>%s</summary>\n\n| Task | State | Took | Detail |\n|---|---|---|---|\n", listed(r, table))
-	left = table.More
+	left, b.room = table.More, room
 	for i := range table.Tasks {
 		if !b.put(row(&table.Tasks[i], r)) {
 			left++
@@ -86,8 +90,8 @@ func mark(s plan.Lifecycle) string {
 func failed(t *Task) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n**%s** %s\n", markdown(t.label()), markdown(How(&t.Task)))
-	if len(t.Tail) > 0 {
-		b.WriteString("\n" + fenced(t.Tail) + "\n")
+	if tail := t.tail(); len(tail) > 0 {
+		b.WriteString("\n" + fenced(tail) + "\n")
 	}
 	return b.String()
 }
@@ -101,7 +105,7 @@ func row(t *Task, r *Run) string {
 	if t.Attempt > 1 {
 		detail = strings.TrimSuffix(fmt.Sprintf("attempt %d: %s", t.Attempt, detail), ": ")
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(t.label()), cmp.Or(t.Stands, states.OfTask(&t.Task)), time, markdown(cmp.Or(t.Says, detail)))
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(t.label()), cmp.Or(t.Stands, states.OfTask(&t.Task)), time, markdown(line(cmp.Or(t.Says, detail))))
 }
 
 // listed says how many tasks are listed, if these are all tasks of the plan.
@@ -134,12 +138,11 @@ var marks = func() *strings.Replacer {
 // a cell of a table.
 func markdown(s string) string { return marks.Replace(s) }
 
-// fenced returns the lines as a block of code, in a fence that none of them ends.
+// fenced returns clean lines as a block of code, in a fence that none of them ends.
 func fenced(lines []string) string {
 	var text strings.Builder
 	longest := 2
 	for _, line := range lines {
-		line = cells.Clean(line)
 		text.WriteString(line + "\n")
 		trimmed := strings.TrimLeft(line, " \t")
 		longest = max(longest, len(trimmed)-len(strings.TrimLeft(trimmed, "`")))

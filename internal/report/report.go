@@ -388,11 +388,39 @@ func How(t *plan.Task) string {
 	return how
 }
 
+// Bounds of what a report shows of one task, in bytes. GitHub shows 4 KiB of an annotation.
+const (
+	mostLine       = 1000 // of a line, printed or of the detail
+	mostTail       = 3 << 10
+	mostDetail     = 8 << 10
+	mostAnnotation = 4 << 10
+)
+
+// line returns a line without control characters. A long line ends with a mark.
+func line(s string) string {
+	if len(s) <= mostLine {
+		return cells.Clean(s)
+	}
+	return cells.Clean(cut(s, mostLine)) + ellipsis
+}
+
+// tail returns the last lines that the task printed, as many as a report has room for.
+func (t *Task) tail() []string {
+	lines, room := make([]string, len(t.Tail)), mostTail
+	for i := len(t.Tail) - 1; i >= 0; i-- {
+		lines[i] = line(t.Tail[i])
+		if room -= len(lines[i]) + 1; room < 0 {
+			return lines[i+1:]
+		}
+	}
+	return lines
+}
+
 func cause(t *plan.Task) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(t.Detail), "\n")
 	switch {
 	case first != "":
-		return cells.Clean(first)
+		return line(first)
 	case t.Exit != nil && t.Exit.Signal != "":
 		return cells.Clean(t.Exit.Signal)
 	case t.Exit != nil && t.Exit.Code != 0:

@@ -105,7 +105,7 @@ func TestGolden(t *testing.T) {
 	for name, r := range map[string]*Run{
 		"full": full(), "failed": migration(), "succeeded": run(task("list", plan.Succeeded, nil)), "cancelled": cancelled, "going": going, "empty": run(),
 	} {
-		for end, got := range map[string]string{"xml": junit(t, r), "md": r.Markdown(), "txt": r.Text(plain{}, typed)} {
+		for end, got := range map[string]string{"xml": junit(t, r), "md": r.Markdown(MostMarkdown), "txt": r.Text(plain{}, typed)} {
 			t.Run(name+"."+end, func(t *testing.T) {
 				path := filepath.Join("testdata", name+"."+end)
 				if *update {
@@ -304,13 +304,43 @@ func TestMarkdownStaysBelowTheLimit(t *testing.T) {
 			t.Tail = []string{strings.Repeat("x", 200)}
 		}))
 	}
-	text := run(many...).Markdown()
-	if len(text) > 1<<20 || len(text) < mostMarkdown/2 {
-		t.Errorf("%d bytes, want nearly %d", len(text), mostMarkdown)
+	text := run(many...).Markdown(MostMarkdown)
+	if len(text) > 1<<20 || len(text) < MostMarkdown/2 {
+		t.Errorf("%d bytes, want nearly %d", len(text), MostMarkdown)
 	}
-	for _, want := range []string{"20,000 failed\n", "more that failed\n", "20,000 tasks</summary>", "and 20,000 more\n"} {
+	for _, want := range []string{"20,000 failed\n", "more that failed\n", "20,000 tasks</summary>", " more\n\n</details>"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("nothing says %q in ...%s", want, text[len(text)-300:])
+		}
+	}
+}
+
+func TestEachPartOfAReportIsBounded(t *testing.T) {
+	long, lines := strings.Repeat("é", 1<<19), make([]string, 20)
+	for i := range lines {
+		lines[i] = long
+	}
+	lines[19] = "the last line"
+	r := run(
+		task("long", plan.Failed, func(t *Task) { t.Detail, t.Tail = long+"\nmore\n"+long, lines }),
+		task("full", plan.Failed, func(t *Task) { t.Detail = "disk is full" }),
+		task("says", plan.Succeeded, func(t *Task) { t.Says = long }),
+	)
+	md := r.Markdown(MostMarkdown)
+	for _, want := range []string{`**long** failed\: é`, "the last line\n", "**full** failed\\: disk is full\n", "| long | failed |", "| full | failed |", "| says | succeeded |"} {
+		if !strings.Contains(md, want) {
+			t.Errorf("the summary does not say %q", want)
+		}
+	}
+	annotations, text, junit := r.Annotations("a.yaml"), r.Text(plain{}, typed), junit(t, r)
+	for name, text := range map[string]string{"summary": md, "annotations": annotations, "text": text, "JUnit": junit} {
+		if len(text) > 32<<10 || !utf8.ValidString(text) || !strings.Contains(text, "disk is full") || !strings.Contains(text, "the last line") {
+			t.Errorf("%s: %d bytes, valid: %v; want at most 32 KiB, with both failures", name, len(text), utf8.ValidString(text))
+		}
+	}
+	for _, room := range []int{0, 1000, 6 << 10} {
+		if got := r.Markdown(room); len(got) > max(room, leastMarkdown) || !strings.Contains(got, "2 failed") {
+			t.Errorf("with room for %d bytes the summary has %d", room, len(got))
 		}
 	}
 }
@@ -344,7 +374,7 @@ func FuzzReports(f *testing.F) {
 		if text, want := parse(t, report).Suites[0].Cases[0].Failure.Text, cells.Clean(line)+"\nsecond"; !strings.HasSuffix(text, strings.TrimSpace(want)) {
 			t.Errorf("the failure says %q, want %q", text, want)
 		}
-		md := r.Markdown()
+		md := r.Markdown(MostMarkdown)
 		outside := fences.ReplaceAllString(md, "")
 		if n := strings.Count(outside, "<"); n != 4+strings.Count(outside, "@<!-- -->") {
 			t.Errorf("%d signs < in %q, want the four of the details", n, outside)
@@ -413,11 +443,11 @@ func TestOutputText(t *testing.T) {
 
 func TestAnnotationsTakeTextsForWhatTheyAre(t *testing.T) {
 	r := run(
-		task("copy[1]", plan.Failed, func(t *Task) { t.Detail, t.Tail = "100% full", []string{"a\r", "::error::b: c, d"} }),
+		task("copy[1]", plan.Failed, func(t *Task) { t.Detail, t.Tail = "100% full", []string{"a\r%0A", "::error::b: c, d"} }),
 		task("lint", plan.Failed, func(t *Task) { t.ContinueOnError = true }),
 		task("list", plan.Succeeded, nil),
 	)
-	want := "::error title=nightly#3%3A copy[1],file=a%2Cb%25.yaml::failed: 100%25 full%0Aa%0D%0A::error::b: c, d\n" +
+	want := "::error title=nightly#3%3A copy[1],file=a%2Cb%25.yaml::failed: 100%25 full%0A%250A%0A::error::b: c, d\n" +
 		"::warning title=nightly#3%3A lint,file=a%2Cb%25.yaml::failed, which the plan allows\n"
 	if got := r.Annotations("a,b%.yaml"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -34,7 +34,7 @@ func (r *Run) Text(s Style, typed Command) string {
 			continue
 		}
 		if !t.Seen {
-			for _, line := range t.Tail {
+			for _, line := range t.tail() {
 				b.WriteString(Quoted(line) + "\n")
 			}
 		}

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -46,6 +47,16 @@ func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tr
 		e.Output = nil
 	}
 	return e
+}
+
+// CutDetail returns the detail of an attempt as it is kept: at most plan.MaxDetail bytes, with a mark
+// at the end of a longer one. A database may refuse to keep a very long one.
+func CutDetail(detail string) string {
+	const mark = "…"
+	if len(detail) <= plan.MaxDetail {
+		return detail
+	}
+	return strings.ToValidUTF8(detail[:plan.MaxDetail-len(mark)], "") + mark
 }
 
 // CheckEnding refuses an ending whose status is none that a claim can end with.
