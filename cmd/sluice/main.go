@@ -21,6 +21,7 @@ import (
 var version string
 
 func main() {
+	runner.InitMain()  // does not return if this process is the first one of a container
 	runner.GuardMain() // does not return if this process is the guardian of another one
 	commands := exec.New(exec.Options{})
 	reg := plugins.NewRegistry()

@@ -28,6 +28,12 @@
 // finds the processes of such a command by a variable in their environment, SLUICE_COMMAND. There
 // the kernel also sends SIGTERM to a command's own process as soon as the node dies.
 //
+// # Containers
+//
+// The kernel hands the processes that a command leaves behind to the first process of the
+// container. If that is this program, nobody reaps them. [InitMain], called first in main, then
+// makes the first process a small parent of the program that reaps.
+//
 // # Windows
 //
 // There a command runs in a job object. When the last handle of the job is closed, the system ends

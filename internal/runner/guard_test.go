@@ -29,6 +29,11 @@ const nodeVariable = "SLUICE_RUNNER_TEST_NODE"
 
 func TestMain(m *testing.M) {
 	dying = patience // before GuardMain, which may not return
+	if does := os.Getenv(firstVariable); does != "" && os.Getenv(guardVariable) == "" {
+		InitMain()
+		GuardMain()
+		runFirst(does)
+	}
 	GuardMain()
 	if act := os.Getenv(nodeVariable); act != "" {
 		nodeActs[act](os.Args[1])

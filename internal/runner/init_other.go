@@ -1,0 +1,6 @@
+//go:build !linux
+
+package runner
+
+// InitMain does nothing: only on Linux is a program the first process of a container.
+func InitMain() {}
