@@ -262,7 +262,8 @@ func (d *denSetup) run(ctx context.Context) error {
 	defer release()
 	defer service.stopsWith(stop.ctx)()
 	outlivePipes()
-	return d.makingStore(stop.ctx, func(st store.Store) (failed error) {
+	begun := false
+	err := d.makingStore(stop.ctx, func(st store.Store) (failed error) {
 		st = hiding.Of(st)
 		if err := onlyOwnersWrite(st); err != nil {
 			return err
@@ -303,8 +304,14 @@ func (d *denSetup) run(ctx context.Context) error {
 		makeIndexes(stop.ctx, st, d.log.Logger)
 		defer watchQueues(stop.ctx, st, d.allowed.Names, d.log.Logger)()
 		defer hurrying(node, stop)()
+		begun = true
 		return node.Run(stop.ctx)
 	})
+	if !begun && stop.ctx.Err() != nil && (errors.Is(err, stop.ctx.Err()) || errors.Is(err, errInterrupted) || errors.Is(err, plan.ErrUnavailable)) {
+		d.log.Info("stopped before the node had begun")
+		return nil
+	}
+	return err
 }
 
 // serves returns which queues the node serves, or leaves alone: those of flags, else of the file.
