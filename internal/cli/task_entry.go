@@ -128,7 +128,7 @@ func (a *app) detail(t *plan.Task, nodes []plan.Instance) string {
 	}
 	switch {
 	case t.Status.Active() && !explain.Holds(nodes, t):
-		return fmt.Sprintf("its node %s is gone", t.Node)
+		return explain.NodeGone(t)
 	case t.Items > 0 && (t.Status == plan.Held && t.Expanded || t.Status == plan.Succeeded):
 		return view.Number(t.Items, "item")
 	case t.Status > plan.Failed && d == "":

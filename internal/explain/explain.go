@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/duration"
@@ -323,7 +322,7 @@ func (e *explainer) active(t *plan.Task) (Link, error) {
 
 // lost explains a task that is claimed or running by its status, while its node is gone: who is to take it over?
 func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
-	why, stray := strings.TrimSpace("its node "+string(t.Node))+" is gone", true
+	why, stray := NodeGone(t), true
 	for i := range nodes {
 		if nodes[i].ID != t.Instance {
 			continue
@@ -345,6 +344,9 @@ func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
 	if others, none, h := able(nodes, t.Plan, &q); len(others) == 0 {
 		if h.Do == nil {
 			h = e.start(t)
+		}
+		if slices.ContainsFunc(nodes, Alive) { // which takes it back, whatever it serves
+			return Link{Why: why + "; " + rules.StrayEnd(true) + ", and then nobody runs it: " + none, Hint: h}, nil
 		}
 		return Link{Why: why + ", and nobody takes it over: " + none, Hint: h}, nil
 	}

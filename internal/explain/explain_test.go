@@ -324,6 +324,19 @@ func TestTask(t *testing.T) {
 			chain: []string{"a: its node n1 is gone; a sweep of any node takes it back"},
 		},
 		{
+			name:  "of an instance that nobody knows the name may be lost too",
+			nodes: []plan.Instance{node(2, "n2", nil)},
+			tasks: []plan.Task{with(task(1, "a", plan.Running), on("", 5*time.Second))},
+			chain: []string{"a: its node is gone; a sweep of any node takes it back"},
+		},
+		{
+			name:   "a node that does not serve its queue takes it back as well",
+			nodes:  []plan.Instance{node(2, "n2", func(i *plan.Instance) { i.Plugins = nil })},
+			tasks:  []plan.Task{with(task(1, "a", plan.Running), on("n1", 5*time.Second))},
+			chain:  []string{"a: its node n1 is gone; a sweep of any node takes it back, and then nobody runs it: no live node has the plugin exec, which queue exec wants"},
+			remedy: "plan run --resume p#1",
+		},
+		{
 			name:  "a task of a node that is silent is taken over",
 			nodes: []plan.Instance{node(1, "n1", func(i *plan.Instance) { i.Age = 15 * time.Second }), node(2, "n2", nil)},
 			tasks: []plan.Task{with(task(1, "a", plan.Claimed), on("n1", 5*time.Second))},
@@ -340,7 +353,7 @@ func TestTask(t *testing.T) {
 			name:   "a node of another plan does not take it over",
 			nodes:  []plan.Instance{node(2, "n2", func(i *plan.Instance) { i.Plan = plan.PlanID{ID: plan.ID{8}} })},
 			tasks:  []plan.Task{with(task(1, "a", plan.Running), on("n1", time.Second))},
-			chain:  []string{"a: its node n1 is gone, and nobody takes it over: every live node runs a plan of its own only"},
+			chain:  []string{"a: its node n1 is gone; a sweep of any node takes it back, and then nobody runs it: every live node runs a plan of its own only"},
 			remedy: "plan run --resume p#1",
 		},
 		{

@@ -41,6 +41,14 @@ func Holds(nodes []plan.Instance, t *plan.Task) bool {
 	return t.Instance.IsZero() || slices.ContainsFunc(nodes, func(i plan.Instance) bool { return i.ID == t.Instance && Alive(i) })
 }
 
+// NodeGone says that the node of a task is gone. A store may know no name of such a node any more.
+func NodeGone(t *plan.Task) string {
+	if t.Node == "" {
+		return "its node is gone"
+	}
+	return fmt.Sprintf("its node %s is gone", t.Node)
+}
+
 // Stalled reports whether a plan runs by its state while no node that lives would run it: nothing of it changes until one comes.
 func Stalled(nodes []plan.Instance, p *plan.Plan) bool {
 	return p.State == plan.PlanRunning && !slices.ContainsFunc(nodes, func(i plan.Instance) bool { return Serves(i, p.ID) })
