@@ -109,8 +109,9 @@ func IsStream(path string) bool { return streams.MatchString(path) }
 func Read(path string) ([]byte, error) {
 	f, err := os.Stdin, error(nil)
 	if path != "-" {
-		f, err = os.Open(path)
-		defer f.Close()
+		if f, err = os.Open(path); err == nil {
+			defer f.Close()
+		}
 	}
 	var data []byte
 	if err == nil {

@@ -24,7 +24,7 @@ func CheckReplica(replica string) error {
 	case !ok || !slices.Contains(schemes, scheme):
 		return fmt.Errorf("replica %q: its scheme is unknown; a replica begins with disco://, dir://, http://, https:// or raw://", replica)
 	case !strings.HasPrefix(rest, "//"):
-		return fmt.Errorf("replica %q: write // after %s:", replica, scheme)
+		return fmt.Errorf("replica %q has no // after %s; write %s://", replica, scheme, scheme)
 	case scheme == "raw":
 		return nil
 	}
