@@ -40,10 +40,10 @@ cluster-demo: build ## three nodes and a plan of 500 tasks on one database, and 
 
 test: ## all tests; of MongoDB only with SLUICE_TEST_MONGODB=mongodb://HOST:PORT/
 	@mkdir -p tmp
-	internal/in-memory $(GOTESTSUM) --format pkgname --format-hide-empty-pkg --hide-summary skipped --jsonfile tmp/test.json -- -p 4 ./...
-	@echo; echo "The ten slowest tests:"; $(GOTESTSUM) tool slowest --jsonfile tmp/test.json | awk '{ at[NR] = $$0; name = $$1 " " $$2; \
+	@$(subst --hide,--jsonfile tmp/test.json --hide,$(GOTEST)) -p 4 ./...; code=$$?; \
+	echo; echo "The ten slowest tests:"; $(GOTESTSUM) tool slowest --jsonfile tmp/test.json | awk '{ at[NR] = $$0; name = $$1 " " $$2; \
 	  while (sub("/[^/]*$$", "", name)) above[name] } END { for (i = 1; i <= NR && n < 10; i++) { split(at[i], f); \
-	  if (!((f[1] " " f[2]) in above)) { print "  " at[i]; n++ } } }'
+	  if (!((f[1] " " f[2]) in above)) { print "  " at[i]; n++ } } }'; exit $$code
 	@if [ -z "$$SLUICE_TEST_MONGODB" ]; then echo; \
 	  echo "The MongoDB suite did not run. To run it: make test-mongodb (Debian, root), or set SLUICE_TEST_MONGODB=mongodb://HOST:PORT/"; fi
 
@@ -54,9 +54,13 @@ test-mongodb: ## the suite of the MongoDB driver, on SLUICE_TEST_MONGODB or on a
 	SLUICE_TEST_MONGODB="$$uri" $(GOTEST) -count=1 -timeout 10m -race -run $(AT_ONCE) ./internal/store/mongodb && \
 	echo "The MongoDB suite passed."
 
+test-whole: test-mongodb-whole ## all sizes, every late write and every death, on every store: hours
+	SLUICE_TEST_WHOLE=1 $(GOTEST) -count=1 -timeout 4h ./...
+
 test-mongodb-whole: ## the store tests of it at full size, and with a death at each write: most of an hour
 	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
-	SLUICE_TEST_WHOLE=1 SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 4h -run TestStore ./internal/store/mongodb
+	SLUICE_TEST_WHOLE=1 SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 4h ./internal/store/mongodb && \
+	SLUICE_TEST_WHOLE=1 SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 4h -run TestHistoriesOnMongoDB ./internal/store/storetest
 
 search: ## new seeds of the random tests, for FOR=10m on each of STORES="memory sqlite mongodb": what fails, and how to repeat it
 	@internal/in-memory internal/store/storetest/search $(or $(FOR),10m) $(STORES)

@@ -17,6 +17,7 @@ var driver = storetest.Driver{
 		return s.(*memory.Store).Reopen(memory.Options{Hook: o.Hook})
 	},
 	Left:  func(_ testing.TB, s store.Store) map[string]int { return s.(*memory.Store).Left() },
+	Only:  only,
 	Sizes: sizes,
 }
 

@@ -50,6 +50,7 @@ func TestStore(t *testing.T) {
 		Mended:    func(s store.Store) int { return int(s.(*recorded).mended.Load()) },
 		Keep:      defaultKeep,
 		OneWriter: true,
+		Only:      only,
 		Sizes:     sizes,
 	})
 	t.Run("no statement of a writer reads a table as a whole", func(t *testing.T) { checkStatements(t, r.texts) })
