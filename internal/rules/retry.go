@@ -13,7 +13,9 @@ import (
 // with ID, Name, Status, Reason, Needs, When, Of, Foreach, Ran and ContinueOnError. chosen are the
 // tasks that a person named. If chosen is empty, SelectRetry chooses every task that did not succeed,
 // except tasks that were skipped because of their own When, such as a clean-up that nothing made
-// necessary.
+// necessary, and failures that the plan allows. The plan went on without these: to run one again would
+// make its children stale, and make the items of a foreach task below again. A task with
+// continue-on-error that was stopped before a child of it began is chosen.
 //
 // With each chosen task go the tasks below it that were skipped, cancelled, held or queued. A task
 // below whose When is not AllSucceeded goes too, however it ended, because its question is asked
@@ -41,9 +43,9 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Re
 			r.items[tasks[i].Of] = append(r.items[tasks[i].Of], int32(i))
 		}
 	}
-	if len(chosen) == 0 && slices.ContainsFunc(tasks, func(t plan.Task) bool { return retryable(&t) && OutcomeOfTask(&t) != OutcomeSkipped }) {
+	if len(chosen) == 0 && r.anyFailed() {
 		for i := range tasks {
-			if retryable(&tasks[i]) && !r.needless(i) {
+			if r.retryable(i) && !r.needless(i) {
 				r.take(i)
 			}
 		}
@@ -81,6 +83,9 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Re
 		default:
 			return nil, refusal.New(plan.ErrConflict, "nothing to retry: what has finished succeeded, and %d tasks have not finished", unfinished)
 		}
+		if allowed := slices.ContainsFunc(tasks, func(t plan.Task) bool { return t.Allowed() }); allowed {
+			return nil, refusal.New(plan.ErrConflict, "nothing to retry: nothing failed but what the plan allows, which runs again if it is named")
+		}
 		if skipped := slices.ContainsFunc(tasks, func(t plan.Task) bool { return OutcomeOfTask(&t) == OutcomeSkipped }); skipped {
 			return nil, refusal.New(plan.ErrConflict, "nothing to retry: nothing failed; what was skipped runs again if it is named")
 		}
@@ -89,8 +94,37 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Re
 	return r.childrenFirst(), nil
 }
 
-// retryable reports whether a task is retried when nobody names any.
-func retryable(t *plan.Task) bool { return t.Status.Finished() && t.Status != plan.Succeeded }
+// anyFailed reports whether a task is retried when nobody names any, and is none that was skipped.
+func (r *retrySelection) anyFailed() bool {
+	for i := range r.tasks {
+		if r.retryable(i) && OutcomeOfTask(&r.tasks[i]) != OutcomeSkipped {
+			return true
+		}
+	}
+	return false
+}
+
+// retryable reports whether a task may be retried when nobody names any.
+func (r *retrySelection) retryable(i int) bool {
+	switch t := &r.tasks[i]; {
+	case !t.Status.Finished() || t.Status == plan.Succeeded:
+		return false
+	case t.Allowed():
+		return t.Status == plan.Terminated && !r.passed(i)
+	}
+	return true
+}
+
+// passed reports whether a child of a task, or of the foreach task that it is an item of, began.
+func (r *retrySelection) passed(i int) bool {
+	if of, ok := r.Index(r.tasks[i].Of); ok && !r.tasks[i].Of.IsZero() && r.passed(of) {
+		return true
+	}
+	return slices.ContainsFunc(r.Children(i), func(c int32) bool {
+		t := &r.tasks[c]
+		return HasRun(t) || t.Status == plan.Queued || t.Status.Active() || len(r.items[t.ID]) > 0
+	})
+}
 
 // needless reports whether a task was skipped because its When said so, and not because its plan was
 // closed. It is skipped again unless something above it is retried, with which it goes.

@@ -59,6 +59,46 @@ func stateOf(word string) (plan.Status, plan.Reason) {
 	return codes[0], plan.ReasonNone
 }
 
+func TestAPlainRetryLeavesOutWhatThePlanAllows(t *testing.T) {
+	const none = "nothing to retry: nothing failed but what the plan allows, which runs again if it is named"
+	for _, c := range []struct {
+		name, chosen string
+		tasks        []string // of which those with a name of capitals have continue-on-error
+		want         string
+	}{
+		{"a failure above what failed", "", []string{"A = failed", "l", "f: A, l = failed", "f[0] of f", "f[1] of f = failed"}, "f f[1]"},
+		{"one that was lost", "", []string{"A = orphaned", "b = failed"}, "b"},
+		{"one that is an item", "", []string{"A", "A[0] of A = failed", "b: A = failed"}, "b"},
+		{"one that was stopped, and the plan went on", "", []string{"A = terminated", "b: A = failed"}, "b"},
+		{"also to items that are on their way", "", []string{"A = terminated", "f: A = held", "f[0] of f = queued", "b = failed"}, "b"},
+		{"not one that was stopped with the plan", "", []string{"A = terminated", "b: A = cancelled"}, "A b"},
+		{"nor an item of such a one", "", []string{"A = terminated", "A[0] of A = terminated", "b: A = cancelled"}, "A A[0] b"},
+		{"nor one that was cancelled", "", []string{"A = cancelled"}, "A"},
+		{"nor one that is named", "A", []string{"A = failed", "b: A"}, "A"},
+		{"without anything else there is nothing to do", "", []string{"A = failed", "b: A", "c when any_failed: A = skipped"}, none},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tasks := graph(c.tasks...)
+			var chosen []plan.TaskID
+			for i := range tasks {
+				tasks[i].ContinueOnError = tasks[i].Name[0] == 'A'
+				if tasks[i].Name == c.chosen {
+					chosen = append(chosen, tasks[i].ID)
+				}
+			}
+			got, err := rules.SelectRetry(tasks, chosen, false)
+			names := namesOf(tasks, got)
+			slices.Sort(names)
+			if err != nil {
+				names = []string{err.Error()}
+			}
+			if strings.Join(names, " ") != c.want {
+				t.Errorf("got %v, want %s", names, c.want)
+			}
+		})
+	}
+}
+
 func TestARetryChooses(t *testing.T) {
 	chain := []string{"a", "b: a = failed", "c: b = skipped", "d: c = skipped", "e: a"}
 	items := []string{"list", "copy: list = failed", "copy[0] of copy", "copy[1] of copy = failed", "copy[2] of copy = cancelled", "after: copy = skipped"}

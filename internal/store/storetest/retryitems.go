@@ -56,6 +56,35 @@ var retryItemCases = []testCase{
 		w.equal("the foreach task", w.named(p, "copy").Timeout, time.Hour)
 		w.equal("an item that succeeded", w.named(p, "copy[2]").Timeout, time.Duration(0))
 	}},
+	{"a plain retry keeps the items below a failure that the plan allows", func(w *world) {
+		allowed := task("a")
+		allowed.ContinueOnError = true
+		p := w.submit(allowed, task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "a", "list"))
+		n := w.node("n1")
+		for _, c := range n.claim(2) {
+			if c.Name == "a" {
+				n.end(fail(c))
+			} else {
+				n.end(succeed(c, `[0,1,2]`))
+			}
+		}
+		items := n.claim(3)
+		for i := range items {
+			w.no(n.s.AppendLog(w.ctx, items[i].Claim, []plan.LogEntry{{At: w.clock.Now(), Attempt: 1, Stream: plan.Stdout, Text: "of the first run\n"}}))
+		}
+		n.end(ok(items[0]), fail(items[1]), ok(items[2]))
+		w.want(p, "a failed", "copy failed", "copy[0] succeeded", "copy[1] failed", "copy[2] succeeded")
+		w.retry(p, false)
+		w.want(p, "a failed", "list succeeded", "copy held", "copy[0] succeeded", "copy[1] queued", "copy[2] succeeded")
+		for _, name := range []string{"copy[0]", "copy[2]"} {
+			log, _, err := w.s.Log(w.ctx, w.named(p, name).ID, 0, 10)
+			if w.no(err); len(log) != 1 || log[0].Text != "of the first run\n" {
+				w.Errorf("the log of %s is %v, want what it printed", name, log)
+			}
+		}
+		w.equal("ran", n.run(failing()), "[copy[1]]")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"a retry of one item gathers its task again, and leaves the other items", func(w *world) {
 		p := w.submit(each("copy", list(0, 1, 2)), task("after", "copy"))
 		n := w.node("n1")
