@@ -17,6 +17,51 @@ const (
 	checkpointEvery = 20 * time.Millisecond
 )
 
+// A log that may grow to half of a small disk leaves no room for the next checkpoint, and then nobody
+// can write any more. So on a disk with little room the log begins anew at a smaller size.
+const (
+	logShare  = 8   // the log begins anew at this part of the room that it shares with the file
+	leastLog  = 100 // pages, at least
+	copyShare = 4   // and is copied at this part of that
+)
+
+// A logSize says how many pages the log has when something is to be done. See the constants.
+type logSize struct{ checkpoint, restart, backstop int64 }
+
+var usualLog = logSize{checkpointPages, restartPages, backstopPages}
+
+// logSizeFor returns the sizes of a log that has so many bytes of room on its disk.
+func logSizeFor(room int64) logSize {
+	pages := max(room/pageSize/logShare, leastLog)
+	if pages >= restartPages {
+		return usualLog
+	}
+	return logSize{min(pages/copyShare, checkpointPages), pages, 3 * pages}
+}
+
+// logSize returns the sizes of the log on its disk as that is now.
+func (s *Store) logSize() logSize {
+	room, known := roomBeside(s.path)
+	if !known {
+		return usualLog
+	}
+	if info, err := os.Stat(s.path + "-wal"); err == nil {
+		room += info.Size()
+	}
+	return logSizeFor(room)
+}
+
+// shorten copies the log of a full disk into the file and cuts it off, which gives its room back. The
+// caller has the turn and no transaction. A checkpoint that fails changes nothing. Readers that hold
+// on to the log are waited for briefly.
+func (s *Store) shorten() {
+	s.w.script("PRAGMA busy_timeout = 500")
+	s.w.script("PRAGMA wal_checkpoint(TRUNCATE)")
+	_ = s.w.clear() // the caller reports that the disk is full
+	s.w.script(busyTimeout)
+	_ = s.w.clear()
+}
+
 // A checkpointer copies what the write-ahead log holds into the database file.
 type checkpointer struct {
 	s     *Store
@@ -73,7 +118,12 @@ func (p *checkpointer) run(ctx context.Context) {
 // look makes a checkpoint if the log is large enough for one. After a failure it tries again after
 // the next commit. If it keeps failing, the writer of a commit gets the error.
 func (p *checkpointer) look(ctx context.Context) {
-	if info, err := os.Stat(p.s.path + "-wal"); err != nil || info.Size() < checkpointPages*pageSize {
+	info, err := os.Stat(p.s.path + "-wal")
+	if err != nil || info.Size() < leastLog/copyShare*pageSize {
+		return
+	}
+	size := p.s.logSize()
+	if info.Size() < size.checkpoint*pageSize {
 		return
 	}
 	if p.c == nil {
@@ -87,13 +137,13 @@ func (p *checkpointer) look(ctx context.Context) {
 		p.c = c
 	}
 	logged, copied := p.pages("PRAGMA wal_checkpoint(NOOP)")
-	if logged-copied < checkpointPages {
+	if logged-copied < size.checkpoint {
 		return
 	}
 	for pass := 0; pass < 4 && logged-copied >= fewPages && ctx.Err() == nil; pass++ {
 		logged, copied = p.pages("PRAGMA wal_checkpoint(PASSIVE)")
 	}
-	if logged < restartPages || p.s.lock(ctx) != nil {
+	if logged < size.restart || p.s.lock(ctx) != nil {
 		return
 	}
 	p.pages("PRAGMA wal_checkpoint(PASSIVE)")

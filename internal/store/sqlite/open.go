@@ -72,11 +72,13 @@ var _ store.Store = (*Store)(nil)
 // Pragmas of every connection, and what each kind needs besides. Waiting for SQLite's own locks only happens when other programs write
 // to the file.
 var pragmas = []string{
-	"PRAGMA busy_timeout = 10000",
+	busyTimeout,
 	"PRAGMA synchronous = NORMAL", // who commits flushes the log itself, see walFile
 	"PRAGMA temp_store = MEMORY",
 	"PRAGMA foreign_keys = OFF",
 }
+
+const busyTimeout = "PRAGMA busy_timeout = 10000"
 
 const (
 	pageSize      = 8192 // bytes
@@ -87,7 +89,7 @@ const (
 var (
 	// Where a page was split, SQLite looks through its whole cache as the transaction commits (pcache1TruncateUnsafe, after a page had a
 	// number behind the last one for a while): with 32 MiB, a quarter of a millisecond of most turns.
-	writerPragmas = fmt.Sprintf("PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = %d; PRAGMA journal_size_limit = 67108864", backstopPages)
+	writerPragmas = "PRAGMA cache_size = -8192; PRAGMA journal_size_limit = 67108864"
 	createPragmas = fmt.Sprintf("PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL", pageSize)
 )
 
@@ -155,7 +157,7 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 	if version != schema || !s.ours(version) {
 		err = s.setUp(ctx)
 	}
-	s.w.script(writerPragmas)
+	s.w.script(fmt.Sprintf("%s; PRAGMA wal_autocheckpoint = %d", writerPragmas, s.logSize().backstop))
 	if failed := s.w.clear(); err != nil || failed != nil {
 		return cmpErr(err, s.translate(failed))
 	}

@@ -2,9 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // write runs do in a transaction, and commits it unless do returns an error or a statement failed.
@@ -43,7 +45,9 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) (wrote bool, e
 	if t.err == nil && err == nil {
 		t.flush()
 	}
-	err = t.end(err)
+	if err = t.end(err); errors.Is(err, plan.ErrFull) {
+		s.shorten()
+	}
 	if s.watch != nil && t.wrote {
 		s.watch(t)
 	}
