@@ -92,9 +92,31 @@ type Instance struct {
 	Version string        `json:"version,omitempty"`
 	Sole    bool          `json:"sole,omitempty"`   // no other such instance may have its node's name
 	Runner  bool          `json:"runner,omitempty"` // it runs one task that a node of its name claimed, see protocol.Take, and claims none
+	Pauses  []Pause       `json:"pauses,omitempty"` // queues with tasks that it could not begin, as its last beat said
 
 	Beats int64         `json:"beats"` // grows with every beat; filled by the store, as is Age
 	Age   time.Duration `json:"age"`   // since the last beat by the store's clock; for people, never to decide
+}
+
+// A Pause says that an instance could not begin tasks of a queue, and leaves the queue to others.
+type Pause struct {
+	Queue QueueID `json:"queue"`
+	// Each is how long the instance leaves the queue alone before it tries one task of it. It grows
+	// with each try that fails. Zero says that the instance takes tasks of the queue as ever.
+	Each time.Duration `json:"each,omitempty"`
+	// Why says what the instance lacks, for people.
+	Why string `json:"why,omitempty"`
+	// Tasks are the tasks that the instance could not begin, the first one first.
+	Tasks []TaskID `json:"tasks,omitempty"`
+}
+
+// Paused returns the instance's pause of a queue, or nil if the instance takes tasks of that queue.
+func (i *Instance) Paused(q QueueID) *Pause {
+	k := slices.IndexFunc(i.Pauses, func(p Pause) bool { return p.Queue == q && p.Each > 0 })
+	if k < 0 {
+		return nil
+	}
+	return &i.Pauses[k]
 }
 
 // Serves reports whether the instance claims tasks of the queue. It must not be a runner. It must

@@ -182,7 +182,21 @@ type Result struct {
 	// After is the least delay before the next attempt, if there is one. Retry may give a longer
 	// one. More than MaxAfter counts as MaxAfter.
 	After time.Duration
+
+	// Lacks says of a failure that the attempt did not begin, because its node lacks something. If
+	// that is the node's own fault, the node gives the task back, and the attempt does not count. The
+	// zero value says that the attempt began, or that the task would fail on every node.
+	Lacks Lack
 }
+
+// A Lack is the kind of what a node lacks for an attempt.
+type Lack string
+
+const (
+	LacksNothing Lack = ""
+	LacksMeans   Lack = "means" // a file, a folder, a program, a variable or a permission, which other nodes may have
+	LacksRoom    Lack = "room"  // open files or processes, which other tasks of the node may use up
+)
 
 // MaxAfter is the longest delay that an attempt may ask for before the next one.
 const MaxAfter = 24 * time.Hour

@@ -41,8 +41,11 @@ type ClaimedTask struct {
 // An Ending is what becomes of a claim: the task's end, a delay, or the queue again.
 type Ending struct {
 	Claim
-	Status plan.Status     // a finished status; Held: again after Delay; Queued: given back, and the attempt does not count, or with plan.ReasonLost: lost
-	Reason plan.Reason     //
+	// Status is a finished status, Held (again after Delay), or Queued. Queued gives the task back, and
+	// the attempt does not count. With plan.ReasonLost it is lost instead, and with any other Detail it
+	// did not begin.
+	Status plan.Status
+	Reason plan.Reason
 	Detail string          // for people, at most a few lines
 	Exit   *plan.Exit      //
 	Output json.RawMessage // valid JSON of at most plan.MaxOutput bytes; nil: null

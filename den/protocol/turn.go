@@ -78,6 +78,9 @@ type Beat struct {
 	Running  Tally       // how many tasks it runs of each queue, for who looks on
 	Plugins  []string    // those that it has now, if they are others than it registered with, or a beat said; nil: they are the same
 
+	// Pauses are of all queues with tasks that it could not begin, in place of what a beat said before; nil: nothing is new.
+	Pauses []plan.Pause
+
 	// Progress is of all its attempts that said how far they are, in place of what a beat said before; nil: nothing is new.
 	Progress []Reached
 }

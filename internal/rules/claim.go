@@ -25,8 +25,9 @@ type Claim struct {
 //  3. A node found the items of a foreach task, and these are too many: the task fails. If there are
 //     none, the task succeeds with an empty list.
 //  4. The plan of the task is closed: the task is not started again, and ends as Halted says.
-//  5. The claim is given back: the task is queued, and the attempt does not count. If the attempt is
-//     lost all the same (plan.ReasonLost), it does, and counts as a loss.
+//  5. The claim is given back: the task is queued, and the attempt does not count. If the node could
+//     not begin the attempt, the Detail of the ending says why, and the task did not run. If the
+//     attempt is lost all the same (plan.ReasonLost), it does count, and as a loss.
 //  6. The node found items: the task is held until they have finished.
 //  7. Another attempt follows: the task is held for the delay, or queued at once if there is none.
 //
@@ -34,7 +35,9 @@ type Claim struct {
 func Ended(c Claim, e *protocol.Ending) Step {
 	var s Step
 	lost := e.Status == plan.Queued && e.Reason == plan.ReasonLost
-	back, ran := e.Status == plan.Queued && !lost, c.Status == plan.Running && !c.List
+	back := e.Status == plan.Queued && !lost
+	unbegun := back && e.Detail != ""
+	ran := c.Status == plan.Running && !c.List && !unbegun
 	if e.Expand {
 		s = Listed(c.Status, e.Items, nil, e.Detail)
 	}
@@ -51,7 +54,7 @@ func Ended(c Claim, e *protocol.Ending) Step {
 			s.Attempts = -1
 		}
 	case back:
-		s = Step{Status: plan.Queued, Keep: true, Attempts: -1, Ran: ran}
+		s = Step{Status: plan.Queued, Keep: !unbegun, Detail: e.Detail, Attempts: -1, Ran: ran}
 	case e.Expand:
 	case e.Delay > 0:
 		s = Step{Status: plan.Held, Reason: e.Reason, Detail: e.Detail, Delay: e.Delay, Ran: ran}

@@ -51,8 +51,8 @@ type Node interface {
 	Register(ctx context.Context, i plan.Instance) error
 
 	// Beat adds one to the instance's Beats and returns the store's news for it; the news of its
-	// Plan is that of Turn. Plugins, unless they are nil, are the instance's from now on. Readers
-	// of Instances see them; the instance's turns say what it may claim. Beat returns
+	// Plan is that of Turn. Plugins and Pauses, unless they are nil, are the instance's from now on.
+	// Readers of Instances see them; the instance's turns say what it may claim. Beat returns
 	// plan.ErrInstanceGone once the instance was rescued, has left, or was never registered.
 	//
 	// Progress, unless it is nil, is kept with the instance and replaces earlier reports. It

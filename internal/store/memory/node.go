@@ -47,6 +47,9 @@ func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten
 		if b.Plugins != nil {
 			i.Plugins = slices.Clone(b.Plugins)
 		}
+		if b.Pauses != nil {
+			i.Pauses = slices.Clone(b.Pauses)
+		}
 		if b.Progress != nil {
 			i.progress = make(map[protocol.Claim]plan.Progress, len(b.Progress))
 			for _, r := range b.Progress {

@@ -502,9 +502,37 @@ type instanceDoc struct {
 	Version string        `bson:"version,omitempty"`
 	Sole    bool          `bson:"sole,omitempty"` // see ownerDoc
 	Runner  bool          `bson:"runner,omitempty"`
+	Pauses  []pauseDoc    `bson:"pauses,omitempty"`
 	Beats   int64         `bson:"beats"`
 	Beat    time.Time     `bson:"beat"`
 	Gone    bool          `bson:"gone,omitempty"`
+}
+
+// A pauseDoc is a queue with tasks that the instance could not begin.
+type pauseDoc struct {
+	Queue bson.ObjectID `bson:"queue"`
+	Each  time.Duration `bson:"each,omitempty"`
+	Why   string        `bson:"why,omitempty"`
+	Tasks idList        `bson:"tasks,omitempty"`
+}
+
+func pausesOf(pauses []plan.Pause) []pauseDoc {
+	docs := make([]pauseDoc, len(pauses))
+	for i, p := range pauses {
+		docs[i] = pauseDoc{oid(p.Queue.ID), p.Each, p.Why, idsFrom(p.Tasks, func(id plan.TaskID) bson.ObjectID { return oid(id.ID) })}
+	}
+	return docs
+}
+
+func (i *instanceDoc) pauses() (pauses []plan.Pause) {
+	for _, p := range i.Pauses {
+		pause := plan.Pause{Queue: plan.QueueID{ID: plan.ID(p.Queue)}, Each: p.Each, Why: p.Why}
+		for _, id := range p.Tasks {
+			pause.Tasks = append(pause.Tasks, taskID(id))
+		}
+		pauses = append(pauses, pause)
+	}
+	return pauses
 }
 
 // queueIDs are the ids of queues that a person named.

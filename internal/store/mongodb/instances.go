@@ -27,7 +27,7 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	doc := instanceDoc{
 		ID: oid(i.ID.ID), Node: i.Node, Host: i.Host, PID: i.Process.PID, Process: i.Process.Identity, Lease: i.Lease, Threads: i.Threads,
 		Plugins: i.Plugins, Active: idsOf(i.Active), Ignored: idsOf(i.Ignored), Plan: oid(i.Plan.ID), Version: i.Version, Sole: i.Sole,
-		Runner: i.Runner, Beat: now,
+		Runner: i.Runner, Pauses: pausesOf(i.Pauses), Beat: now,
 	}
 	taken, err := s.Insert(ctx, s.instances, doc)
 	if err != nil {
@@ -85,6 +85,9 @@ func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten
 	if b.Plugins != nil {
 		set = append(set, bson.E{Key: "plugins", Value: b.Plugins})
 	}
+	if b.Pauses != nil {
+		set = append(set, bson.E{Key: "pauses", Value: pausesOf(b.Pauses)})
+	}
 	if b.Progress != nil {
 		set = append(set, bson.E{Key: "progress", Value: saidOf(b.Progress)})
 	}
@@ -92,7 +95,7 @@ func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten
 		update = append(update, bson.E{Key: "$set", Value: set})
 	}
 	err = s.Command(ctx, func() error {
-		without := options.FindOneAndUpdate().SetProjection(d("progress", 0))
+		without := options.FindOneAndUpdate().SetProjection(d("progress", 0, "pauses", 0))
 		return s.instances.FindOneAndUpdate(ctx, d("_id", oid(b.Instance.ID), "gone", nil), update, without).Decode(&i)
 	})
 	if errors.Is(err, mongo.ErrNoDocuments) {
@@ -260,7 +263,7 @@ func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
 		out = append(out, plan.Instance{
 			ID: plan.InstanceID{ID: plan.ID(i.ID)}, Node: i.Node, Host: i.Host, Process: plan.Process{PID: i.PID, Identity: i.Process}, Lease: i.Lease,
 			Threads: i.Threads, Plugins: i.Plugins, Active: i.Active.domain(), Ignored: i.Ignored.domain(), Plan: planID(i.Plan), Version: i.Version, Sole: i.Sole,
-			Runner: i.Runner, Beats: i.Beats, Age: max(0, now.Sub(i.Beat)),
+			Runner: i.Runner, Pauses: i.pauses(), Beats: i.Beats, Age: max(0, now.Sub(i.Beat)),
 		})
 	}
 	sort.Slice(out, func(a, b int) bool { return out[a].ID.String() < out[b].ID.String() })

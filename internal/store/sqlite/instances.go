@@ -52,6 +52,10 @@ func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten
 			names, _ := json.Marshal(b.Plugins) // texts have JSON
 			t.exec("UPDATE instances SET body = CAST(json_set(CAST(body AS TEXT), '$.plugins', json(?)) AS BLOB) WHERE n = ?", string(names), i.n)
 		}
+		if b.Pauses != nil {
+			pauses, _ := json.Marshal(b.Pauses) // texts and numbers have JSON
+			t.exec("UPDATE instances SET body = CAST(json_set(CAST(body AS TEXT), '$.pauses', json(?)) AS BLOB) WHERE n = ?", string(pauses), i.n)
+		}
 		if b.Progress != nil {
 			t.keepProgress(i.n, b.Progress)
 		}

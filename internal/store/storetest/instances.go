@@ -21,6 +21,7 @@ var instanceCases = []testCase{
 			ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "host.1", Host: "host", Lease: 20 * time.Second, Threads: 16,
 			Process: plan.Process{PID: 4711, Identity: "4711 of boot x on host"}, Plugins: []string{"demo", "exec"},
 			Plan: plan.PlanID{ID: plan.NewID(time.Now())}, Version: "1.2.3",
+			Pauses: []plan.Pause{{Queue: plan.QueueID{ID: plan.NewID(time.Now())}, Each: time.Minute, Why: "no such folder"}},
 		}
 		for _, i.Runner = range []bool{false, true} {
 			w.no(w.s.Register(w.ctx, i))
@@ -72,6 +73,25 @@ var instanceCases = []testCase{
 		must(w.s.Rescue(w.ctx, n.id, -1))(w)
 		_, err := w.s.Beat(w.ctx, protocol.Beat{Instance: n.id, Plugins: []string{"demo"}})
 		w.is(err, plan.ErrInstanceGone)
+	}},
+	{"a beat says which queues an instance leaves to others, if they are others than before", func(w *world) {
+		n, other := w.node("n1"), w.node("n2")
+		q, another := plan.QueueID{ID: plan.NewID(time.Now())}, plan.QueueID{ID: plan.NewID(time.Now())}
+		task := plan.TaskID{ID: plan.NewID(time.Now())}
+		paused := []plan.Pause{{Queue: q, Each: 8 * time.Second, Why: "no such folder: $TMPDIR \"ü\"", Tasks: []plan.TaskID{task}}, {Queue: another, Tasks: []plan.TaskID{task}}}
+		for _, step := range []struct{ says, want []plan.Pause }{
+			{nil, nil}, {paused, paused}, {nil, paused}, {paused[1:], paused[1:]}, {[]plan.Pause{}, nil}, {paused[:1], paused[:1]},
+		} {
+			must(w.s.Beat(w.ctx, protocol.Beat{Instance: n.id, Pauses: step.says}))(w)
+			must(w.s.Beat(w.ctx, protocol.Beat{Instance: other.id}))(w)
+			for _, got := range must(w.s.Instances(w.ctx))(w) {
+				want := step.want
+				if got.ID == other.id {
+					want = nil
+				}
+				w.equal(fmt.Sprintf("pauses of %s", got.Node), fmt.Sprint(got.Pauses), fmt.Sprint(want))
+			}
+		}
 	}},
 	{"an instance that was rescued stays gone when it registers again", func(w *world) {
 		p := w.submit(task("a"))

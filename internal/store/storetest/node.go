@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -158,6 +159,11 @@ func fail(c protocol.ClaimedTask) protocol.Ending {
 
 func giveBack(c protocol.ClaimedTask) protocol.Ending {
 	return protocol.Ending{Claim: c.Claim, Status: plan.Queued}
+}
+
+// notBegun gives back a task that its node could not begin.
+func notBegun(c protocol.ClaimedTask) protocol.Ending {
+	return protocol.Ending{Claim: c.Claim, Status: plan.Queued, Detail: rules.NotBegunDetail("n1", "no such folder")}
 }
 
 func later(c protocol.ClaimedTask, d time.Duration) protocol.Ending {

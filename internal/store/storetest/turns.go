@@ -217,6 +217,22 @@ var turnCases = []testCase{
 		n.end(ok(again), lost(c[1]))
 		w.want(p, "a succeeded", "closed terminated")
 	}},
+	{"a task that its node could not begin is queued with the reason, and did not run", func(w *world) {
+		for _, start := range []bool{false, true} {
+			p := w.submit(task("a"))
+			n := w.node("n1")
+			c := n.turn(protocol.Turn{Slots: 1, Start: start}).Claimed[0]
+			n.end(notBegun(c))
+			a := w.named(p, "a")
+			w.equal("given back", []any{a.Status, a.Attempt, a.Node, a.Instance.IsZero(), a.Ran, a.Detail},
+				[]any{plan.Queued, 0, "", true, false, "node n1 could not begin it: no such folder"})
+			again := n.one()
+			w.equal("attempt", again.Attempt, 1)
+			w.equal("detail of the next attempt", w.named(p, "a").Detail, a.Detail)
+			n.end(ok(again))
+			w.equal("detail at its end", w.named(p, "a").Detail, "")
+		}
+	}},
 	{"invariant 2: a retry delay holds a task until it is over, and then it is queued once", func(w *world) {
 		p := w.submit(task("z"), task("a", "z"))
 		n := w.node("n1")

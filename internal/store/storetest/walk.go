@@ -342,9 +342,15 @@ func (w *walker) beat() {
 		b.Progress = append(b.Progress, protocol.Reached{Claim: c.Claim, Progress: plan.Progress{Fraction: 0.5, Text: fmt.Sprint("at ", w.r.IntN(10))}})
 		of = append(of, c.Name)
 	}
+	if w.chance(4) {
+		b.Pauses = []plan.Pause{}
+		for _, c := range some(w, held(n)) {
+			b.Pauses = append(b.Pauses, plan.Pause{Queue: c.Queue, Each: time.Duration(w.r.IntN(3)) * time.Second, Why: "no such folder", Tasks: []plan.TaskID{c.Task}})
+		}
+	}
 	_, err := w.s.Beat(w.ctx, b)
 	w.gone(n, err)
-	w.done(err, "beat of %s, with the progress of %v", w.called(n), of)
+	w.done(err, "beat of %s, with the progress of %v and %d pauses (new: %v)", w.called(n), of, len(b.Pauses), b.Pauses != nil)
 }
 
 // rescue takes a node for dead. It may live, and finds out with its next turn.

@@ -205,6 +205,8 @@ func (w *walker) plainEnding(c protocol.ClaimedTask) (protocol.Ending, string) {
 		return e, fmt.Sprintf("is to be tried again after %v", e.Delay)
 	case w.chance(8):
 		return giveBack(c), "is given back"
+	case w.chance(12):
+		return notBegun(c), "could not be begun"
 	}
 	if n := w.r.IntN(4); n > 0 && strings.HasPrefix(c.Name, "list") {
 		return succeed(c, "["+strings.Repeat("7,", n-1)+"7]"), "returned a list"
