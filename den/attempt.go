@@ -51,6 +51,15 @@ type attempt struct {
 
 	board *board // takes how far it is
 
+	// What finds out whose fault it is if the attempt does not begin. A runner has no faults: its
+	// task is at fault.
+	faults *faults
+	peers  peers
+	me     *plan.Instance
+	beside func() int  // how many other tasks the node runs
+	lacks  plan.Lack   // as the plugin said
+	fault  rules.Fault // and whose fault that is
+
 	foreign   bool // the plugin writes the task's end itself, if it is not stopped
 	cancelled bool // by a person; the loop's
 	over      bool // the board takes nothing more of it; the board's
@@ -126,11 +135,11 @@ func (a *attempt) run(alive, ctx context.Context, e *protocol.Ending) (ok bool) 
 		a.append(alive, e.Log) // it has no ending to go with
 	}
 	if ok && e.Status == plan.Queued && e.Reason != plan.ReasonLost {
-		entry := rules.NotBegunEntry
+		entry := rules.NotBegunEntry(time.Now(), a.task.Attempt, e.Detail)
 		if errors.Is(context.Cause(ctx), plugins.ErrDraining) {
-			entry = rules.GivenBackEntry
+			entry = rules.GivenBackEntry(time.Now(), a.task.Attempt)
 		}
-		e.Log = append(e.Log, entry(time.Now(), a.task.Attempt))
+		e.Log = append(e.Log, entry)
 	}
 	if ok && a.results != nil && e.Status.Finished() {
 		a.keepResults(alive, ctx, e)
@@ -157,6 +166,9 @@ func (a *attempt) end(ctx context.Context, e *protocol.Ending) bool {
 	default:
 		r = a.result(ctx)
 	}
+	if r.Lacks != plan.LacksNothing && a.faults != nil && ctx.Err() == nil {
+		a.judge(ctx, &r)
+	}
 	if !a.conclude(ctx, expand, &r, e) {
 		return false
 	}
@@ -164,6 +176,16 @@ func (a *attempt) end(ctx context.Context, e *protocol.Ending) bool {
 		e.Items = items
 	}
 	return true
+}
+
+// judge decides whose fault it is that the attempt did not begin.
+func (a *attempt) judge(ctx context.Context, r *plan.Result) {
+	var err error
+	a.lacks = r.Lacks
+	if a.fault, err = a.blame(ctx, r); err != nil && ctx.Err() == nil {
+		about(a.log, &a.task).Warn("it did not begin; the task is given back", "task", a.task.Task, "error", err)
+	}
+	a.faults.decided(a, a.fault, a.log, a.failures)
 }
 
 // conclude sets an ending that fits the result, and why the context ended, if it did.
@@ -189,7 +211,7 @@ func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *
 	case errors.Is(cause, plugins.ErrDraining):
 		// The plugin was stopped, not lost; but it ran, so whether it may run again is for the same rule to say. To read items has no effect.
 		was := plan.Running
-		if expand {
+		if expand || r.Lacks != plan.LacksNothing {
 			was = plan.Claimed
 		}
 		if loss := a.lost(was, 0, "its node was stopped while it ran"); loss.Finishes() {
@@ -204,6 +226,9 @@ func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *
 	switch {
 	case expand && r.Status == plan.Succeeded:
 		e.Status, e.Detail, e.Expand = plan.Held, r.Detail, true
+		return true
+	case a.fault != rules.TaskAtFault:
+		e.Status, e.Detail = plan.Queued, rules.NotBegunDetail(a.node, r.Detail)
 		return true
 	case r.Status == plan.Queued && r.Reason == plan.ReasonLost:
 		loss := a.lost(plan.Running, a.task.Rescues, r.Detail)
@@ -257,7 +282,7 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 // noInput returns the result of a task whose inputs cannot be made: a final failure, unless the
 // store could not read them.
 func noInput(err error) plan.Result {
-	r := plan.Result{Status: plan.Failed, Reason: plan.ReasonInput, Detail: err.Error()}
+	r := plan.Result{Status: plan.Failed, Reason: plan.ReasonInput, Detail: err.Error(), Lacks: plugins.LacksOf(err)}
 	if errors.Is(err, errNotRead) {
 		r.Reason = plan.ReasonError
 	}

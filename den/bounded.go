@@ -31,6 +31,7 @@ type bounded struct {
 	expirer  Expirer
 	handover Handover
 	adopter  Adopter
+	queues   Queues
 
 	observer Observer
 	lease    time.Duration
@@ -68,6 +69,7 @@ func newBounded(s Store, lease time.Duration, o Observer) *bounded {
 	b.expirer, _ = s.(Expirer)
 	b.handover, _ = s.(Handover)
 	b.adopter, _ = s.(Adopter)
+	b.queues, _ = s.(Queues)
 	return b
 }
 
@@ -210,6 +212,14 @@ func (b *bounded) Expire(ctx context.Context, budget int) (protocol.Expired, err
 		return protocol.Expired{}, nil
 	}
 	return within(ctx, b, "Expire", answerWithin, func(ctx context.Context) (protocol.Expired, error) { return b.expirer.Expire(ctx, budget) })
+}
+
+// Queues returns none where the store cannot tell.
+func (b *bounded) Queues(ctx context.Context) ([]plan.Queue, error) {
+	if b.queues == nil {
+		return nil, nil
+	}
+	return within(ctx, b, "Queues", b.lease, func(ctx context.Context) ([]plan.Queue, error) { return b.queues.Queues(ctx) })
 }
 
 // Wakes returns nil where the store cannot tell.

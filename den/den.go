@@ -93,6 +93,7 @@ type Node struct {
 	once    sync.Once
 
 	runners runners
+	faults  *faults
 	former  []plan.InstanceID // earlier instances of this process, or attempts at one; none of their tasks runs any more
 }
 
@@ -198,7 +199,7 @@ func New(st Store, cfg Config) (*Node, error) {
 		defaultTo(&balance.Zone, time.Local)
 		cfg.Balance = &balance
 	}
-	return &Node{cfg: settings{cfg, store}, store: store, kept: kept, results: results, evens: evens, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{})}, nil
+	return &Node{cfg: settings{cfg, store}, store: store, kept: kept, results: results, evens: evens, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{}), faults: newFaults()}, nil
 }
 
 func defaultTo[T comparable](field *T, value T) {
@@ -317,9 +318,9 @@ func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) err
 	defer die(nil)
 	h := &heart{
 		cfg: &n.cfg, log: log, me: me, die: die, tenants: map[string]plugins.Tenant{},
-		news: make(chan protocol.Beaten, 1), rescued: make(chan struct{}, 1), hurry: make(chan struct{}),
+		news: make(chan protocol.Beaten, 1), rescued: make(chan struct{}, 1), hurry: make(chan struct{}), faults: n.faults,
 	}
-	w := &watch{cfg: &n.cfg, log: log, me: me, rescued: h.rescued, runners: &n.runners}
+	w := &watch{cfg: &n.cfg, log: log, me: me, rescued: h.rescued, runners: &n.runners, faults: n.faults}
 	l := newLoop(n, log, me, h)
 	var wg sync.WaitGroup
 	began := time.Now()

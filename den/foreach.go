@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/compiler"
@@ -27,6 +29,9 @@ func (a *attempt) items(ctx context.Context, f *plan.Foreach) ([]json.RawMessage
 	var items []json.RawMessage
 	if err == nil {
 		items, err = plugins.Within(ctx, func() ([]json.RawMessage, error) { return itemsOf(ctx, f, dir) })
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		err = plugins.NotBegun(err) // another node may have the files
 	}
 	if err != nil {
 		return nil, noInput(fmt.Errorf("foreach: %w", err))

@@ -14,6 +14,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // maxAlternatives bounds what the braces of a pattern may come to that are more than a part of a name.
@@ -95,7 +96,7 @@ func beginning(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("the folder %s does not exist; correct the path, or let a task that makes the folder run before", dir)
+		return plugins.NotBegun(fmt.Errorf("the folder %s does not exist; correct the path, or let a task that makes the folder run before", dir))
 	case err != nil:
 		return err
 	case !info.IsDir():

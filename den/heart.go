@@ -26,6 +26,7 @@ type heart struct {
 	news    chan protocol.Beaten      // the newest answer, for the loop
 	rescued chan struct{}             // something was queued by a rescue
 	running tally
+	faults  *faults
 	board   board         // how far that is
 	hurry   chan struct{} // closed when what is stopped has to end at once: the lease is lost, or a person says so
 }
@@ -53,6 +54,7 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 	tick := time.NewTicker(h.cfg.Beat)
 	defer tick.Stop()
 	said := h.me.Plugins // as the store was told, and has answered
+	saidFaults := 0      // the same
 	for ctx.Err() == nil {
 		left := h.left(last)
 		if left <= 0 {
@@ -69,6 +71,8 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 		if !slices.Equal(has, said) {
 			b.Plugins = has
 		}
+		pauses, version := h.faults.news(saidFaults)
+		b.Pauses = pauses
 		news, err := h.cfg.store.Beat(beat, b)
 		cancel()
 		if err != nil && b.Progress != nil {
@@ -76,7 +80,8 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 		}
 		switch {
 		case err == nil:
-			last, said = started, has // others count from when the beat was sent at the earliest
+			last, said, saidFaults = started, has, version // others count from when the beat was sent at the earliest
+			h.faults.knows(version)
 			h.lease(last)
 			h.tell(news)
 			h.cfg.OnBeat()
@@ -90,6 +95,7 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 		select {
 		case <-ctx.Done():
 		case <-tick.C: // at once, if the beat took longer than one
+		case <-h.faults.hurry:
 		case <-time.After(h.left(last)):
 		}
 	}
@@ -123,6 +129,16 @@ func (t *tally) add(q plan.QueueID, n int) {
 	if t.tasks[q] += n; t.tasks[q] == 0 {
 		delete(t.tasks, q)
 	}
+}
+
+// all returns how many tasks the node runs.
+func (t *tally) all() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.tasks {
+		n += k
+	}
+	return n
 }
 
 func (t *tally) now() protocol.Tally {

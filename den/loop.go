@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/backoff"
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -49,6 +50,8 @@ type loop struct {
 	took     time.Duration // how long it was
 	usage    usage         // of the processors
 	lastWork time.Time
+	room     int       // how many tasks ran when the node had no room for another; 0: it has
+	roomAt   time.Time // when that last changed
 	wake     int64
 	draining bool
 	over     bool             // the node's own plan has ended, or is gone
@@ -264,6 +267,7 @@ func (l *loop) stopAll(cause error) {
 
 func (l *loop) take(r report) {
 	l.gone(r.of)
+	l.heedFault(r.of)
 	if !r.ok {
 		l.freed = true
 		return
@@ -280,6 +284,44 @@ func (l *loop) gone(a *attempt) {
 	if a.outside != nil {
 		l.node.runners.forget(a.runner)
 	}
+}
+
+// roomRest is how long a node that had no room for a task waits before it runs one task more.
+const roomRest = 10 * time.Second
+
+// most is how many tasks run at once.
+func (l *loop) most() int {
+	if l.room > 0 {
+		return min(l.room, l.max)
+	}
+	return l.max
+}
+
+// heedFault does what follows from an attempt that did not begin, or from one that did.
+func (l *loop) heedFault(a *attempt) {
+	if a.faults == nil {
+		return
+	}
+	a.faults.ended(a, l.log)
+	if a.fault != rules.NodeFull {
+		return
+	}
+	if room := max(1, len(l.running)); l.room == 0 || room < l.room {
+		l.room = room
+		l.log.Log(context.Background(), l.cfg.failures(), "runs fewer tasks at once, since it has no room for another", "tasks", room, "task_name", a.task.Name, "task", a.task.Task)
+	}
+	l.roomAt = time.Now()
+}
+
+// makeRoom lets a node that had no room run one task more.
+func (l *loop) makeRoom() {
+	if l.room == 0 || time.Since(l.roomAt) < roomRest {
+		return
+	}
+	if l.room++; l.room >= l.max {
+		l.room = 0
+	}
+	l.roomAt = time.Now()
 }
 
 // forget frees the endings, with their outputs and logs.
@@ -366,13 +408,17 @@ func (l *loop) loaded() bool { return len(l.running) > runtime.NumCPU() && l.usa
 func (l *loop) turn(alive context.Context, release bool) {
 	slots := 0
 	if !l.draining {
-		slots = max(0, l.max-len(l.running)-l.node.runners.others())
+		slots = max(0, l.most()-len(l.running)-l.node.runners.others())
 	}
-	if slots == 0 && len(l.ended) == 0 && !release {
+	may := l.node.faults.ration(ration{slots: slots, active: l.me.Active, ignored: l.me.Ignored}, l.cfg.Beat, l.log)
+	if may.slots == 0 && len(l.ended) == 0 && !release {
+		if in := l.node.faults.next(l.cfg.Beat); in > 0 && slots > 0 {
+			l.look.Reset(in)
+		}
 		return // nothing to ask for until something ends
 	}
 	t := protocol.Turn{
-		Instance: l.me.ID, Ended: l.ended, Slots: slots, Plugins: l.cfg.Plugins.Names(), Active: l.me.Active, Ignored: l.me.Ignored, Plan: l.cfg.Plan,
+		Instance: l.me.ID, Ended: l.ended, Slots: may.slots, Plugins: l.cfg.Plugins.Names(), Active: may.active, Ignored: may.ignored, Plan: l.cfg.Plan,
 		Start: l.cfg.Outside == nil,
 	}
 	began := time.Now()
@@ -390,8 +436,13 @@ func (l *loop) turn(alive context.Context, release bool) {
 	worked := len(l.ended) > 0 || len(turned.Claimed) > 0
 	l.forget()
 	l.more = turned.More
+	var started *attempt
 	for _, c := range l.begun(alive, turned.Claimed) {
-		l.start(alive, c)
+		started = l.start(alive, c)
+	}
+	if !may.try.IsZero() {
+		l.node.faults.tries(may.try, started, l.cfg.Beat)
+		l.more = true // the other queues
 	}
 	if turned.Delay > 0 && time.Now().Add(turned.Delay).Before(l.sweepAt) {
 		l.sweepIn(turned.Delay) // later ones are found by the sweep that comes before them
@@ -402,7 +453,11 @@ func (l *loop) turn(alive context.Context, release bool) {
 	}
 	l.over = turned.Over
 	// With work at hand the next look comes with the next ending; it is here for what others queue.
-	l.look.Reset(l.poll.Next())
+	wait := l.poll.Next()
+	if in := l.node.faults.next(l.cfg.Beat); in > 0 {
+		wait = min(wait, in)
+	}
+	l.look.Reset(wait)
 }
 
 // refused logs what the store says of single tasks.
@@ -455,6 +510,10 @@ func (l *loop) start(alive context.Context, c protocol.ClaimedTask) *attempt {
 		if _, silent := p.(plugins.Silent); !silent {
 			a.results, a.gfs = l.node.results, l.cfg.GFS
 		}
+	}
+	if !l.me.Runner {
+		a.faults, a.peers, a.me = l.node.faults, l.cfg.store, &l.me
+		a.beside = func() int { return l.h.running.all() - 1 }
 	}
 	l.running[a] = true
 	l.h.running.add(c.Queue, 1)
@@ -524,6 +583,7 @@ func (l *loop) sweepNow(alive context.Context) bool {
 	l.tellEnded(alive, swept.Ended)
 	l.refused(swept.Refused)
 	l.swept = time.Now()
+	l.makeRoom()
 	l.over = swept.Over
 	if swept.Queued > 0 || swept.More || len(swept.Ended) > 0 {
 		l.lastWork = time.Now()

@@ -13,8 +13,9 @@ import (
 // value that sluice.Open returns.
 //
 // A store may offer more. A node looks for [Leaver], [Logs], [Waker], [Expirer], [Handover],
-// [Adopter], [Results], [Plans], [Balancer] and plugins.Reporter. It looks in the store itself, or
-// in the store that its method Unwrap() Store returns. The node works without the missing ones.
+// [Adopter], [Results], [Plans], [Queues], [Balancer] and plugins.Reporter. It looks in the store
+// itself, or in the store that its method Unwrap() Store returns. The node works without the missing
+// ones.
 type Store interface {
 	// Register makes an instance of a node known. Registering twice changes nothing.
 	Register(ctx context.Context, i plan.Instance) error
@@ -80,6 +81,12 @@ type Results interface {
 // Plans tells how plans stand, so that the node's log says of a plan that ended how its tasks did.
 type Plans interface {
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
+}
+
+// Queues tells how queues are set, so that a node knows which other nodes serve a queue. Without it
+// each queue counts as one that every node may serve.
+type Queues interface {
+	Queues(ctx context.Context) ([]plan.Queue, error)
 }
 
 // innermost returns the store that others stand before.

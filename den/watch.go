@@ -16,6 +16,7 @@ type watch struct {
 	me      plan.Instance
 	rescued chan<- struct{} // where a rescue that queued something says so, and that there are threads again
 	runners *runners
+	faults  *faults
 
 	seen    map[plan.InstanceID]pulse
 	again   <-chan time.Time // when to look again, sooner than with the next beat,
@@ -58,6 +59,7 @@ func (w *watch) look(ctx context.Context) {
 		w.tell()
 	}
 	w.lookIn(again)
+	w.review(ctx, all)
 	now := time.Now()
 	seen := make(map[plan.InstanceID]pulse, len(all))
 	for _, i := range all {
@@ -95,6 +97,20 @@ func (w *watch) look(ctx context.Context) {
 		}
 	}
 	w.seen = seen
+}
+
+// review takes from the node's faults what every other node could not begin either.
+func (w *watch) review(ctx context.Context, all []plan.Instance) {
+	if !w.faults.any() {
+		return // as nearly always
+	}
+	queues, err := w.cfg.store.Queues(ctx)
+	if err != nil {
+		return // the next look asks again
+	}
+	if w.faults.review(&w.me, all, queues, w.cfg.Lease, w.log) {
+		w.tell()
+	}
 }
 
 // lookIn has it look again after d, if that is before the next beat.

@@ -24,6 +24,9 @@ type Plugin interface {
 	// for a while before it says so, since the node may claim the task again at once.
 	//
 	// Queued with plan.ReasonLost says that the attempt ran, and that nobody can know any more what came of it. The node counts it as lost.
+	//
+	// A failure with Lacks says that the attempt did not begin, because the node lacks something. The
+	// node finds out whose fault that is.
 	Run(ctx context.Context, t *Task) plan.Result
 }
 
@@ -159,7 +162,8 @@ func (t *Task) param(name string, to any) error {
 
 // A Func is a plugin made of a Go function. The returned value is the task's output, as JSON. An
 // error fails the attempt and is its detail. An error that is or wraps a StatusError chooses the
-// status, and says whether and when the attempt is repeated.
+// status, and says whether and when the attempt is repeated. An error of NotBegun says that this
+// node could not begin the attempt.
 type Func func(ctx context.Context, t *Task) (any, error)
 
 // A StatusError fails a task with a status of its own, or says more of the failure.
@@ -178,7 +182,7 @@ func (e *StatusError) Unwrap() error { return e.Err }
 func (f Func) Run(ctx context.Context, t *Task) plan.Result {
 	v, err := f(ctx, t)
 	if err != nil {
-		r := plan.Result{Status: plan.Failed, Detail: err.Error()}
+		r := plan.Result{Status: plan.Failed, Detail: err.Error(), Lacks: LacksOf(err)}
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			r.Status = plan.Terminated
 		}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -10,8 +11,10 @@ import (
 // not.
 const (
 	retriedText   = "retried by a person: attempts count from 1 again\n"
-	givenBackText = "given back, since the node stops: this attempt does not count\n"
-	notBegunText  = "given back, since its plugin could not begin: this attempt does not count\n"
+	givenBackText = "given back, since "
+	stopsText     = givenBackText + "the node stops: this attempt does not count\n"
+	notBegunText  = givenBackText + "its plugin could not begin: this attempt does not count\n"
+	lacksText     = givenBackText + "this attempt did not begin, and does not count: "
 	lossText      = "lost: this attempt does not count for retry\n"
 )
 
@@ -22,12 +25,17 @@ func RetriedEntry(at time.Time) plan.LogEntry {
 
 // GivenBackEntry is the last entry of an attempt whose node gives the task back: the next attempt has the same number.
 func GivenBackEntry(at time.Time, attempt int) plan.LogEntry {
-	return plan.LogEntry{At: at, Attempt: attempt, Stream: plan.System, Text: givenBackText}
+	return plan.LogEntry{At: at, Attempt: attempt, Stream: plan.System, Text: stopsText}
 }
 
-// NotBegunEntry is a GivenBackEntry for a task that is given back since its plugin is not there, or could not begin.
-func NotBegunEntry(at time.Time, attempt int) plan.LogEntry {
-	return plan.LogEntry{At: at, Attempt: attempt, Stream: plan.System, Text: notBegunText}
+// NotBegunEntry is a GivenBackEntry for an attempt that could not begin. why is the detail of its
+// ending. Without one its plugin is not there, or asks for another try.
+func NotBegunEntry(at time.Time, attempt int, why string) plan.LogEntry {
+	text := notBegunText
+	if why != "" {
+		text = lacksText + why + "\n"
+	}
+	return plan.LogEntry{At: at, Attempt: attempt, Stream: plan.System, Text: text}
 }
 
 // LossEntry is the last entry of an attempt that was lost with its node, or with its output. The next
@@ -46,5 +54,5 @@ func IsRetried(e *plan.LogEntry) bool {
 
 // IsGivenBack reports whether the entry is a GivenBackEntry or a NotBegunEntry.
 func IsGivenBack(e *plan.LogEntry) bool {
-	return e.Stream == plan.System && (e.Text == givenBackText || e.Text == notBegunText)
+	return e.Stream == plan.System && strings.HasPrefix(e.Text, givenBackText)
 }

@@ -4,8 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 const (
@@ -46,8 +52,23 @@ type Result struct {
 	Stopped        error  // why it was stopped: an error that is ErrTimeout, or the cause of the context; nil: it ended without a stop
 }
 
+// Missing reports whether the command's program is certainly not there, for a command in a shell's
+// line: the shell has found nothing then, and has begun nothing.
+func Missing(cmd Command) bool {
+	program, err := lookup(&cmd)
+	if err != nil {
+		return plugins.LacksOf(err) != plan.LacksNothing
+	}
+	if !filepath.IsAbs(program) {
+		program = filepath.Join(cmd.Dir, program)
+	}
+	_, err = os.Stat(program)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // Run runs the command and returns when it has ended, all of its group is gone, and out has all of its output. It fails if the
-// command could not be started; the error then says by name what is missing, and what to do. (It also fails if this program waits
+// command could not be started; the error then says by name what is missing, and what to do. It is a
+// plugins.NotBegun, unless no node could start the command. (It also fails if this program waits
 // for the command elsewhere, since how it ended is not known then.)
 //
 // When ctx ends, or the Timeout is over, the command's process group gets SIGTERM. After the Grace

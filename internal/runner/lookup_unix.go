@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // defaultPath is where programs are looked for when the environment has no PATH, as execvp does.
@@ -42,7 +44,7 @@ func lookup(cmd *Command) (string, error) {
 			return program, nil
 		}
 	}
-	return "", fmt.Errorf("command %q is not in the PATH of this node: install it there, or give the program's full path (PATH=%s)", name, path)
+	return "", plugins.NotBegun(fmt.Errorf("command %q is not in the PATH of this node: install it there, or give the program's full path (PATH=%s)", name, path))
 }
 
 // inFolder returns the path as it is for this process, of a path as it is for a command that runs in dir.

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // lastRead is how long the end of the output is waited for when all that should write is dead.
@@ -42,7 +45,11 @@ func launch(cmd *Command, out *Output) (*running, error) {
 	closeAll(theirs)
 	if err != nil {
 		closeAll(r.pipes)
-		return nil, explain(cmd, program, err)
+		why := explain(cmd, program, err)
+		if !errors.Is(err, syscall.E2BIG) && !errors.Is(err, syscall.EINVAL) { // which are so on every node
+			why = plugins.NotBegun(why)
+		}
+		return nil, why
 	}
 	if r.pipes[0] != nil {
 		r.serving++

@@ -175,7 +175,7 @@ func lookup(cmd *Command) (string, error) {
 	}
 	program, err := exec.LookPath(cmd.Args[0])
 	if err != nil {
-		return "", fmt.Errorf("command %q: %w on this node: install it, or give the program's full path", cmd.Args[0], err)
+		return "", plugins.NotBegun(fmt.Errorf("command %q: %w on this node: install it, or give the program's full path", cmd.Args[0], err))
 	}
 	return program, nil
 }

@@ -99,7 +99,7 @@ func (v *Value) Read(ctx context.Context) (string, error) {
 		}
 		text, ok := os.LookupEnv(v.FromEnv)
 		if !ok {
-			return "", fmt.Errorf("the node has no variable %s; set it where the node is started", v.FromEnv)
+			return "", plugins.NotBegun(fmt.Errorf("the node has no variable %s; set it where the node is started", v.FromEnv))
 		}
 		return text, nil
 	case v.FromFile != "":
@@ -119,7 +119,7 @@ func (v *Value) readFile() (string, error) {
 	text, err := io.ReadAll(io.LimitReader(f, most+1)) // it may have grown, and files of /proc have no size
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%w; the file is read on the node, as its user", err)
+		return "", plugins.NotBegun(fmt.Errorf("%w; the file is read on the node, as its user", err))
 	case len(text) > most:
 		return "", fmt.Errorf("%s has more than %d bytes, the most that %s", v.FromFile, most, takes)
 	}
@@ -140,7 +140,7 @@ func (v *Value) open() (*os.File, error) {
 		f, err = os.Open(v.FromFile)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; the file is read on the node, as its user", err)
+		return nil, plugins.NotBegun(fmt.Errorf("%w; the file is read on the node, as its user", err))
 	}
 	return f, nil
 }

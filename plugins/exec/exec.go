@@ -71,7 +71,7 @@ func (p *Plugin) Lease(left time.Duration) { runner.Lease(left) }
 func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	r, err := p.run(ctx, t)
 	if err != nil {
-		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error()}
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error(), Lacks: plugins.LacksOf(err)}
 	}
 	return r
 }
@@ -100,7 +100,7 @@ func (p *Plugin) RunProgram(ctx context.Context, t *plugins.Task, path string) p
 		r, err = p.perform(ctx, t, s, s.argv)
 	}
 	if err != nil {
-		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error()}
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error(), Lacks: plugins.LacksOf(err)}
 	}
 	return r
 }
@@ -109,13 +109,13 @@ func (p *Plugin) RunProgram(ctx context.Context, t *plugins.Task, path string) p
 func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args []string) (plan.Result, error) {
 	files, err := p.scratch.open(t.Params)
 	if err != nil {
-		return plan.Result{}, fmt.Errorf("write the task's params to a file: %w; check the free space and the permissions", err)
+		return plan.Result{}, plugins.NotBegun(fmt.Errorf("write the task's params to a file: %w; check the free space and the permissions", err))
 	}
 	defer func() { p.scratch.close(files) }()
 	if s.long() {
 		command, remove, err := s.scriptFile(args, files)
 		if err != nil {
-			return plan.Result{}, err
+			return plan.Result{}, plugins.NotBegun(err)
 		}
 		defer remove()
 		args = command
@@ -157,7 +157,13 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 		exit := &plan.Exit{Code: ended.Code, Signal: ended.Signal}
 		return plan.Result{Status: plan.Queued, Reason: plan.ReasonLost, Detail: vanishedText, Exit: exit}, nil
 	}
-	return hide(result(ctx, ended, out.Said(), s.argv == nil, files.output), secrets), nil
+	r := hide(result(ctx, ended, out.Said(), s.argv == nil, files.output), secrets)
+	if ended.Code == notFound && ended.Stopped == nil {
+		if word := s.onlyProgram(); word != "" && runner.Missing(runner.Command{Args: []string{word}, Env: env, Dir: s.dir}) {
+			r.Lacks = plan.LacksMeans
+		}
+	}
+	return r, nil
 }
 
 const vanishedText = "somebody removed its $SLUICE_OUTPUT while it ran, as programs that tidy folders do; let TMPDIR of the node name a folder that nothing tidies"
@@ -224,11 +230,14 @@ func advice(r runner.Result, line bool) string {
 		return ", as the system does when memory runs out"
 	case line && r.Code == 126:
 		return ": a program of the line is not executable"
-	case line && r.Code == 127:
+	case line && r.Code == notFound:
 		return ": a program of the line was not found"
 	}
 	return ""
 }
+
+// notFound is the exit status of a shell that does not find a program.
+const notFound = 127
 
 var errNoOutput = errors.New("$SLUICE_OUTPUT is no longer a file; write to the file, and do not replace it")
 

@@ -3,6 +3,8 @@ package exec
 import (
 	"regexp"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // plainLine matches a line in which a shell sees nothing but words: no quotes, variables, patterns, operators or comments.
@@ -21,6 +23,37 @@ func plainWords(line string) []string {
 		return nil
 	}
 	return words
+}
+
+// onlyProgram returns the program of a line that does nothing before it starts that one: it is one
+// command, without redirections and without commands in its arguments. It returns "" for any other
+// line, and for a list.
+func (s *settings) onlyProgram() string {
+	item, shell, line := s.script()
+	if item >= 0 || s.argv != nil {
+		return ""
+	}
+	file := parse(line, shell)
+	if file == nil || len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 {
+		return ""
+	}
+	call, ok := file.Stmts[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) == 0 {
+		return ""
+	}
+	does := false
+	syntax.Walk(call, func(n syntax.Node) bool {
+		switch n.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			does = true
+		}
+		return !does
+	})
+	word, whole := static(call.Args[0])
+	if does || !whole || shellWords[word] {
+		return ""
+	}
+	return word
 }
 
 // shellWords are the words that a shell handles itself at the beginning of a line: reserved words

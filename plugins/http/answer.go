@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -126,8 +127,10 @@ func failure(ctx, limited context.Context, s *settings, err error) plan.Result {
 		r.Reason, r.Detail = plan.ReasonTimeout, fmt.Sprintf("%v: timeout is %v", errSlow, s.timeout)
 	case errors.Is(err, errRequest):
 		r.Reason, r.Final = plan.ReasonInput, true
-	case errors.Is(err, ssrf.ErrProhibitedIP):
-		r.Final = true
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // of a connection: nothing was sent
+		r.Lacks = plan.LacksRoom
+	case errors.Is(err, ssrf.ErrProhibitedIP): // another node may have been started with it
+		r.Final, r.Lacks = true, plan.LacksMeans
 		r.Detail = fmt.Sprintf("%v; nodes may reach it with --allow-net", err)
 	}
 	return r

@@ -128,7 +128,7 @@ func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	case err != nil && ctx.Err() != nil:
 		return plan.Result{Status: plan.Terminated, Detail: err.Error()}
 	case err != nil: // another node may have the secret
-		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("on node %s: %v", t.Node, err)}
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("on node %s: %v", t.Node, err), Lacks: plugins.LacksOf(err)}
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, s.timeout, errSlow)
 	defer cancel()

@@ -575,6 +575,9 @@ func TestASecretThatIsMissing(t *testing.T) {
 			t.Errorf("%v lacks %+v", c.params, lacks)
 		}
 		r := p.Run(t.Context(), k)
+		if private := c.says[1] == "SLUICE_STORE"; (r.Lacks == plan.LacksMeans) == private {
+			t.Errorf("%v: it lacks %q; only a secret that no node gives is not the node's fault", c.params, r.Lacks)
+		}
 		for _, s := range append(c.says, "n1") {
 			if r.Status != plan.Failed || r.Final || !strings.Contains(r.Detail, s) {
 				t.Errorf("%v: %+v; want a failure that is tried again, with %q", c.params, r, s)
