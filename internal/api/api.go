@@ -486,8 +486,29 @@ type Node struct {
 	Version  string          `json:"version,omitempty"`
 	Sole     bool            `json:"sole,omitempty"`
 	Runner   bool            `json:"runner,omitempty" doc:"It runs one task that a node of its name claimed."`
+	Pauses   []Pause         `json:"pauses,omitempty" doc:"The queues with tasks that it could not begin."`
 	Beats    int64           `json:"beats"`
 	Age      float64         `json:"age" doc:"Seconds since its last heartbeat."`
+}
+
+// A Pause is a queue with tasks that a node could not begin.
+type Pause struct {
+	Queue plan.QueueID  `json:"queue"`
+	Each  Duration      `json:"each,omitempty" doc:"How long the node leaves the queue alone before it tries one task; left out: it takes tasks again."`
+	Why   string        `json:"why,omitempty" doc:"What the node lacks."`
+	Tasks []plan.TaskID `json:"tasks,omitempty" doc:"The tasks that it could not begin."`
+}
+
+// PausesOf writes the pauses of an instance.
+func PausesOf(i *plan.Instance) []Pause {
+	return Each(i.Pauses, func(p *plan.Pause) Pause {
+		return Pause{Queue: p.Queue, Each: Duration(p.Each), Why: p.Why, Tasks: p.Tasks}
+	})
+}
+
+// Domain is the pause that was written.
+func (p *Pause) Domain() plan.Pause {
+	return plan.Pause{Queue: p.Queue, Each: time.Duration(p.Each), Why: p.Why, Tasks: p.Tasks}
 }
 
 // NodeOf writes an instance. State, Status, Most and Running are for the caller to say.
@@ -495,7 +516,7 @@ func NodeOf(i *plan.Instance) Node {
 	return Node{
 		ID: i.ID, Name: i.Node, Host: i.Host, PID: i.Process.PID, Identity: i.Process.Identity, Lease: Duration(i.Lease), Threads: i.Threads,
 		Plugins: append([]string{}, i.Plugins...), Active: i.Active, Ignored: i.Ignored, Plan: i.Plan, Version: i.Version, Sole: i.Sole, Runner: i.Runner,
-		Beats: i.Beats, Age: i.Age.Seconds(),
+		Pauses: PausesOf(i), Beats: i.Beats, Age: i.Age.Seconds(),
 	}
 }
 
@@ -504,7 +525,7 @@ func (n *Node) Domain() plan.Instance {
 	return plan.Instance{
 		ID: n.ID, Node: n.Name, Host: n.Host, Process: plan.Process{PID: n.PID, Identity: n.Identity}, Lease: time.Duration(n.Lease), Threads: n.Threads,
 		Plugins: n.Plugins, Active: n.Active, Ignored: n.Ignored, Plan: n.Plan, Version: n.Version, Sole: n.Sole, Runner: n.Runner, Beats: n.Beats,
-		Age: time.Duration(n.Age * float64(time.Second)),
+		Pauses: Domain[plan.Pause](n.Pauses), Age: time.Duration(n.Age * float64(time.Second)),
 	}
 }
 

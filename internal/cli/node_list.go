@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
@@ -39,7 +41,10 @@ func nodeList(a *app) *cobra.Command {
 					a.note("node %s has maxthreads %d and is not registered now", cells.Clean(string(name)), limits[name])
 				}
 			}
-			return a.printNodes(output, entries)
+			if err := a.printNodes(output, entries); err != nil {
+				return err
+			}
+			return a.notePauses(ctx, st, entries)
 		})
 	}
 	return cmd
@@ -62,6 +67,7 @@ type nodeEntry struct {
 	Plan    plan.PlanID     `json:"plan,omitzero"` // the only one whose tasks it claims
 	Version string          `json:"version,omitempty"`
 	Runner  bool            `json:"runner,omitempty"` // it runs one task that its node claimed
+	Pauses  []api.Pause     `json:"pauses,omitempty"` // the queues with tasks that it could not begin
 	Age     float64         `json:"age"`              // seconds since it was heard of
 }
 
@@ -89,7 +95,7 @@ func nodeEntries(ctx context.Context, st store.Store) (entries []nodeEntry, limi
 		entries[i] = nodeEntry{
 			ID: n.ID, Name: n.Node, Host: n.Host, PID: n.Process.PID, Threads: n.Threads, Running: running[n.ID],
 			Plugins: append([]string{}, n.Plugins...), Active: n.Active, Ignored: n.Ignored, Plan: n.Plan, Version: n.Version,
-			Runner: n.Runner, Age: n.Age.Seconds(),
+			Runner: n.Runner, Pauses: api.PausesOf(n), Age: n.Age.Seconds(),
 		}
 		entries[i].State, entries[i].Status = explain.NodeState(*n)
 		if most, limited := limits[n.Node]; limited {
@@ -97,6 +103,31 @@ func nodeEntries(ctx context.Context, st store.Store) (entries []nodeEntry, limi
 		}
 	}
 	return entries, limits, nil
+}
+
+// notePauses says which queues nodes leave alone since they could not begin tasks.
+func (a *app) notePauses(ctx context.Context, st store.Store, entries []nodeEntry) error {
+	var names map[plan.QueueID]string
+	for i := range entries {
+		for _, p := range entries[i].Pauses {
+			if p.Each == 0 {
+				continue
+			}
+			if names == nil {
+				queues, err := st.Queues(ctx)
+				if err != nil {
+					return err
+				}
+				names = map[plan.QueueID]string{}
+				for _, q := range queues {
+					names[q.ID] = q.Name
+				}
+			}
+			a.note("node %s leaves queue %s to other nodes, and tries one task each %s: %s", cells.Clean(string(entries[i].Name)),
+				cells.Clean(cmp.Or(names[p.Queue], p.Queue.String())), duration.Text(time.Duration(p.Each)), cells.Clean(p.Why))
+		}
+	}
+	return nil
 }
 
 func (a *app) printNodes(output *format, entries []nodeEntry) error {

@@ -40,6 +40,27 @@ func TestNamesThatOthersWroteDoNotReachTheTerminal(t *testing.T) {
 	}
 }
 
+func TestANodeThatLeavesAQueueAloneSaysSo(t *testing.T) {
+	m := memory.New(memory.Options{})
+	q, err := m.CreateQueue(t.Context(), plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: "exec", Plugin: "exec", Unlimited: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := plan.QueueID{ID: plan.NewID(time.Now())}
+	i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n1", Lease: time.Minute, Threads: 1, Plugins: []string{"exec"},
+		Pauses: []plan.Pause{{Queue: q.ID, Each: 8 * time.Second, Why: "no such folder"}, {Queue: other, Why: "it takes tasks of it again"}}}
+	if err := m.Register(t.Context(), i); err != nil {
+		t.Fatal(err)
+	}
+	run := commandsOn(lasting{m, m})
+	if _, _, said := run("node", "list"); said != "note: node n1 leaves queue exec to other nodes, and tries one task each 8.0s: no such folder\n" {
+		t.Errorf("it notes %q", said)
+	}
+	if _, shown, _ := run("node", "list", "-o", "json"); !strings.Contains(shown, `"each": "8s"`) || !strings.Contains(shown, `"why": "no such folder"`) {
+		t.Errorf("it prints %s", shown)
+	}
+}
+
 // A mixed store has nodes of other programs.
 type mixed struct {
 	lasting

@@ -75,6 +75,11 @@ func node(n byte, name plan.NodeName, change func(*plan.Instance)) plan.Instance
 	return i
 }
 
+// pausing makes an instance leave the queue of the tests alone.
+func pausing(each time.Duration) func(*plan.Instance) {
+	return func(i *plan.Instance) { i.Pauses = []plan.Pause{{Queue: plan.QueueID{ID: plan.ID{1}}, Each: each, Why: "no such folder"}} }
+}
+
 func TestTask(t *testing.T) {
 	live := []plan.Instance{node(1, "n1", nil)}
 	on := func(n plan.NodeName, since time.Duration) func(*plan.Task) {
@@ -335,6 +340,19 @@ func TestTask(t *testing.T) {
 			tasks:  []plan.Task{with(task(1, "a", plan.Running), on("n1", 5*time.Second))},
 			chain:  []string{"a: its node n1 is gone; a sweep of any node takes it back, and then nobody runs it: no live node has the plugin exec, which queue exec wants"},
 			remedy: "plan run --resume p#1",
+		},
+		{
+			name:  "nodes that could not begin tasks leave the queue alone",
+			nodes: []plan.Instance{node(1, "n1", pausing(8*time.Second)), node(2, "n2", pausing(time.Minute))},
+			tasks: []plan.Task{with(task(1, "a", plan.Queued), func(t *plan.Task) { t.Detail = "node n1 could not begin it: no such folder" })},
+			chain: []string{"a: every node that can run it leaves queue exec alone for a while, since it could not begin tasks: " +
+				"n1 tries one each 8.0s (no such folder), n2 tries one each 1m00s (no such folder)"},
+		},
+		{
+			name:  "a node that takes tasks again does not leave it alone",
+			nodes: []plan.Instance{node(1, "n1", pausing(0))},
+			tasks: []plan.Task{with(task(1, "a", plan.Queued), func(t *plan.Task) { t.Detail = "node n1 could not begin it: no such folder" })},
+			chain: []string{"a: it can run: a node is about to claim it; node n1 could not begin it: no such folder"},
 		},
 		{
 			name:  "a task of a node that is silent is taken over",

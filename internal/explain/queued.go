@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -41,10 +42,14 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 	if why, h, err := e.full(able, nodes, q); why != "" || err != nil {
 		return Link{Why: why, Hint: h}, err
 	}
+	why = "it can run: a node is about to claim it"
 	if q.Queued > 1 {
-		return Link{Why: fmt.Sprintf("it can run, and waits its turn among the %d tasks of queue %s", q.Queued, q.Name)}, nil
+		why = fmt.Sprintf("it can run, and waits its turn among the %d tasks of queue %s", q.Queued, q.Name)
 	}
-	return Link{Why: "it can run: a node is about to claim it"}, nil
+	if t.Detail != "" { // of the attempt before
+		why += "; " + t.Detail
+	}
+	return Link{Why: why}, nil
 }
 
 // A fullness is why a node has no room for a task.
@@ -55,6 +60,7 @@ const (
 	fullThreads
 	fullNode  // its maxthreads
 	fullQueue // what the queue lets one node have
+	pauses    // it leaves the queue alone
 )
 
 // full says which limit each node that can run a task of the queue has reached, and what may help.
@@ -87,7 +93,10 @@ func (e *explainer) full(able, nodes []plan.Instance, q *plan.Queue) (why string
 	for _, n := range able {
 		kind, part, word, help := room, "", "", hint.Hint{}
 		limit, limited := limits[n.Node]
+		pause := n.Paused(q.ID)
 		switch taken := has[n.ID] + outside[n.Node]; { // of a node that is full by several, what has to give first
+		case pause != nil:
+			kind, word = pauses, fmt.Sprintf("%s tries one each %s (%s)", n.Node, duration.Text(pause.Each), pause.Why)
 		case taken >= n.Threads:
 			kind, part, word = fullThreads, fmt.Sprintf("%s %d of %d", n.Node, taken, n.Threads), " threads"
 		case limited && ofNode[n.Node] >= limit:
@@ -106,6 +115,8 @@ func (e *explainer) full(able, nodes []plan.Instance, q *plan.Queue) (why string
 		}
 	}
 	switch len(able) {
+	case by[pauses]:
+		why = fmt.Sprintf("every node that can run it leaves queue %s alone for a while, since it could not begin tasks: %s", q.Name, few(words))
 	case by[fullThreads]:
 		why = "every node that can run it has its threads full: " + few(parts) + "; it starts when one of their tasks ends, or on another node"
 	case by[fullNode]:

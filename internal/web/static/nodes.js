@@ -25,10 +25,12 @@ export default async function nodes({ main, page }) {
       found.nodes.sort((a, b) => a.name.localeCompare(b.name) || a.id.localeCompare(b.id));
       const seen = new Set(found.nodes.map((n) => n.id));
       for (const id of rows.keys()) if (!seen.has(id)) rows.delete(id);
+      const queues = found.nodes.some((n) => n.pauses) ? (await get('/queues', { counts: 'false' }, { signal: page.signal })).queues : [];
+      const names = new Map(queues.map((q) => [q.id, q.name]));
       found.nodes.forEach((n) => {
         let r = rows.get(n.id);
         if (!r) rows.set(n.id, r = row(n));
-        r.set(n, of.get(n.id) || [], Boolean(running.next), found.limits[n.name], found.nodes.filter((x) => x.name === n.name && !x.runner).length);
+        r.set(n, of.get(n.id) || [], Boolean(running.next), found.limits[n.name], found.nodes.filter((x) => x.name === n.name && !x.runner).length, names);
       });
       const others = Object.keys(found.limits).filter((name) => !found.nodes.some((n) => n.name === name)).sort();
       absent.hidden = others.length === 0;
@@ -47,7 +49,7 @@ export default async function nodes({ main, page }) {
 function row(n) {
   const state = badge('alive'), more = h('span', { class: 'muted' }), use = h('span', { class: 'num' }), heard = h('span', { class: 'muted num' });
   const bar = h('span', { class: 'meter', 'aria-hidden': 'true' }, h('span', {}));
-  const tasks = h('ul', { class: 'links' });
+  const tasks = h('ul', { class: 'links' }), paused = h('p', { class: 'muted', hidden: true });
   const links = new Map(); // by task
   const whole = h('button', { type: 'button', class: 'quiet', onclick: () => { all = !all; list(); } }), none = h('li', { class: 'muted' }, 'It runs nothing.');
   const rest = h('li', { class: 'rest' }, whole);
@@ -70,8 +72,8 @@ function row(n) {
   });
   return {
     element: h('li', { class: 'node' }, h('div', { class: 'noderow' }, h('span', {}, state), h('span', { class: 'who' }, h('span', { class: 'name' }, n.name), more),
-      h('span', { class: 'fullness' }, use, bar), heard, h('span', { class: 'buttons needs-operate' }, limit)), tasks),
-    set(now, running, cut, limited, processes) {
+      h('span', { class: 'fullness' }, use, bar), heard, h('span', { class: 'buttons needs-operate' }, limit)), paused, tasks),
+    set(now, running, cut, limited, processes, names) {
       n = now;
       most = limited;
       state.set(n.state);
@@ -80,6 +82,9 @@ function row(n) {
       put(use, `${number(running.length)}${cut ? ' or more' : ''} of ${plural(n.threads, 'thread')}${atMost}`);
       bar.firstChild.style.setProperty('width', `${n.threads ? Math.min(100, running.length / n.threads * 100) : 0}%`);
       put(heard, n.state === 'alive' ? `heard ${n.age < 1.5 ? 'just now' : duration(Math.round(n.age) * 1000) + ' ago'}` : `silent for ${duration(n.age * 1000)}`);
+      const pauses = (n.pauses || []).filter((p) => p.each);
+      paused.hidden = pauses.length === 0;
+      put(paused, pauses.map((p) => `It leaves queue ${names.get(p.queue) || p.queue} to other nodes, and tries one task each ${p.each}: ${p.why}`).join('; '));
       limit.setAttribute('aria-label', `Limit ${n.name}`);
       runs = running;
       list();
