@@ -13,6 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/demo"
 	"github.com/seed-1177d267/sluice/plugins/disbatchdemo"
+	"github.com/seed-1177d267/sluice/plugins/disco"
 	"github.com/seed-1177d267/sluice/plugins/exec"
 	"github.com/seed-1177d267/sluice/plugins/http"
 )
@@ -28,6 +29,8 @@ func main() {
 	reg.Register(exec.Name, commands)
 	reg.Register(demo.Name, demo.Plugin)
 	reg.Register(disbatchdemo.Name, disbatchdemo.Plugin)
+	workers := disco.New(disco.Options{})
+	reg.Register(disco.Name, workers)
 	requests := http.New(http.Options{})
 	reg.Register(http.Name, requests)
 	args := os.Args[1:]
@@ -35,7 +38,7 @@ func main() {
 		args = append([]string{"runner"}, args...)
 	}
 	code := cli.Program{
-		Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Commands: commands, Requests: requests, Version: version,
+		Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Commands: commands, Requests: requests, Disco: workers, Version: version,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 	}.Run(context.Background(), args)
 	_ = requests.Close()

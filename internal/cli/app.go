@@ -24,6 +24,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/disco"
 	"github.com/seed-1177d267/sluice/plugins/exec"
 	"github.com/seed-1177d267/sluice/plugins/http"
 )
@@ -37,6 +38,7 @@ type Program struct {
 	Plugins      *plugins.Registry                                          // what a node that is started here can run
 	Commands     *exec.Plugin                                               // runs the programs that are plugins
 	Requests     *http.Plugin                                               // is told what --allow-net says; nil: nothing is
+	Disco        *disco.Plugin                                              // runs workers of Disco
 	Version      string                                                     // default: what the build says
 
 	Stdin          io.Reader
@@ -53,6 +55,7 @@ type app struct {
 	server      serverChoice
 	pluginDirs  []string       // of a command that runs a plan
 	networks    []netip.Prefix // of the same
+	disco       discoPlace     // where the tasks of Disco's workers run
 	colorFlag   choice
 	quiet       bool // print no notes
 	quit        quitting

@@ -36,6 +36,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/demo"
 	"github.com/seed-1177d267/sluice/plugins/disbatchdemo"
+	"github.com/seed-1177d267/sluice/plugins/disco"
+	"github.com/seed-1177d267/sluice/plugins/disco/host/hosttest"
 	"github.com/seed-1177d267/sluice/plugins/exec"
 	"github.com/seed-1177d267/sluice/plugins/http"
 )
@@ -45,6 +47,7 @@ import (
 
 func TestMain(m *testing.M) {
 	runner.GuardMain()
+	hosttest.Main()
 	// Most of a script is waiting for processes: several of them keep the processors busy.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
@@ -55,12 +58,14 @@ func TestMain(m *testing.M) {
 		reg.Register(exec.Name, commands)
 		reg.Register(demo.Name, demo.Plugin)
 		reg.Register(disbatchdemo.Name, disbatchdemo.Plugin)
+		workers := disco.New(disco.Options{})
+		reg.Register(disco.Name, workers)
 		requests := http.New(http.Options{})
 		reg.Register(http.Name, requests)
 		code := cli.Program{
 			Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Commands: commands, Requests: requests,
-			Version: "v1.2.3",
-			Stdin:   os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+			Disco: workers, Version: "v1.2.3",
+			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		}.Run(context.Background(), os.Args[1:])
 		_ = commands.Close()
 		os.Exit(code)

@@ -57,6 +57,15 @@ func scheduleCommands(a *app) *cobra.Command {
 	}, schedulePreview(a))
 }
 
+func discoCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "disco",
+		Short: "Run and check workers of Disco",
+		Long: "Try workers of Disco: programs that speak the Disco worker protocol. Tasks of the " +
+			"plugin disco run them. docs/disco.md explains how to write one.",
+	}, discoRun(a), discoCheck(a))
+}
+
 func pluginCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "plugin",

@@ -19,6 +19,9 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	p.Stdout = out
 	a := &app{Program: p}
 	a.quit.start()
+	if a.Disco != nil {
+		a.Disco.Settle(a.disco.open(a))
+	}
 	root := a.root()
 	root.SetArgs(args)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
@@ -66,7 +69,7 @@ func (a *app) root() *cobra.Command {
 	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
 	group(root)
 	titled(root, "work", "Commands:", serveCommand(a), workerCommand(a), planCommands(a), taskCommands(a), scheduleCommands(a), queueCommands(a), nodeCommands(a), balanceCommands(a),
-		pluginCommands(a), accessCommands(a), mongoCommands(a), versionCommand(a))
+		pluginCommands(a), discoCommands(a), accessCommands(a), mongoCommands(a), versionCommand(a))
 	titled(root, onDisbatch, "", runnerCommand(a), configCommands(a))
 	root.AddCommand(disbatchCommand())
 	completeChoices(root)

@@ -143,6 +143,7 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, s *runSettings
 		return goOnBy(fmt.Errorf("%w; nothing of %s runs yet", err, p.Title()), a.command(hint.Resume(&p).Do...))
 	}
 	log := slog.New(&noteHandler{notes: w.notes})
+	defer a.cleanDisco(ctx, st, log)()
 	observer, beside, err := a.besideRun(ctx, st, p.ID, s.web, log)
 	if err != nil {
 		return err

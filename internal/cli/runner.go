@@ -52,6 +52,7 @@ func runnerCommand(a *app) *cobra.Command {
 	spanFlag(cmd, &s.lease, "lease", 10*time.Second, "how long it may be silent before others take the task over")
 	spanFlag(cmd, &s.grace, "grace", grace, "how long the task may go on after the first signal; "+afterGrace)
 	s.gfs = gfsFlag(cmd)
+	a.disco.flags(cmd)
 	// Between a node and its runners:
 	f.StringVar(&s.as, "as", "", "")
 	f.StringVar(&s.node, "node", "", "")
@@ -60,7 +61,7 @@ func runnerCommand(a *app) *cobra.Command {
 	s.logFormat = choice{"text", []string{"text", "json"}}
 	f.Var(&s.logFormat, "log", "")
 	f.StringVar(&s.logLevel, "log-level", "", "")
-	for _, name := range []string{"as", "node", "plugin", "program", "log", "log-level"} {
+	for _, name := range []string{"as", "node", "plugin", "program", "log", "log-level", "disco-data", "disco-host", "disco-listen"} {
 		_ = f.MarkHidden(name)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -75,6 +75,7 @@ func workerCommand(a *app) *cobra.Command {
 		"balances queues (docs/balance.md)")
 	s.gfs = gfsFlag(cmd)
 	s.web.flags(cmd, "serve", "", "serve the REST API and the pages too, as \"sluice serve\" does, on this `ADDRESS`")
+	a.disco.flags(cmd)
 	forDisbatch(f, "config", "gfs", "task-runner")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "dci" { // as Disbatch calls it
@@ -207,6 +208,7 @@ func (d *denSetup) equip(r *dtr.Runners) (err error) {
 	if d.gfs.value != "" {
 		r.Args = append(r.Args, "--gfs", d.gfs.value)
 	}
+	r.Args = append(r.Args, d.disco.args()...)
 	// With a runner the environment wins, see runTask: everybody can see a command line.
 	switch {
 	case d.storeFlag != "":
@@ -285,6 +287,12 @@ func (d *denSetup) run(ctx context.Context) error {
 		if d.runners.Any() {
 			cfg.Outside = d.runners
 		}
+		shared, err := d.serveDisco(stop.ctx, d.log.Logger)
+		if err != nil {
+			return err
+		}
+		defer shared()
+		defer d.cleanDisco(stop.ctx, st, d.log.Logger)()
 		end, err := d.beside(stop.ctx, st, &cfg)
 		if err != nil {
 			return err

@@ -330,7 +330,7 @@ func TestParams(t *testing.T) {
 func attempted(t *testing.T, c *hosttest.Case) (plan.Result, *plugins.Log) {
 	t.Helper()
 	d := opened(t)
-	p := New(Options{Times: hosttest.Short, Grace: 1})
+	p := New(Options{Times: c.Settings(), Grace: 1})
 	p.Settle(func() (Place, error) { return Place{Data: d, Port: 8989}, nil })
 	worker, err := os.Executable()
 	if err != nil {

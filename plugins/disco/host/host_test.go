@@ -112,7 +112,7 @@ func play(t *testing.T, c *hosttest.Case) (host.Ending, *outputs, *wire) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(w.exited)
-		c.Play(&hosttest.Worker{Process: p, In: newStream(theirs), Out: theirs, Failed: func(text string) { t.Errorf("the worker: %s", text) }})
+		c.Play(&hosttest.Worker{Within: 30 * time.Second, Process: p, In: newStream(theirs), Out: theirs, Failed: func(text string) { t.Errorf("the worker: %s", text) }})
 	})
 	inputs := &host.List{}
 	later := c.Later

@@ -21,13 +21,22 @@ type Case struct {
 	Outputs string        // as JSON, of a worker that is done; without it they do not matter
 	Process bool          // it needs a process
 	Over    time.Duration // the attempt takes at least so long with the usual settings
+	Times   host.Settings // of Settings, where these are not the usual ones
 }
 
-// Short are settings with which the cases take little time.
-var Short = host.Settings{
-	First: 8 * time.Second, Within: 2 * time.Second, Quiet: 500 * time.Millisecond,
-	Window: time.Second, Hold: 10 * time.Millisecond,
+// Settings are the limits of a case that is played by a process: short where the case waits for their
+// end, and the usual ones where a slow machine must not reach them.
+func (c *Case) Settings() host.Settings {
+	s := c.Times
+	if s.Quiet == 0 {
+		s.Quiet = 500 * time.Millisecond
+	}
+	s.Hold = 10 * time.Millisecond
+	return s
 }
+
+// soon is a limit that a case waits for.
+const soon = 500 * time.Millisecond
 
 var two = []string{`{"label":0,"urls":["http://a/0","http://b/0"]}`, `{"label":7,"urls":["disco://c/disco/1"]}`}
 
@@ -83,7 +92,7 @@ func Cases() []Case {
 		{Number: 13, Name: "more than 100 MiB are refused with the length", End: host.Error, Detail: []string{"message_too_big"}, Play: bad("MSG 104857601 ")},
 		{Number: 14, Name: "a body without a newline after it", End: host.Error, Detail: []string{"invalid_body"}, Play: bad("PING 2 \"\"PING 2 \"\"\n")},
 		{Number: 15, Name: "a body with CR and newline after it", End: host.Error, Detail: []string{"invalid_body"}, Play: bad("PING 2 \"\"\r\n")},
-		{Number: 16, Name: "last words are read until the worker is quiet", End: host.Error, Over: 10 * time.Second,
+		{Number: 16, Name: "last words are read until the worker is quiet", End: host.Error, Over: 10 * time.Second, Times: host.Settings{Quiet: 5 * time.Second},
 			Detail: []string{"invalid_length", "Worker died. Last words:\nTraceback (most recent call last):\nand more"}, Play: func(w *Worker) {
 				w.Hello()
 				w.Raw("Traceback (most recent call last):\n")
@@ -102,7 +111,7 @@ func Cases() []Case {
 			w.Stay()
 		}},
 		{Number: 19, Name: "after a wrong frame there is no reply", End: host.Error, Detail: []string{"invalid_length", "PING 2"}, Play: bad("PING x \"\"\nPING 2 \"\"\n")},
-		{Number: 20, Name: "ten bytes without a space wait for the eleventh", End: host.Error, Over: 30 * time.Second, Detail: []string{"stuck in the middle of a message"}, Play: bad("HelloWorld")},
+		{Number: 20, Name: "ten bytes without a space wait for the eleventh", End: host.Error, Times: host.Settings{Within: soon}, Over: 30 * time.Second, Detail: []string{"stuck in the middle of a message"}, Play: bad("HelloWorld")},
 		{Number: 21, Name: "an empty body is no JSON", End: host.Fatal, Detail: []string{"not valid JSON"}, Play: bad("PING 0 \n")},
 		{Number: 22, Name: "a large message is read", End: host.Done, Play: func(w *Worker) {
 			w.Hello()
@@ -290,21 +299,22 @@ func Cases() []Case {
 		{Number: 84, Name: "PING takes any payload", End: host.Done, Play: asks(Frame("PING", `{"a":[1,2]}`), ok, Frame("PING", `null`), ok)},
 
 		// Time.
-		{Number: 85, Name: "no byte at all", End: host.Error, Over: 30 * time.Second, Detail: []string{"did not send its PID"}, Play: func(w *Worker) { w.Stay() }},
-		{Number: 86, Name: "half a message", End: host.Error, Over: 30 * time.Second, Detail: []string{"stuck in the middle of a message"}, Play: bad("MSG 10 \"ab")},
-		{Number: 87, Name: "half a head", End: host.Error, Over: 30 * time.Second, Detail: []string{"stuck in the middle of a message"}, Play: bad("MSG")},
-		{Number: 88, Name: "each byte restarts the clock of a message", End: host.Done, Play: func(w *Worker) {
+		{Number: 85, Name: "no byte at all", End: host.Error, Times: host.Settings{First: soon}, Over: 30 * time.Second, Detail: []string{"did not send its PID"}, Play: func(w *Worker) { w.Stay() }},
+		{Number: 86, Name: "half a message", End: host.Error, Times: host.Settings{Within: soon}, Over: 30 * time.Second, Detail: []string{"stuck in the middle of a message"}, Play: bad("MSG 10 \"ab")},
+		{Number: 87, Name: "half a head", End: host.Error, Times: host.Settings{Within: soon}, Over: 30 * time.Second, Detail: []string{"stuck in the middle of a message"}, Play: bad("MSG")},
+		{Number: 88, Name: "each byte restarts the clock of a message", End: host.Done, Over: 50 * time.Second, Times: host.Settings{Within: 3 * time.Second}, Play: func(w *Worker) {
 			w.Hello()
-			for _, b := range Frame("PING", `""`) {
-				w.Raw(string(b))
-				w.Pause(60 * time.Millisecond)
+			for i, b := range Frame("PING", `""`) {
+				if w.Raw(string(b)); i%2 == 1 && i < 10 {
+					w.Pause(w.Within / 3)
+				}
 			}
 			w.Want(ok)
 			w.Done()
 		}},
-		{Number: 89, Name: "between messages there is no limit", End: host.Done, Play: func(w *Worker) {
+		{Number: 89, Name: "between messages there is no limit", End: host.Done, Over: 60 * time.Second, Times: host.Settings{Within: soon}, Play: func(w *Worker) {
 			w.Hello()
-			w.Pause(2500 * time.Millisecond)
+			w.Pause(2 * w.Within)
 			w.Ask("PING", `""`, ok)
 			w.Done()
 		}},

@@ -42,7 +42,8 @@ func Main() {
 	tell(".pid", strconv.Itoa(os.Getpid()))
 	for _, c := range Cases() {
 		if c.Number == number {
-			c.Play(&Worker{Process: self{func(pid int) { tell(".child", strconv.Itoa(pid)) }}, In: os.Stdin, Out: os.Stdout, Failed: func(text string) { tell("", text) }})
+			within := c.Settings().Within
+			c.Play(&Worker{Within: within, Process: self{func(pid int) { tell(".child", strconv.Itoa(pid)) }}, In: os.Stdin, Out: os.Stdout, Failed: func(text string) { tell("", text) }})
 			tell("", "the play ended")
 		}
 	}

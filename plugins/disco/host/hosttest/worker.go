@@ -29,6 +29,7 @@ type Worker struct {
 	In     io.Reader // the replies
 	Out    io.Writer // the messages
 	Failed func(text string)
+	Within time.Duration // that the host gives a message
 }
 
 // Send sends a message with a right frame.
