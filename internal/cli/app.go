@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins/http"
 )
 
-// A Program is the command line with what is linked into it and the process that it runs in. All fields but Requests and Version are needed.
+// A Program is the command line with what is linked into it and the process that it runs in. All fields but Requests, Version and Patience are needed.
 type Program struct {
 	Open         func(ctx context.Context, uri string) (store.Store, error) // opens the store that a URI names, and makes it if need be
 	Existing     func(ctx context.Context, uri string) (store.Store, error) // is Open, but plan.ErrNoStore where it would make one
@@ -40,6 +41,7 @@ type Program struct {
 	Requests     *http.Plugin                                               // is told what --allow-net says; nil: nothing is
 	Disco        *disco.Plugin                                              // runs workers of Disco
 	Version      string                                                     // default: what the build says
+	Patience     time.Duration                                              // how long the completion of a word waits for a store; default 1 s
 
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer // terminals if they are an *os.File that is one

@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 		reg.Register(http.Name, requests)
 		code := cli.Program{
 			Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Commands: commands, Requests: requests,
-			Disco: workers, Version: "v1.2.3",
+			Disco: workers, Version: "v1.2.3", Patience: time.Minute, // on a busy machine
 			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		}.Run(context.Background(), os.Args[1:])
 		_ = commands.Close()

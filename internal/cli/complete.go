@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -76,13 +77,14 @@ func (a *app) completeQueueFlag(cmd *cobra.Command, _ []string, _ string) ([]str
 	})
 }
 
-// patience is how long a key press waits for a store. The shell takes no other key meanwhile.
+// patience is how long a key press waits for a store, unless the program says so. The shell takes no
+// other key meanwhile.
 const patience = time.Second
 
 // lookUp offers the words that a store knows, and none if the store does not answer in time. The
 // goroutine of a store that hangs ends with the process, which completes one word.
 func (a *app) lookUp(cmd *cobra.Command, words func(context.Context, store.Store) ([]string, error)) ([]string, cobra.ShellCompDirective) {
-	ctx, stop := context.WithTimeout(cmd.Context(), patience)
+	ctx, stop := context.WithTimeout(cmd.Context(), cmp.Or(a.Patience, patience))
 	defer stop()
 	type answer struct {
 		words []string
