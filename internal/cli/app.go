@@ -30,11 +30,12 @@ import (
 	"github.com/seed-1177d267/sluice/plugins/http"
 )
 
-// A Program is the command line with what is linked into it and the process that it runs in. All fields but Requests, Version and Patience are needed.
+// A Program is the command line with what is linked into it and the process that it runs in. All fields but StoreFiles, Requests, Version and Patience are needed.
 type Program struct {
 	Open         func(ctx context.Context, uri string) (store.Store, error) // opens the store that a URI names, and makes it if need be
 	Existing     func(ctx context.Context, uri string) (store.Store, error) // is Open, but plan.ErrNoStore where it would make one
 	DefaultStore func() (uri string, named bool)                            // the URI that holds where none is given; whether SLUICE_STORE says it
+	StoreFiles   func(uri string) []string                                  // the files that the store of a URI writes; none if it is a server
 	Redact       func(uri string) string                                    // takes the password out of a URI, for printing
 	Plugins      *plugins.Registry                                          // what a node that is started here can run
 	Commands     *exec.Plugin                                               // runs the programs that are plugins
@@ -59,7 +60,8 @@ type app struct {
 	networks    []netip.Prefix // of the same
 	disco       discoPlace     // where the tasks of Disco's workers run
 	colorFlag   choice
-	quiet       bool // print no notes
+	quiet       bool       // print no notes
+	written     []usedFile // see checkWritten
 	quit        quitting
 }
 

@@ -188,6 +188,9 @@ func itemsThere(t *plan.Task) string {
 func (a *app) withPlan(ctx context.Context, word string, do func(store.Store, plan.Plan) error) error {
 	return a.withStore(ctx, func(st store.Store) error {
 		p, err := findPlan(ctx, st, word)
+		if err == nil {
+			err = a.spare(p.Source)
+		}
 		if err != nil {
 			return err
 		}

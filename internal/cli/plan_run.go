@@ -193,6 +193,9 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 	}
 	ctx := stop.ctx
 	p, err := findPlan(ctx, st, s.resume)
+	if err == nil {
+		err = a.spare(p.Source)
+	}
 	if err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func (a *app) tellGitHub(ctx context.Context, st store.Reader, r *report.Run) er
 	if _, err := fmt.Fprint(a.Stderr, r.Annotations(filepath.ToSlash(file))); err != nil {
 		return err
 	}
-	path := a.Getenv("GITHUB_STEP_SUMMARY")
+	path := a.Getenv(summaryVariable)
 	if path == "" {
 		return nil
 	}

@@ -55,6 +55,8 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       a.version().String(),
+
+		PersistentPreRunE: a.checkWritten,
 	}
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)

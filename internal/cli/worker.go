@@ -166,6 +166,11 @@ func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
 	if d.names, d.allowed, err = a.named(s.allow, s.flags, d.conf, len(s.dirs) > 0 || d.runners.Foreign()); err != nil {
 		return nil, err
 	}
+	if s.logFile == "" {
+		if err := spareConfig(s.file, d.conf.Log.Files); err != nil {
+			return nil, err
+		}
+	}
 	if d.log, err = newDenLog(a.Stderr, s.logFormat.value, s.logLevel.value, s.logFile, d.conf.Log); err != nil {
 		return nil, err
 	}

@@ -78,5 +78,15 @@ func Default() (uri string, named bool) {
 	return "sqlite:" + filepath.Join(dir, "sluice", "sluice.db"), false
 }
 
+// Files returns the files that the store of a URI writes: the database and what SQLite and Sluice keep
+// beside it. It returns none for a store on a server.
+func Files(uri string) []string {
+	path, ok := strings.CutPrefix(uri, "sqlite:")
+	if path = strings.TrimPrefix(path, "//"); !ok || path == "" {
+		return nil
+	}
+	return sqlite.Files(path)
+}
+
 // Redact returns a URI without the secrets in it, for printing.
 func Redact(uri string) string { return mongodb.Redact(uri) }

@@ -21,12 +21,18 @@ type turnstile struct {
 	mine uint64     // notices that this handle gave
 }
 
+// The files of a turnstile are beside the database, with these suffixes.
+const (
+	suffixNext = "-next"
+	suffixTurn = "-turn"
+)
+
 func newTurnstile(database string) (*turnstile, error) {
-	next, err := os.OpenFile(database+"-next", os.O_CREATE|os.O_RDWR, 0o600)
+	next, err := os.OpenFile(database+suffixNext, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	turn, err := os.OpenFile(database+"-turn", os.O_CREATE|os.O_RDWR, 0o600)
+	turn, err := os.OpenFile(database+suffixTurn, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, errors.Join(err, next.Close())
 	}

@@ -201,6 +201,15 @@ func (s *Store) find(flags int) (err error) {
 // companions are what SQLite keeps beside the file.
 var companions = []string{"-wal", "-shm"}
 
+// Files returns the paths of all files that a store at the path writes.
+func Files(path string) []string {
+	files := []string{path}
+	for _, suffix := range append([]string{"-journal", suffixNext, suffixTurn}, companions...) {
+		files = append(files, path+suffix)
+	}
+	return files
+}
+
 // mendCompanions lets who may write to the file write to its companions too. SQLite gives them the permissions that the file has as they are
 // made, and who cannot write to it leaves them behind: without this, one look at a file that is read-only for a while would keep its owner
 // from writing ever after.

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/folders"
+)
+
+// Flags whose value is a file. A command writes those of writtenFlags, and reads those of readFlags.
+var (
+	writtenFlags = []string{"junit", "log-file", "audit"}
+	readFlags    = []string{"config", "with", "access", "token-file", "tls-cert", "tls-key", "root-password-file", "plugin-permissions", "jobfile"}
+)
+
+// summaryVariable names the file of the step's summary of GitHub Actions.
+const summaryVariable = "GITHUB_STEP_SUMMARY"
+
+// A usedFile is a file that a command reads or writes.
+type usedFile struct {
+	what string      // as an error names it
+	path string      // with all links in it resolved
+	info fs.FileInfo // nil: it is not there yet
+}
+
+func newUsedFile(what, path string) usedFile {
+	info, _ := os.Stat(path) // a file that is not there is told by its path
+	return usedFile{what, folders.Resolve(path), info}
+}
+
+// is reports whether both are one file, by whatever names.
+func (f *usedFile) is(other *usedFile) bool {
+	if f.info != nil && other.info != nil {
+		return os.SameFile(f.info, other.info)
+	}
+	return f.info == nil && other.info == nil && f.path == other.path
+}
+
+// stream reports whether what is written replaces nothing: the file is a pipe, a device or a terminal.
+func (f *usedFile) stream() bool { return f.info != nil && !f.info.Mode().IsRegular() }
+
+// checkWritten refuses a command that would write a file over another file that it reads or writes:
+// the store with SQLite's files beside it, the plan file, and the files of its flags. It keeps what
+// the command writes for spare.
+func (a *app) checkWritten(cmd *cobra.Command, args []string) error {
+	var reads []usedFile
+	for _, name := range readFlags {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Value.String() != "" {
+			reads = append(reads, newUsedFile("the file of --"+name, f.Value.String()))
+		}
+	}
+	if strings.Contains(cmd.Use, "FILE") {
+		for _, arg := range args {
+			if in, ok := a.Stdin.(*os.File); ok && arg == "-" {
+				info, _ := in.Stat()
+				reads = append(reads, usedFile{"the file on standard input", "", info})
+			} else if arg != "-" {
+				reads = append(reads, newUsedFile("the file "+arg, arg))
+			}
+		}
+	}
+	for _, name := range writtenFlags {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Value.String() != "" && f.Value.String() != "-" {
+			a.written = append(a.written, newUsedFile("--"+name+" "+f.Value.String(), f.Value.String()))
+		}
+	}
+	if path := a.Getenv(summaryVariable); path != "" && a.Getenv("GITHUB_ACTIONS") == "true" && cmd.Flags().Lookup("junit") != nil {
+		a.written = append(a.written, newUsedFile(summaryVariable+" "+path, path))
+	}
+	a.written = slices.DeleteFunc(a.written, func(f usedFile) bool { return f.stream() })
+	var kept []usedFile
+	if fills := cmd.Flags().Lookup("param") != nil; fills || len(a.written) > 0 {
+		kept = a.storeFiles()
+		for i := range reads {
+			if err := over(kept, &reads[i]); fills && err != nil {
+				return err
+			}
+		}
+	}
+	for i := range a.written {
+		others := slices.Concat(kept, reads, a.written[:i])
+		for k := range others {
+			if err := over(a.written[i:i+1], &others[k]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// storeFiles returns the files of the store, if it is one of files.
+func (a *app) storeFiles() (files []usedFile) {
+	if url, err := a.serverURL(); err != nil || url != "" || a.StoreFiles == nil {
+		return nil
+	}
+	uri := a.storeURI()
+	for _, path := range a.StoreFiles(uri) {
+		files = append(files, newUsedFile("the store "+a.Redact(uri), path))
+	}
+	return files
+}
+
+// spare refuses to write any of the command's files over the file of a plan.
+func (a *app) spare(source string) error {
+	if source == "" || len(a.written) == 0 {
+		return nil
+	}
+	f := newUsedFile("the plan's file "+source, source)
+	return over(a.written, &f)
+}
+
+// spareConfig refuses to log into the configuration file that names the logs.
+func spareConfig(file string, logs []string) error {
+	config := newUsedFile("the file of --config", file)
+	for _, path := range logs {
+		if err := over([]usedFile{newUsedFile("the log "+path, path)}, &config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// over refuses to write one of the files over another one.
+func over(written []usedFile, f *usedFile) error {
+	for i := range written {
+		if written[i].is(f) {
+			return usagef("%s would be written over %s; name another file", written[i].what, f.what)
+		}
+	}
+	return nil
+}
