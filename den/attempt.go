@@ -51,7 +51,7 @@ type attempt struct {
 
 	board *board // takes how far it is
 
-	// What finds out whose fault it is if the attempt does not begin. A runner has no faults: its
+	// These find out whose fault it is if the attempt does not begin. A runner has no faults: its
 	// task is at fault.
 	faults *faults
 	peers  peers

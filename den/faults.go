@@ -171,8 +171,8 @@ func (f *faults) ended(a *attempt, log *slog.Logger) {
 	}
 }
 
-// begun says that the node began the task that it tried. What it could not begin before, it may
-// begin now.
+// begun says that the node began the task that it tried. The node may now begin the tasks that it
+// could not begin before.
 func (f *faults) begun(q *faulty, log *slog.Logger) {
 	q.tasks = slices.DeleteFunc(q.tasks, func(u unbegun) bool { return !u.atTask })
 	f.open(q, log)

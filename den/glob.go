@@ -232,8 +232,8 @@ func (w *walk) match(f folder, e fs.DirEntry) error {
 	return nil
 }
 
-// leadsToFolder reports whether a link leads to a folder. One that leads nowhere, or to itself, does
-// not.
+// leadsToFolder reports whether a link leads to a folder. A link that leads nowhere, or to itself,
+// does not.
 func leadsToFolder(link string) (bool, error) {
 	info, err := os.Stat(link)
 	switch {

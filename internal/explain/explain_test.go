@@ -77,7 +77,9 @@ func node(n byte, name plan.NodeName, change func(*plan.Instance)) plan.Instance
 
 // pausing makes an instance leave the queue of the tests alone.
 func pausing(each time.Duration) func(*plan.Instance) {
-	return func(i *plan.Instance) { i.Pauses = []plan.Pause{{Queue: plan.QueueID{ID: plan.ID{1}}, Each: each, Why: "no such folder"}} }
+	return func(i *plan.Instance) {
+		i.Pauses = []plan.Pause{{Queue: plan.QueueID{ID: plan.ID{1}}, Each: each, Why: "no such folder"}}
+	}
 }
 
 func TestTask(t *testing.T) {

@@ -215,7 +215,6 @@ func TestWhatAnEndingMakesOfATask(t *testing.T) {
 	again := protocol.Ending{Status: plan.Held, Reason: plan.ReasonTimeout, Detail: "too long", Exit: exit, Delay: time.Second}
 	atOnce := protocol.Ending{Status: plan.Held, Detail: "once more", Exit: exit}
 	back := protocol.Ending{Status: plan.Queued}
-	drained := protocol.Ending{Status: plan.Queued, Detail: "what an open plan would not keep"}
 	lost := protocol.Ending{Status: plan.Queued, Reason: plan.ReasonLost, Detail: "no output", Exit: exit}
 	items := []json.RawMessage{json.RawMessage("1")}
 	running, cancelled := rules.Claim{Status: plan.Running}, rules.Claim{Status: plan.Running, Cancel: true}
@@ -241,7 +240,7 @@ func TestWhatAnEndingMakesOfATask(t *testing.T) {
 		{"it is tried again at once", running, atOnce, rules.Step{Status: plan.Queued, Detail: "once more", Attempted: true, Exit: exit, Ran: true}},
 		{"it is given back", running, back, rules.Step{Status: plan.Queued, Keep: true, Attempts: -1, Ran: true}},
 		{"it is given back to a closed plan", closed, back, with(stopped, func(s *rules.Step) { s.Attempts = -1 })},
-		{"to a cancelled one", rules.Claim{Status: plan.Running, Closing: plan.ClosedByPerson}, drained, with(stopped, func(s *rules.Step) { s.Attempts, s.Detail = -1, rules.ByPerson })},
+		{"to a cancelled one", rules.Claim{Status: plan.Running, Closing: plan.ClosedByPerson}, back, with(stopped, func(s *rules.Step) { s.Attempts, s.Detail = -1, rules.ByPerson })},
 		{"it did not run, and is given back to a closed plan", rules.Claim{Status: plan.Claimed, Closing: plan.ClosedByFailure}, back, with(notStarted, func(s *rules.Step) { s.Attempts = -1 })},
 		{"its output is lost", running, lost,
 			rules.Step{Status: plan.Queued, Reason: plan.ReasonLost, Detail: "no output", Attempted: true, Exit: exit, Rescues: 1, Ran: true}},

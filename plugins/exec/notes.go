@@ -144,8 +144,7 @@ func (s *settings) missing(env []string, as map[string]string) error {
 var ofShells = map[string]bool{"PWD": true, "OLDPWD": true, "IFS": true, "RANDOM": true, "SECONDS": true, "LINENO": true, "PPID": true, "UID": true,
 	"EUID": true, "OPTARG": true, "OPTIND": true, "HOSTNAME": true, "REPLY": true}
 
-// ofShell reports whether a shell may set a variable by itself. Those of bash are more than ofShells,
-// but only bash sets them.
+// ofShell reports whether a shell may set a variable by itself. bash sets more than ofShells has.
 func ofShell(name string) bool {
 	return ofShells[name] || ofBash[name] || strings.HasPrefix(name, "BASH")
 }

@@ -47,7 +47,7 @@ func (o *outputs) Output(label int64, location string, size int64) error {
 
 func (o *outputs) Done() error { return o.err }
 
-// played is a worker that is a goroutine. What it does to itself ends the goroutine.
+// played is a worker that is a goroutine. A worker that ends itself ends the goroutine.
 type played struct {
 	conn net.Conn
 	over chan struct{} // closed when the session has ended

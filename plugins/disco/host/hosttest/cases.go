@@ -319,7 +319,7 @@ func Cases() []Case {
 			w.Done()
 		}},
 
-		// What is left behind.
+		// Processes that are left behind.
 		{Number: 90, Name: "DONE, and staying", End: host.Done, Process: true, Play: asks()},
 		{Number: 91, Name: "DONE, and ignoring SIGTERM", End: host.Done, Process: true, Play: func(w *Worker) { w.IgnoreTerm(); w.Hello(); w.Done() }},
 		{Number: 92, Name: "ERROR, and ignoring SIGTERM", End: host.Error, Process: true, Detail: []string{"no"}, Play: func(w *Worker) {

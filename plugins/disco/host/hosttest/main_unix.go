@@ -103,7 +103,7 @@ func Left(report string) (left []string) {
 	return left
 }
 
-// alive reports whether a process runs. One that has exited, and that nobody waits for, does not.
+// alive reports whether a process runs. A process that has exited, and that nobody waits for, does not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
