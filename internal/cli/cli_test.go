@@ -26,6 +26,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/cli"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
+	"github.com/seed-1177d267/sluice/internal/hosttest"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/internal/runner"
@@ -37,7 +38,6 @@ import (
 	"github.com/seed-1177d267/sluice/plugins/demo"
 	"github.com/seed-1177d267/sluice/plugins/disbatchdemo"
 	"github.com/seed-1177d267/sluice/plugins/disco"
-	"github.com/seed-1177d267/sluice/plugins/disco/host/hosttest"
 	"github.com/seed-1177d267/sluice/plugins/exec"
 	"github.com/seed-1177d267/sluice/plugins/http"
 )

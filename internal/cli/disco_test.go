@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cli"
+	"github.com/seed-1177d267/sluice/internal/hosttest"
 	"github.com/seed-1177d267/sluice/internal/store/open"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/disco"
-	"github.com/seed-1177d267/sluice/plugins/disco/host/hosttest"
 )
 
 // discoProgram is the command line with a host that has the patience of a case.

@@ -18,7 +18,7 @@ func TestTheExamplesAreAsTheyAreMeant(t *testing.T) {
 	r := plugins.NewRegistry()
 	r.Register(exec.Name, exec.New(exec.Options{}))
 	var out, notes bytes.Buffer
-	p := Program{Plugins: r, Stdout: &out, Stderr: &notes}
+	p := Program{Plugins: r, Stdout: &out, Stderr: &notes, Getenv: func(string) string { return "" }}
 	if code := p.Run(context.Background(), append([]string{"plan", "validate"}, files...)); code != 0 || notes.Len() > 0 {
 		t.Errorf("exit code %d, notes:\n%s", code, &notes)
 	}

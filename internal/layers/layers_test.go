@@ -78,7 +78,7 @@ var allowed = map[string][]string{
 	"internal/source":             {"plugins", "internal/runner", "internal/textfile"},
 	"internal/store/mongodb/wire": {"plan", "internal/rules", "internal/store", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
 	"plugins/disco/host":          {"internal/jsontext"},
-	"plugins/disco/host/hosttest": {"plugins/disco/host"},
+	"internal/hosttest":           {"plugins/disco/host"},
 	"plugins/disco":               {"plan", "plugins", "plugins/disco/host", "internal/runner", "internal/secret", "internal/source", "golang.org/x/sys/"},
 }
 

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // GuardGrace is 0: what a node left behind is ended with it.

@@ -25,8 +25,8 @@ type Attempt struct {
 	Inputs  host.Inputs
 	Message func(text string)
 	Times   host.Settings
-	Grace   time.Duration   // as runner.Command has it
-	Hurry   <-chan struct{} // as runner.Command has it
+	Grace   time.Duration   // as a command of package exec has it
+	Hurry   <-chan struct{} // as a command of package exec has it
 
 	Between func(host.Conn) host.Conn // what the session speaks through, in place of the streams themselves; nil: these
 }
@@ -35,7 +35,7 @@ type Attempt struct {
 type Outcome struct {
 	host.Ending
 	Outputs []Output      // of one that is done
-	Process runner.Result // how the worker ended
+	process runner.Result // how the worker ended
 }
 
 // Run runs the attempt. After it, no process of the worker is alive. An error means that the worker
@@ -52,7 +52,7 @@ func (a *Attempt) Run(ctx context.Context) (Outcome, error) {
 	}
 	var o Outcome
 	var err error
-	o.Process, err = runner.Converse(ctx, cmd, func(d *runner.Dialogue) {
+	o.process, err = runner.Converse(ctx, cmd, func(d *runner.Dialogue) {
 		conn := host.Conn(d)
 		if a.Between != nil {
 			conn = a.Between(d)
@@ -69,10 +69,10 @@ func (a *Attempt) Run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if o.End == 0 { // it was not started, since ctx had ended
-		o.Ending = host.Ending{End: host.Error, Detail: o.Process.Stopped.Error()}
+		o.Ending = host.Ending{End: host.Error, Detail: o.process.Stopped.Error()}
 	}
 	if o.Died {
-		o.Detail = exit(o.Process) + ": " + o.Detail
+		o.Detail = exit(o.process) + ": " + o.Detail
 	}
 	if o.End == host.Done {
 		o.Outputs = out.list

@@ -160,8 +160,8 @@ func result(ctx context.Context, o Outcome, t *plugins.Task, secrets []string) (
 	}
 	r.Status = plan.Failed
 	r.Fatal = o.End == host.Fatal
-	if o.Died && !errors.Is(o.Process.Stopped, runner.ErrOver) {
-		r.Exit = &plan.Exit{Code: o.Process.Code, Signal: o.Process.Signal}
+	if o.Died && !errors.Is(o.process.Stopped, runner.ErrOver) {
+		r.Exit = &plan.Exit{Code: o.process.Code, Signal: o.process.Signal}
 	}
 	if long := len(r.Detail) > mostDetail; long {
 		t.Log.Append(plan.System, r.Detail)

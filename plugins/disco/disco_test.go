@@ -15,11 +15,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/hosttest"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/disco/host"
-	"github.com/seed-1177d267/sluice/plugins/disco/host/hosttest"
 )
 
 func TestMain(m *testing.M) {

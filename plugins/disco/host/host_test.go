@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/hosttest"
 	"github.com/seed-1177d267/sluice/plugins/disco/host"
-	"github.com/seed-1177d267/sluice/plugins/disco/host/hosttest"
 )
 
 // wire is the host's end of a worker that is a goroutine. It counts writes.
