@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/disco"
 	"github.com/seed-1177d267/sluice/plugins/exec"
 )
 
@@ -17,6 +18,7 @@ func TestTheExamplesAreAsTheyAreMeant(t *testing.T) {
 	}
 	r := plugins.NewRegistry()
 	r.Register(exec.Name, exec.New(exec.Options{}))
+	r.Register(disco.Name, disco.New(disco.Options{}))
 	var out, notes bytes.Buffer
 	p := Program{Plugins: r, Stdout: &out, Stderr: &notes, Getenv: func(string) string { return "" }}
 	if code := p.Run(context.Background(), append([]string{"plan", "validate"}, files...)); code != 0 || notes.Len() > 0 {
