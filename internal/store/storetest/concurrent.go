@@ -442,7 +442,7 @@ var concurrentCases = []testCase{
 				idle := 0
 				crowd.work(n, 16, func(t protocol.ClaimedTask) protocol.Ending { idle = 0; return ok(t) }, func() bool {
 					idle++
-					return submitted.Load() == int64(len(compiled)) && idle > 20 || w.Failed()
+					return submitted.Load() == int64(len(compiled)) && idle > 20 && crowd.all.Load() == 0 || w.Failed()
 				})
 			})
 		}
