@@ -49,7 +49,11 @@ func Converse(ctx context.Context, cmd Command, talk func(*Dialogue)) (Result, e
 	go func() {
 		defer close(talked)
 		talk(d)
-		w.stop(ErrOver)
+		select {
+		case <-d.exited:
+		default:
+			w.stop(ErrOver)
+		}
 	}()
 	p.await()
 	close(d.exited)

@@ -154,6 +154,9 @@ func TestAFolderIsAskedForWhereTheFileNeedsOne(t *testing.T) {
 	const fan = "plan: fan\ntasks:\n  count: {foreach: {glob: 'data/*.txt'}, run: wc}\n"
 	t.Parallel()
 	s := serve(t)
+	if err := os.Mkdir(filepath.Join(s.dir, "data"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	s.node()
 	b := s.browse(light)
 	b.open("/ui/submit")
