@@ -50,7 +50,7 @@ test: ## all tests; of MongoDB only with SLUICE_TEST_MONGODB=mongodb://HOST:PORT
 test-mongodb: ## the suite of the MongoDB driver, on SLUICE_TEST_MONGODB or on a server that this stands up (Debian, root)
 	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
 	echo "the MongoDB suite runs on $$uri"; \
-	SLUICE_TEST_STORES=mongodb SLUICE_TEST_MONGODB="$$uri" $(GOTEST) -count=1 -timeout 20m $(OVER_MONGODB) && \
+	SLUICE_TEST_STORES=mongodb SLUICE_TEST_MONGODB="$$uri" $(GOTEST) -count=1 -timeout 20m -parallel 4 $(OVER_MONGODB) && \
 	SLUICE_TEST_MONGODB="$$uri" $(GOTEST) -count=1 -timeout 10m -race -run $(AT_ONCE) ./internal/store/mongodb && \
 	echo "The MongoDB suite passed."
 

@@ -70,6 +70,7 @@ type Sizes struct {
 	Items   int // of the largest foreach; 0: plan.MaxItems
 	Tasks   int // that concurrent claimers share; 0: 2,000
 	Deaths  int // at about how many of its writes, spread evenly, the crash workload is hit; 0: at all of them
+	Halfway int // others act before one in so many of the writes of a retry; 0: before each
 	Walks   int // random walks; 0: 300
 	Damaged int // random walks whose bookkeeping is damaged; 0: 300
 	Steps   int // of each walk; 0: 150

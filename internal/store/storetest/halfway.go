@@ -42,18 +42,18 @@ type halfway struct {
 	err    error // of the retry
 }
 
-// halfway makes such a retry for each write that a retry has. Then one more process completes all
-// of them.
+// halfway makes such a retry for each write that a retry has, or for every so many of them. Then one
+// more process completes all of them.
 func (w *world) halfway(like halfway) {
 	var retries []*halfway
-	for at := 1; len(retries) == 0 || retries[len(retries)-1].met; at++ {
+	for at := 1; len(retries) == 0 || retries[len(retries)-1].met; at += max(1, w.d.Halfway) {
 		h := like
 		h.w, h.at = w, at
 		h.submit()
 		h.retry()
 		retries = append(retries, &h)
 	}
-	w.Logf("a retry has %d writes", len(retries)-1)
+	w.Logf("others acted at %d writes of a retry", len(retries)-1)
 	w.check()
 	w.pass(20 * time.Minute)
 	n := w.node("after")

@@ -44,6 +44,9 @@ const steps = 60
 func TestMain(m *testing.M) { os.Exit(mongotest.Run(m)) }
 
 func TestHistories(t *testing.T) {
+	if os.Getenv("SLUICE_TEST_STORES") == "mongodb" {
+		t.Skip("SLUICE_TEST_STORES asks for MongoDB alone")
+	}
 	count := histories
 	if whole {
 		count = 2000
@@ -52,7 +55,7 @@ func TestHistories(t *testing.T) {
 }
 
 func TestHistoriesOnMongoDB(t *testing.T) {
-	count := 20
+	count := 8
 	if whole {
 		count = 300
 	}
