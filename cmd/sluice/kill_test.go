@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/disbatchtest"
+	"github.com/seed-1177d267/sluice/internal/hosttest"
 	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/internal/runner"
 )
@@ -32,6 +33,7 @@ var binary string
 
 func TestMain(m *testing.M) {
 	runner.GuardMain()
+	hosttest.Main()
 	if when := os.Getenv(diesVariable); when != "" {
 		runDying(when)
 	}

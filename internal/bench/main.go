@@ -29,9 +29,13 @@ import (
 	"regexp"
 	"slices"
 	"syscall"
+
+	"github.com/seed-1177d267/sluice/internal/runner"
 )
 
 func main() {
+	runner.GuardMain()
+	asksMain()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := 0
 	if len(os.Args) > 1 && roles[os.Args[1]] != nil {
@@ -98,7 +102,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // scenarios lists all, in the order of the table.
 func scenarios() []scenario {
 	return slices.Concat(
-		noopScenarios(), outsideScenarios(), httpScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), waitingScenarios(),
+		noopScenarios(), outsideScenarios(), httpScenarios(), execScenarios(), discoScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), waitingScenarios(),
 		largeScenarios(), makespanScenarios(), idleScenarios(), reportingScenarios(), servedScenarios(), pagesScenarios(), clusterScenarios(), buildScenarios(),
 	)
 }
