@@ -17,8 +17,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
-// typing runs the program on a terminal, and types each line as soon as it is asked for one and what is typed is not shown. A line may be a
-// signal in its place. It returns what was on the terminal, the exit code, and whether the terminal shows afterwards what is typed.
+// typing runs the program on a terminal, and types each line as soon as it is asked for one: what is typed is not shown then, or the
+// question ends with a bracket. A line may be a signal in its place. It returns what was on the terminal, the exit code, and whether the terminal shows afterwards what is typed.
 func typing(t *testing.T, args []string, lines ...any) (screen string, code int, shows bool) {
 	t.Helper()
 	control, tty := terminal(t)
@@ -61,7 +61,7 @@ func typing(t *testing.T, args []string, lines ...any) (screen string, code int,
 		polltest.Until(t, patience, fmt.Sprintf("something asks for line %d", i+1), func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return strings.Count(b.String(), ": ") > i && !echoes()
+			return strings.Count(b.String(), ": ") > i && !echoes() || strings.Count(b.String(), "] ") > i
 		})
 		switch line := line.(type) {
 		case string:

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
@@ -35,6 +37,33 @@ func (a *app) noteUnrun(p *plan.Plan, unrun, running []plan.Task) {
 		firstNames(names, most), a.command(append(append([]string{"plan", "retry", p.Title()}, strings.Fields(shown)...), "--run")...))
 	if len(running) > 0 && p.OnFailure != plan.Stop {
 		a.note("next time, to cancel only the running tasks, so that clean-ups run: %s", a.command("plan", "cancel", "--running", p.Title()))
+	}
+}
+
+// askOfCleanUps asks a person at a terminal whether clean-ups that wait are to run. It returns "all" if
+// the whole plan is to be cancelled, which is taken for meant where nobody can be asked, and "running"
+// if what runs is.
+func (a *app) askOfCleanUps(p *plan.Plan, unrun []plan.Task) (what string, err error) {
+	in, ok := a.Stdin.(*os.File)
+	if len(unrun) == 0 || !ok || !view.IsTerminal(in) || !view.IsTerminal(a.Stderr) {
+		return "all", nil
+	}
+	a.note("if %s is cancelled, clean-ups do not run, or not to the end: %s", p.Title(), firstNames(keys(unrun), 5))
+	for lines := bufio.NewScanner(in); ; {
+		fmt.Fprint(a.Stderr, "Cancel all, running tasks only (then the clean-ups run), or nothing? [all/running/nothing] ")
+		if !lines.Scan() {
+			fmt.Fprintln(a.Stderr)
+			return "", errors.Join(lines.Err(), fmt.Errorf("%s was not cancelled: no answer", p.Title()))
+		}
+		answer := strings.ToLower(strings.TrimSpace(lines.Text()))
+		for _, what := range []string{"all", "running", "nothing"} {
+			if answer != "" && strings.HasPrefix(what, answer) {
+				if what == "nothing" {
+					return "", fmt.Errorf("%s was not cancelled", p.Title())
+				}
+				return what, nil
+			}
+		}
 	}
 }
 

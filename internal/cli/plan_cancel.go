@@ -27,6 +27,7 @@ func planCancel(a *app) *cobra.Command {
 			"as it may take the tasks from their node: at once, or when the node's lease is " +
 			"over.\n" +
 			"\n" +
+			"On a terminal the command asks before it leaves out clean-ups. " +
 			"Clean-ups (when: any_failed, all_done) do not run either, or not to the end. With " +
 			"--running the command cancels the running tasks instead of the plan, except for " +
 			"clean-ups. That counts as their failure, so that clean-ups run. A foreach task runs " +
@@ -54,6 +55,14 @@ func planCancel(a *app) *cobra.Command {
 				var err error
 				if unrun, active, err = halt.Left(ctx, st, p); err != nil {
 					return err
+				}
+				if len(active) > 0 && p.OnFailure != plan.Stop {
+					switch what, err := a.askOfCleanUps(&p, unrun); {
+					case err != nil:
+						return err
+					case what == "running":
+						return a.cancelRunning(ctx, st, &p)
+					}
 				}
 			}
 			p, left, err := a.cancelToItsEnd(ctx, st, p)
