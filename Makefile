@@ -7,8 +7,11 @@ GOTESTSUM    = $(GO) run gotest.tools/gotestsum@v1.13.0
 GOTEST       = internal/in-memory $(GOTESTSUM) --format pkgname --format-hide-empty-pkg --hide-summary skipped --
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MONGODB      = internal/mongotest/mongodb-for-tests
+# What is compiled once serves the binary, the tests, the analysers, and another clone. The race detector alone needs cgo.
+export CGO_ENABLED = 0
+export GOFLAGS    := -trimpath $(GOFLAGS)
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-BUILD        = -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+BUILD        = -ldflags "-s -w -X main.version=$(VERSION)"
 # Packages with goroutines that share state, or that several processes share.
 CONCURRENT   = ./den/... ./plugins/... ./internal/runner/... ./internal/store/... ./internal/cli/... ./internal/api/... ./internal/auth ./internal/dci ./internal/telemetry
 # The suite of the MongoDB driver, the routes over it, the program itself, and the API for Go programs.
@@ -21,18 +24,21 @@ AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|take|foreign)/(
 # there are none.
 RACE         = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/memory=-race=false
 
-.PHONY: help build demo cluster-demo test test-browser test-mongodb test-whole test-mongodb-whole search check race lint cross bench clean
+.PHONY: help build demo examples cluster-demo test test-browser test-mongodb test-whole test-mongodb-whole search check race lint cross bench clean
 
 help: ## what there is
 	@sed -n "s/^\\([a-z-]*\\):.*## /\\1: /p" $(MAKEFILE_LIST)
 
 build: ## the binary, in bin/
-	CGO_ENABLED=0 $(GO) build $(BUILD) -o bin/sluice ./cmd/sluice
+	$(GO) build $(BUILD) -o bin/sluice ./cmd/sluice
 
 demo: build ## the main job on a real example: a migration in several steps, with a store of its own
 	@rm -rf tmp/demo && mkdir -p tmp/demo
 	bin/sluice plan run examples/migration/plan.yaml --store sqlite:tmp/demo/sluice.db --param target=$(CURDIR)/tmp/demo/mail
 	bin/sluice task list --store sqlite:tmp/demo/sluice.db --plan migrate-mail
+
+examples: build ## every example, from a store of its own
+	examples/run-all bin/sluice
 
 cluster-demo: build ## three nodes and a plan of 500 tasks on one database, and a kill; on SLUICE_TEST_MONGODB or as test-mongodb
 	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
@@ -51,7 +57,7 @@ test-mongodb: ## the suite of the MongoDB driver, on SLUICE_TEST_MONGODB or on a
 	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
 	echo "the MongoDB suite runs on $$uri"; \
 	SLUICE_TEST_STORES=mongodb SLUICE_TEST_MONGODB="$$uri" $(GOTEST) -count=1 -timeout 20m -parallel 4 $(OVER_MONGODB) && \
-	SLUICE_TEST_MONGODB="$$uri" $(GOTEST) -count=1 -timeout 10m -race -run $(AT_ONCE) ./internal/store/mongodb && \
+	CGO_ENABLED=1 SLUICE_TEST_MONGODB="$$uri" $(GOTEST) -count=1 -timeout 10m -race -run $(AT_ONCE) ./internal/store/mongodb && \
 	echo "The MongoDB suite passed."
 
 test-whole: test-mongodb-whole ## all sizes, every late write and every death, on every store: hours
@@ -79,12 +85,12 @@ lint:
 	$(GO) test -count=1 ./internal/layers
 
 race: # but for the scripts, hundreds of processes of a goroutine or two (what these share is tested in its package), and plans of 100,000 tasks
-	GORACE=atexit_sleep_ms=50 SLUICE_TEST_MONGODB= $(GOTEST) $(RACE) -timeout 15m -skip '^TestScripts$$|^TestLargePlans' $(CONCURRENT)
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 SLUICE_TEST_MONGODB= $(GOTEST) $(RACE) -timeout 15m -skip '^TestScripts$$|^TestLargePlans' $(CONCURRENT)
 
 cross: ## that it builds for the systems that it is for
 	@for target in linux/amd64 linux/arm64 darwin/arm64 windows/amd64; do \
 	  echo "build $$target"; \
-	  CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -trimpath -o /dev/null ./cmd/sluice || exit 1; \
+	  GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -o /dev/null ./cmd/sluice || exit 1; \
 	done
 
 bench: build ## every figure of docs/benchmarks.md, on this machine

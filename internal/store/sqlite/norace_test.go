@@ -5,7 +5,7 @@ package sqlite
 import "github.com/seed-1177d267/sluice/internal/store/storetest"
 
 // All but walks is the suite's own size; SLUICE_TEST_WHOLE=1 asks for all of these as well.
-var sizes = storetest.Sizes{Walks: 12, Damaged: 6, Steps: 100, Late: 30}
+var sizes = storetest.Sizes{Walks: 12, Damaged: 6, Steps: 100, Late: 30, Deaths: 100}
 
 // only are the groups that run: all.
 var only []string

@@ -2,4 +2,4 @@
 
 package storetest_test
 
-const histories = 200
+const histories = 60
