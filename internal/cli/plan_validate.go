@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A mistake is one thing that is wrong with a file, in JSON.
@@ -23,7 +24,8 @@ func planValidate(a *app) *cobra.Command {
 		Use:   "validate FILE…",
 		Short: "Check plan files, and report every mistake",
 		Long: "Check plan files, and report every mistake with its place. A plugin that is not " +
-			"built in here gets a note, because other nodes may have it. A param that must be " +
+			"built in here gets a note, because other nodes may have it. So does a variable, a " +
+			"file or a worker that a task needs and that is not here. A param that must be " +
 			"given at the run is no mistake. Other notes are about parts that are valid and " +
 			"probably not meant, such as a clean-up that some failures do not reach. The " +
 			"command runs nothing and opens no store.",
@@ -37,9 +39,12 @@ func planValidate(a *app) *cobra.Command {
 			return err
 		}
 		mistakes := []mistake{}
+		options := a.noting(planfile.Options{Params: values, Draft: true}, false)
+		notes := options.Notes
+		options.Notes = func(spec *plan.Spec) plan.Problems { return append(notes(spec), a.checkSpec(spec)...) }
 		var errs []error
 		for _, path := range args {
-			spec, err := planfile.LoadWith(path, a.noting(planfile.Options{Params: values, Draft: true}, false))
+			spec, err := planfile.LoadWith(path, options)
 			var found planfile.Errors
 			switch {
 			case errors.As(err, &found):
