@@ -3,8 +3,8 @@
 
 GO          ?= go
 GOTESTSUM    = $(GO) run gotest.tools/gotestsum@v1.13.0
-# A line for each package, and all that a failed test said.
-GOTEST       = internal/in-memory $(GOTESTSUM) --format pkgname --format-hide-empty-pkg --hide-summary skipped --
+# A line for each package, and all that a failed test said. make lint vets, and nobody debugs these binaries.
+GOTEST       = internal/in-memory $(GOTESTSUM) --format pkgname --format-hide-empty-pkg --hide-summary skipped -- -vet=off -ldflags=-w
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MONGODB      = internal/mongotest/mongodb-for-tests
 # What is compiled once serves the binary, the tests, the analysers, and another clone. The race detector alone needs cgo.
@@ -14,7 +14,7 @@ VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 
 BUILD        = -ldflags "-s -w -X main.version=$(VERSION)"
 # Packages with goroutines that share state, or that several processes share.
 CONCURRENT   = ./den/... ./plugins/... ./internal/runner/... ./internal/store/... ./internal/cli/... ./internal/api/... ./internal/auth ./internal/dci ./internal/telemetry
-# The suite of the MongoDB driver, the routes over it, the program itself, and the API for Go programs.
+# The suite of the MongoDB driver, which runs beside the rest, the routes over it, the program itself, and the API for Go programs.
 OVER_MONGODB = ./internal/store/mongodb/... ./internal/store/storetest ./internal/api/... ./cmd/sluice ./.
 # What of it has many goroutines at one handle, or many handles at one database: it runs once more, with the race detector.
 AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|take|foreign)/(any_number_of|beside_a|however_many|of_both)|OppositeOrders|ThatClash|AtOnce'
@@ -56,8 +56,11 @@ test: ## all tests; of MongoDB only with SLUICE_TEST_MONGODB=mongodb://HOST:PORT
 test-mongodb: ## the suite of the MongoDB driver, on SLUICE_TEST_MONGODB or on a server that this stands up (Debian, root)
 	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
 	echo "the MongoDB suite runs on $$uri"; \
-	SLUICE_TEST_STORES=mongodb SLUICE_TEST_MONGODB="$$uri" $(GOTEST) -count=1 -timeout 20m -parallel 4 $(OVER_MONGODB) && \
-	CGO_ENABLED=1 SLUICE_TEST_MONGODB="$$uri" $(GOTEST) -count=1 -timeout 10m -race -run $(AT_ONCE) ./internal/store/mongodb && \
+	export SLUICE_TEST_MONGODB="$$uri" SLUICE_TEST_STORES=mongodb; \
+	$(GOTEST) -count=1 -timeout 20m -parallel 4 -run '^TestStore$$' ./internal/store/mongodb & suite=$$!; \
+	$(GOTEST) -count=1 -timeout 20m -parallel 4 -skip '^TestStore$$' $(OVER_MONGODB); code=$$?; \
+	wait $$suite && [ $$code = 0 ] && \
+	CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 10m -race -run $(AT_ONCE) ./internal/store/mongodb && \
 	echo "The MongoDB suite passed."
 
 test-whole: test-mongodb-whole ## all sizes, every late write and every death, on every store: hours
@@ -76,13 +79,12 @@ test-browser: ## the pages in a browser; installs chromium where it is missing (
 	$(GO) vet -tags browser ./internal/web/webtest
 	$(GOTEST) -tags browser -count=1 -timeout 15m ./internal/web/webtest && echo "The browser tests passed."
 
-check: lint race ## gofmt, vet, staticcheck, import rules, and the race detector on the concurrent packages
+check: lint race ## gofmt, vet, staticcheck, and the race detector on the concurrent packages
 
 lint:
 	@left=$$(gofmt -l .); if [ -n "$$left" ]; then echo "gofmt would change:"; echo "$$left"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
-	$(GO) test -count=1 ./internal/layers
 
 race: # but for the scripts, hundreds of processes of a goroutine or two (what these share is tested in its package), and plans of 100,000 tasks
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 SLUICE_TEST_MONGODB= $(GOTEST) $(RACE) -timeout 15m -skip '^TestScripts$$|^TestLargePlans' $(CONCURRENT)
