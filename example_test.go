@@ -49,7 +49,7 @@ func greetings() *plan.Spec {
 	return spec
 }
 
-// opened returns a store in memory.
+// opened returns a store of its own.
 func opened(ctx context.Context) *sluice.Store {
 	st, err := sluice.Open(ctx, "memory:")
 	if err != nil {

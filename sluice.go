@@ -83,7 +83,7 @@ func (s *Store) refused(spec *plan.Spec) error {
 //
 //	sqlite:PATH                  a SQLite file, for the processes of one machine
 //	mongodb://HOST/DATABASE      a MongoDB database, for any number of machines; also mongodb+srv://
-//	memory:                      a new, empty store in this process, which Close deletes
+//	memory:                      a new, empty store for this process alone, which Close deletes
 //
 // An empty URI is the store that the command line uses: the value of SLUICE_STORE, else a file of the
 // user's own. Open returns ErrURI for a text that names no store, and plan.ErrUnavailable,
@@ -103,7 +103,7 @@ func opened(ctx context.Context, uri string, how func(context.Context, string) (
 		uri, _ = open.Default()
 	}
 	if uri == "memory:" {
-		how = func(context.Context, string) (store.Store, error) { return open.Memory(), nil }
+		how = func(ctx context.Context, _ string) (store.Store, error) { return open.Private(ctx) }
 	}
 	st, err := how(ctx, uri)
 	if err != nil {

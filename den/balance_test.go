@@ -24,14 +24,14 @@ import (
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/balance"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A scales is a store whose queues are balanced. It counts and checks each change. It can cut off a
 // node, which then sees a dead store.
 type scales struct {
-	*memory.Store
+	*model.Store
 	dead   atomic.Bool
 	counts atomic.Int64
 	wait   time.Duration                                 // that counting takes
@@ -99,7 +99,7 @@ func (s *scales) SetThreads(ctx context.Context, was plan.Queue, threads int) er
 // balanced returns a world with a store on which queues are balanced.
 func balanced(t *testing.T) (*world, *scales) {
 	w := newWorld(t)
-	s := &scales{Store: w.store.(*memory.Store)}
+	s := &scales{Store: w.store.(*model.Store)}
 	w.store = s
 	return w, s
 }

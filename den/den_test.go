@@ -24,13 +24,13 @@ import (
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// All tests here run in a bubble of synctest, over the in-memory store: their time is not real.
+// All tests here run in a bubble of synctest, over the model of a store: their time is not real.
 
 type world struct {
 	*testing.T
@@ -39,7 +39,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, store: memory.New(memory.Options{}), plugins: plugins.NewRegistry()}
+	w := &world{T: t, store: model.New(model.Options{}), plugins: plugins.NewRegistry()}
 	w.register("sleep", func(ctx context.Context, t *plugins.Task) (any, error) {
 		var params struct{ For string }
 		if err := json.Unmarshal(t.Params, &params); err != nil {

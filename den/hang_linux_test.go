@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -50,7 +50,7 @@ func TestAFileThatHangsHoldsUpNeitherTheTimeoutNorTheNode(t *testing.T) {
 		{"the node stops", 0, "queued", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, reg := memory.New(memory.Options{}), plugins.NewRegistry()
+			s, reg := model.New(model.Options{}), plugins.NewRegistry()
 			reg.Register("none", plugins.Func(func(context.Context, *plugins.Task) (any, error) { return nil, nil }))
 			spec := plan.New("hangs")
 			path := leased(t)

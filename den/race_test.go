@@ -11,7 +11,7 @@ import (
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/polltest"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -21,7 +21,7 @@ import (
 // time is short, because the test is for the race detector.
 func TestNodesShareAPlanInRealTime(t *testing.T) {
 	const layers, wide = 6, 20
-	s := memory.New(memory.Options{})
+	s := model.New(model.Options{})
 	reg := plugins.NewRegistry()
 	var ran atomic.Int64
 	reg.Register("work", plugins.Func(func(ctx context.Context, t *plugins.Task) (any, error) {

@@ -19,14 +19,14 @@ import (
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // A keeping store counts the results, and fails as often as a test wants.
 type keeping struct {
-	*memory.Store
+	*model.Store
 	fail  []error // each of the next puts
 	puts  int
 	modes []protocol.GFS
@@ -109,7 +109,7 @@ func TestWhatATaskOfNoPlanPrintsIsKeptBeforeItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.register("print", printer)
-		s := &keeping{Store: memory.New(memory.Options{})}
+		s := &keeping{Store: model.New(model.Options{})}
 		got := w.plain(s, den.Config{GFS: protocol.GFSNever})
 		if got.Status != plan.Succeeded || s.puts != 1 || s.modes[0] != protocol.GFSNever || s.state[0] != plan.Running {
 			t.Errorf("%v; put %d times, as %v, when it was %v; want once, as it ran", got.Status, s.puts, s.modes, s.state)
@@ -149,7 +149,7 @@ func TestWhatIsSmallGoesWithTheEnding(t *testing.T) {
 					}
 					return nil, nil
 				})
-				s := &keeping{Store: memory.New(memory.Options{})}
+				s := &keeping{Store: model.New(model.Options{})}
 				got := w.plain(s, den.Config{GFS: c.gfs})
 				out, err := result(t, s, got.ID, plan.Stdout), result(t, s, got.ID, plan.Stderr)
 				if got.Status != plan.Succeeded || s.puts != c.puts || out != c.out || err != c.err {
@@ -169,7 +169,7 @@ func TestOfAPlansTaskTheLogIsKeptAlone(t *testing.T) {
 			}
 			return printer(ctx, k)
 		})
-		s := &keeping{Store: memory.New(memory.Options{})}
+		s := &keeping{Store: model.New(model.Options{})}
 		w.store = s
 		p := plan.New("p")
 		p.Add(plan.TaskSpec{Name: "a", Plugin: "print"})
@@ -198,7 +198,7 @@ func TestOfASilentPluginTheLogIsKeptAlone(t *testing.T) {
 			k.Log.Append(plan.System, "done")
 			return nil, nil
 		}})
-		s := &keeping{Store: memory.New(memory.Options{})}
+		s := &keeping{Store: model.New(model.Options{})}
 		got := w.plain(s, den.Config{GFS: protocol.GFSAlways})
 		if out := result(t, s, got.ID, plan.Stdout); got.Status != plan.Succeeded || s.puts != 0 || out != "null" {
 			t.Errorf("%v; put %d times, stdout %q; want success, without results", got.Status, s.puts, out)
@@ -219,7 +219,7 @@ func TestALargeOutputLeavesNoRoomInTheDocument(t *testing.T) {
 			}
 			return strings.Repeat("y", 7<<20), nil
 		})
-		s := &keeping{Store: memory.New(memory.Options{})}
+		s := &keeping{Store: model.New(model.Options{})}
 		if got := w.plain(s, den.Config{}); got.Status != plan.Succeeded || s.modes[0] != protocol.GFSAlways {
 			t.Errorf("%v, put as %v", got.Status, s.modes)
 		}
@@ -247,7 +247,7 @@ func TestResultsThatAreNotKept(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.register("print", printer)
-				s := &keeping{Store: memory.New(memory.Options{}), fail: c.fail}
+				s := &keeping{Store: model.New(model.Options{}), fail: c.fail}
 				got := w.plain(s, den.Config{})
 				entries, _, err := s.Log(t.Context(), got.ID, 0, 1_000_000)
 				if err != nil {
@@ -264,7 +264,7 @@ func TestResultsThatAreNotKept(t *testing.T) {
 }
 
 // A store that keepsNothing takes everything but results.
-type keepsNothing struct{ *memory.Store }
+type keepsNothing struct{ *model.Store }
 
 func (k keepsNothing) PutResults(context.Context, protocol.Claim, *io.SectionReader, *io.SectionReader, protocol.GFS) error {
 	return plan.ErrUnavailable
@@ -282,7 +282,7 @@ func TestResultsThatCannotBeKeptHoldUpNoNodeThatStops(t *testing.T) {
 		if err := w.store.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{{ID: id, Name: "x", Queue: q.ID, Params: params(`{}`)}}); err != nil {
 			t.Fatal(err)
 		}
-		st := w.store.(*memory.Store)
+		st := w.store.(*model.Store)
 		ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
 		defer stop()
 		began := time.Now()

@@ -11,9 +11,9 @@ import (
 
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/runner/procid"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -33,7 +33,7 @@ type everything interface {
 }
 
 var (
-	_ everything       = (*memory.Store)(nil)
+	_ everything       = (*model.Store)(nil)
 	_ everything       = (*sqlite.Store)(nil)
 	_ everything       = (*mongodb.Store)(nil)
 	_ plugins.Reporter = (*mongodb.Store)(nil)

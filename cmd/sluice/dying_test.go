@@ -63,7 +63,7 @@ func runDying(when string) {
 	reg.Register(execplugin.Name, commands)
 	reg.Register(demo.Name, demo.Plugin)
 	code := cli.Program{
-		Open: d.open(false), Existing: d.open(true), DefaultStore: open.Default, Redact: open.Redact,
+		Open: d.open(false), Existing: d.open(true), Private: open.Private, DefaultStore: open.Default, Redact: open.Redact,
 		Plugins: reg, Commands: commands, Version: "dying", Stdin: os.Stdin, Stdout: os.Stdout,
 		Stderr: os.Stderr, Getenv: os.Getenv,
 	}.Run(context.Background(), os.Args[1:])

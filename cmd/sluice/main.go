@@ -38,7 +38,7 @@ func main() {
 		args = append([]string{"runner"}, args...)
 	}
 	code := cli.Program{
-		Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, StoreFiles: open.Files, Redact: open.Redact, Plugins: reg, Commands: commands, Requests: requests, Disco: workers, Version: version,
+		Open: open.Open, Existing: open.Existing, Private: open.Private, DefaultStore: open.Default, StoreFiles: open.Files, Redact: open.Redact, Plugins: reg, Commands: commands, Requests: requests, Disco: workers, Version: version,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 	}.Run(context.Background(), args)
 	_ = requests.Close()

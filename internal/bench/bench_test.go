@@ -146,11 +146,11 @@ func TestEachFloorIsOfAScenario(t *testing.T) {
 
 func TestSmokeRunPrintsOneTable(t *testing.T) {
 	var out, errs bytes.Buffer
-	args := []string{"-quick", "-mongodb", "", "-dir", t.TempDir(), "-run", "^noop/(memory|mongodb)/flat/256"}
+	args := []string{"-quick", "-mongodb", "", "-dir", t.TempDir(), "-run", "^noop/(sqlite|mongodb)/flat/256"}
 	if code := run(t.Context(), args, &out, &errs); code != 0 {
 		t.Fatalf("exit code %d; it said: %s", code, &errs)
 	}
-	for _, want := range []string{"SCENARIO", "noop/memory/flat", "no-op tasks", "submission", "set SLUICE_TEST_MONGODB", "0 errors"} {
+	for _, want := range []string{"SCENARIO", "noop/sqlite/flat", "no-op tasks", "submission", "set SLUICE_TEST_MONGODB", "0 errors"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table does not say %q:\n%s", want, &out)
 		}
@@ -159,7 +159,7 @@ func TestSmokeRunPrintsOneTable(t *testing.T) {
 
 func TestSmokeRunPrintsJSON(t *testing.T) {
 	var out bytes.Buffer
-	args := []string{"-quick", "-json", "-mongodb", "", "-dir", t.TempDir(), "-run", "^noop/memory/flat/256"}
+	args := []string{"-quick", "-json", "-mongodb", "", "-dir", t.TempDir(), "-run", "^noop/sqlite/flat/256"}
 	if code := run(t.Context(), args, &out, io.Discard); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}

@@ -35,13 +35,8 @@ func noopScenarios() []scenario {
 		{kind: onSQLite, shape: "layered", make: layers, tasks: 40_000, quick: 3_000, reps: 5},
 		{kind: onMongoDB, shape: "flat", make: flat, tasks: 6_000, quick: 600, reps: 3},
 		{kind: onMongoDB, shape: "layered", make: layers, tasks: 4_000, quick: 2_000, reps: 3},
-		{kind: inMemory, shape: "flat", make: flat, tasks: 60_000, quick: 2_000, reps: 3},
-		{kind: inMemory, shape: "layered", make: layers, tasks: 40_000, quick: 3_000, reps: 3},
 	} {
 		for _, threads := range []int{8, 64, mostThreads} {
-			if threads < mostThreads && l.kind == inMemory {
-				continue
-			}
 			l := l
 			if l.threads = threads; threads == 8 {
 				l.tasks /= 4 // which are as good for a rate, and as slow as all of them with more threads
@@ -67,19 +62,13 @@ func (l load) run(ctx context.Context, t *trial) {
 		t.sample("rate", perSecond(last.tasks, last.took))
 		t.sample("effort", last.effort())
 		t.sample("submit", perSecond(last.tasks, last.submitted))
-		if l.kind == inMemory {
-			return
-		}
 		d := l.bare(ctx, t, g)
 		t.sample("bare", perSecond(d.tasks, d.took))
 		t.sample("bare effort", d.effort())
 		t.sample("inserts", perSecond(d.tasks, d.submitted))
 	})
-	note := fmt.Sprintf("%d tasks, %d needs; %.0f endings a turn, longest turn %.1f ms; %.1f µs of processor a task",
-		g.tasks(), g.edges(), last.turn, milliseconds(last.longest), t.median("effort"))
-	if l.kind != inMemory {
-		note += fmt.Sprintf(", bare %.1f; bare: %d a turn", t.median("bare effort"), l.threads)
-	}
+	note := fmt.Sprintf("%d tasks, %d needs; %.0f endings a turn, longest turn %.1f ms; %.1f µs of processor a task, bare %.1f; bare: %d a turn",
+		g.tasks(), g.edges(), last.turn, milliseconds(last.longest), t.median("effort"), t.median("bare effort"), l.threads)
 	t.line("rate", "bare", result{What: "no-op tasks", Unit: "tasks/s", Peer: "bare driver", Note: note + "; " + l.kind.durability()})
 	if l.threads == mostThreads {
 		t.line("submit", "inserts", result{

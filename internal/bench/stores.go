@@ -14,7 +14,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 	"github.com/seed-1177d267/sluice/plan"
@@ -61,20 +60,16 @@ func (d *database) mostActive(ctx context.Context) (most int) {
 type kind string
 
 const (
-	inMemory  kind = "memory"
 	onSQLite  kind = "sqlite"
 	onMongoDB kind = "mongodb"
 )
 
 // durability says what a finished write means on the kind.
 func (k kind) durability() string {
-	switch k {
-	case onSQLite:
-		return "WAL, flushed before each answer"
-	case onMongoDB:
+	if k == onMongoDB {
 		return "w:majority, j:true"
 	}
-	return "nothing kept"
+	return "WAL, flushed before each answer"
 }
 
 // missing returns why the kind cannot be measured here, or nothing.
@@ -87,16 +82,13 @@ func (b *bench) missing(k kind) string {
 
 // open makes a new, empty database.
 func (t *trial) open(ctx context.Context) *database {
-	switch t.kind {
-	case onSQLite:
-		dir := t.newDir()
-		path := filepath.Join(dir, "sluice.db")
-		return &database{must(sqlite.Open(ctx, path, sqlite.Options{})), "sqlite:" + path, func(context.Context) error { return os.RemoveAll(dir) }}
-	case onMongoDB:
+	if t.kind == onMongoDB {
 		uri := t.newMongoDB()
 		return &database{must(mongodb.Open(ctx, uri, mongodb.Options{})), uri, func(ctx context.Context) error { return dropMongoDB(ctx, uri) }}
 	}
-	return &database{memory.New(memory.Options{}), "memory:", func(context.Context) error { return nil }}
+	dir := t.newDir()
+	path := filepath.Join(dir, "sluice.db")
+	return &database{must(sqlite.Open(ctx, path, sqlite.Options{})), "sqlite:" + path, func(context.Context) error { return os.RemoveAll(dir) }}
 }
 
 // newDir makes a folder that nothing used before.

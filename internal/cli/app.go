@@ -22,7 +22,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/disco"
@@ -34,6 +33,7 @@ import (
 type Program struct {
 	Open         func(ctx context.Context, uri string) (store.Store, error) // opens the store that a URI names, and makes it if need be
 	Existing     func(ctx context.Context, uri string) (store.Store, error) // is Open, but plan.ErrNoStore where it would make one
+	Private      func(ctx context.Context) (store.Store, error)             // makes an empty store that ends as it is closed
 	DefaultStore func() (uri string, named bool)                            // the URI that holds where none is given; whether SLUICE_STORE says it
 	StoreFiles   func(uri string) []string                                  // the files that the store of a URI writes; none if it is a server
 	Redact       func(uri string) string                                    // takes the password out of a URI, for printing
@@ -106,7 +106,7 @@ func (a *app) withStore(ctx context.Context, do func(store.Store) error) error {
 		case named:
 			return fmt.Errorf("%w; check SLUICE_STORE", err)
 		}
-		st, err = memory.New(memory.Options{}), nil
+		st, err = a.Private(ctx)
 	}
 	return a.using(ctx, st, err, do)
 }

@@ -12,7 +12,8 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/open"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
@@ -37,7 +38,7 @@ func commandsOn(st store.Store) func(args ...string) (code int, stdout, stderr s
 	return func(args ...string) (int, string, string) {
 		var stdout, stderr strings.Builder
 		code := Program{
-			Open: opened, Existing: opened, DefaultStore: func() (string, bool) { return "memory:", true }, Redact: strings.Clone, Plugins: plugins.NewRegistry(),
+			Open: opened, Existing: opened, Private: open.Private, DefaultStore: func() (string, bool) { return "memory:", true }, Redact: strings.Clone, Plugins: plugins.NewRegistry(),
 			Stdout: &stdout, Stderr: &stderr, Getenv: func(string) string { return "" },
 		}.Run(context.Background(), args)
 		return code, stdout.String(), stderr.String()
@@ -54,7 +55,7 @@ func balanceFileAt(t *testing.T) string {
 }
 
 func TestADisablementOutlivesTheRestOfAMalformedDocument(t *testing.T) {
-	m := memory.New(memory.Options{})
+	m := model.New(model.Options{})
 	run, file, until := commandsOn(lasting{m, m}), balanceFileAt(t), time.Now().Add(time.Hour).Unix()
 	for _, c := range []struct {
 		disabled string
@@ -90,7 +91,7 @@ func (several) Balance(context.Context) (json.RawMessage, error) {
 }
 
 func TestOfSeveralBalanceDocumentsNoneIsSet(t *testing.T) {
-	m := memory.New(memory.Options{})
+	m := model.New(model.Options{})
 	run, file := commandsOn(several{lasting{m, m}}), balanceFileAt(t)
 	for _, args := range [][]string{{file}, {"--disable", "1h"}, {"--enable"}, {file, "--disable", "1h"}} {
 		code, _, said := run(append([]string{"balance", "set"}, args...)...)

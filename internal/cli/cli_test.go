@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 		requests := http.New(http.Options{})
 		reg.Register(http.Name, requests)
 		code := cli.Program{
-			Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, StoreFiles: open.Files, Redact: open.Redact, Plugins: reg, Commands: commands, Requests: requests,
+			Open: open.Open, Existing: open.Existing, Private: open.Private, DefaultStore: open.Default, StoreFiles: open.Files, Redact: open.Redact, Plugins: reg, Commands: commands, Requests: requests,
 			Disco: workers, Version: "v1.2.3", Patience: time.Minute, // on a busy machine
 			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		}.Run(context.Background(), os.Args[1:])

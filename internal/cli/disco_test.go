@@ -26,7 +26,7 @@ import (
 // discoProgram is the command line with a host that has the patience of a case.
 func discoProgram(c *hosttest.Case, in io.Reader, out, errs io.Writer) cli.Program {
 	return cli.Program{
-		Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: plugins.NewRegistry(),
+		Open: open.Open, Existing: open.Existing, Private: open.Private, DefaultStore: open.Default, Redact: open.Redact, Plugins: plugins.NewRegistry(),
 		Disco: disco.New(disco.Options{Grace: 300 * time.Millisecond, Times: c.Settings()}),
 		Stdin: in, Stdout: out, Stderr: errs, Getenv: os.Getenv,
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/open"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -29,7 +30,7 @@ func ranElsewhere(t *testing.T, stdout, stderr string, log ...plan.LogEntry) (st
 			t.Fatal(err)
 		}
 	}
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	q, err := st.EnsureQueue(t.Context(), plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: "q", Plugin: "p", Unlimited: true})
 	check(err)
 	task := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "migrate", Queue: q.ID}
@@ -64,9 +65,9 @@ func on(t *testing.T, st store.Store) func(args ...string) (string, string) {
 }
 
 func runOn(t *testing.T, st store.Store, stdout, stderr io.Writer, args ...string) int {
-	open := func(context.Context, string) (store.Store, error) { return st, nil }
+	opens := func(context.Context, string) (store.Store, error) { return st, nil }
 	return Program{
-		Open: open, Existing: open, DefaultStore: func() (string, bool) { return "sqlite:x", false }, Redact: func(u string) string { return u },
+		Open: opens, Existing: opens, Private: open.Private, DefaultStore: func() (string, bool) { return "sqlite:x", false }, Redact: func(u string) string { return u },
 		Plugins: plugins.NewRegistry(), Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Getenv: func(string) string { return "" },
 	}.Run(t.Context(), args)
 }

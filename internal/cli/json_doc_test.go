@@ -355,7 +355,7 @@ tasks:
 		words := append(strings.Fields(command), args...)
 		var out, errs bytes.Buffer
 		got := Program{
-			Open: open.Open, Existing: open.Existing, DefaultStore: func() (string, bool) { return uri, true }, Redact: open.Redact, Plugins: reg, Version: "v1.2.3",
+			Open: open.Open, Existing: open.Existing, Private: open.Private, DefaultStore: func() (string, bool) { return uri, true }, Redact: open.Redact, Plugins: reg, Version: "v1.2.3",
 			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(string) string { return "" },
 		}.Run(context.Background(), append(words, "--output", "json"))
 		c := d.commands[command]

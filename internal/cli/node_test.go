@@ -8,13 +8,13 @@ import (
 	"unicode"
 
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Everybody who can write to a database names nodes and queues in it freely.
 func TestNamesThatOthersWroteDoNotReachTheTerminal(t *testing.T) {
-	m := memory.New(memory.Options{})
+	m := model.New(model.Options{})
 	odd := "a\x1b[2J\x1b]0;x\x07\nb\rc"
 	i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: plan.NodeName(odd), Lease: time.Minute, Threads: 1, Plugins: []string{odd}, Version: odd}
 	if err := m.Register(t.Context(), i); err != nil {
@@ -41,7 +41,7 @@ func TestNamesThatOthersWroteDoNotReachTheTerminal(t *testing.T) {
 }
 
 func TestANodeThatLeavesAQueueAloneSaysSo(t *testing.T) {
-	m := memory.New(memory.Options{})
+	m := model.New(model.Options{})
 	q, err := m.CreateQueue(t.Context(), plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: "exec", Plugin: "exec", Unlimited: true})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ type mixed struct {
 func (s mixed) NodeDocuments(context.Context) ([]store.Document, error) { return s.nodes, nil }
 
 func TestALimitOfAnotherProgramsNodeIsSaidToBeThat(t *testing.T) {
-	m := memory.New(memory.Options{})
+	m := model.New(model.Options{})
 	run := commandsOn(mixed{lasting{m, m}, []store.Document{
 		{"node": "theirs", "timestamp": time.Now().Add(-5 * time.Second)},
 		{"node": "gone", "timestamp": time.Now().Add(-time.Hour)},

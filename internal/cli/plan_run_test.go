@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/demo"
@@ -25,7 +25,7 @@ func (c cancelling) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.T
 }
 
 func TestAPlanThatIsCancelledWhileItIsSubmittedEndsAsCancelled(t *testing.T) {
-	m := memory.New(memory.Options{})
+	m := model.New(model.Options{})
 	dir := t.TempDir()
 	file, junit := filepath.Join(dir, "plan.yaml"), filepath.Join(dir, "junit.xml")
 	if err := os.WriteFile(file, []byte("plan: p\ntasks:\n  a: {plugin: demo}\n"), 0o600); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/feed"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -103,7 +103,7 @@ func sleepers() *plugins.Registry {
 	return r
 }
 
-// watched submits a plan of n tasks in a row to a store in memory and returns what watches it.
+// watched submits a plan of n tasks in a row to a model of a store and returns what watches it.
 func watched(t *testing.T, n int, live bool) (*watcher, *flaky, *record) {
 	t.Helper()
 	spec := plan.New("p")
@@ -119,7 +119,7 @@ func watched(t *testing.T, n int, live bool) (*watcher, *flaky, *record) {
 
 func watchedSpec(t *testing.T, spec *plan.Spec, live bool) (*watcher, *flaky, *record) {
 	t.Helper()
-	st := &flaky{Store: memory.New(memory.Options{})}
+	st := &flaky{Store: model.New(model.Options{})}
 	p, err := submit.Submit(t.Context(), st, spec, true)
 	if err != nil {
 		t.Fatal(err)

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 func TestANodeSaysOnceWhichQueuesItLeavesToOthers(t *testing.T) {
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	queue := func(name, plugin string) {
 		t.Helper()
 		if _, err := st.CreateQueue(t.Context(), plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: name, Plugin: plugin}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/open"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/demo"
@@ -38,7 +39,7 @@ func TestAWorkerThatIsStoppedWhileItOpensItsStoreEndsWell(t *testing.T) {
 			reg := plugins.NewRegistry()
 			reg.Register(demo.Name, demo.Plugin)
 			code := Program{
-				Open: opens, Existing: opens, DefaultStore: func() (string, bool) { return "", false }, Redact: func(uri string) string { return uri },
+				Open: opens, Existing: opens, Private: open.Private, DefaultStore: func() (string, bool) { return "", false }, Redact: func(uri string) string { return uri },
 				Plugins: reg, Version: "v1.2.3", Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &said,
 				Getenv: func(string) string { return "" },
 			}.Run(t.Context(), []string{"worker", "--store", "mongodb://127.0.0.1:1/none", "--allow", demo.Name})

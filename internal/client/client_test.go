@@ -22,8 +22,8 @@ import (
 	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/closedport"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -196,7 +196,7 @@ func TestOnlyWhatMayBeDoneTwiceIsAskedAgain(t *testing.T) {
 // site is a server over an empty store, which counts requests by their path, and a client of it.
 func site(t *testing.T, most int64) (*Client, func(path string) int64) {
 	t.Helper()
-	a := v1.New(v1.Config{Store: memory.New(memory.Options{})})
+	a := v1.New(v1.Config{Store: model.New(model.Options{})})
 	counts := map[string]*atomic.Int64{"tasks": {}, "gzip": {}}
 	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/tasks") {
@@ -284,7 +284,7 @@ func TestASocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{Handler: v1.New(v1.Config{Store: memory.New(memory.Options{})})}
+	srv := &http.Server{Handler: v1.New(v1.Config{Store: model.New(model.Options{})})}
 	go func() { _ = srv.Serve(l) }()
 	defer srv.Close()
 	c, err := New(Config{URL: "unix:" + path})
@@ -346,7 +346,7 @@ func TestANodeNeedsTheStore(t *testing.T) {
 }
 
 // picky is a store that keeps no params of a task of more than two MiB, as MongoDB keeps none of more than sixteen.
-type picky struct{ *memory.Store }
+type picky struct{ *model.Store }
 
 func (p picky) Fits(_ context.Context, _ plan.Plan, tasks []plan.Task) error {
 	const most = 2 << 20
@@ -361,7 +361,7 @@ func (p picky) Fits(_ context.Context, _ plan.Plan, tasks []plan.Task) error {
 // A task that does not fit into the store behind a server is refused before anything is made, in
 // the store's words.
 func TestWhatDoesNotFitBehindAServerIsRefusedAtOnce(t *testing.T) {
-	st := picky{memory.New(memory.Options{})}
+	st := picky{model.New(model.Options{})}
 	c := serve(t, nil, func(store.Hook) store.Store { return st })
 	defer c.Close()
 	text := func(n int) json.RawMessage { return json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", n))) }

@@ -16,9 +16,9 @@ import (
 	"github.com/seed-1177d267/sluice/den/protocol"
 	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -141,11 +141,11 @@ func overMemory() storetest.Driver {
 	return storetest.Driver{
 		Served: true,
 		Open: func(t testing.TB, o storetest.Options) store.Store {
-			return serve(t, o.Hook, func(h store.Hook) store.Store { return memory.New(memory.Options{Now: o.Now, Hook: h}) })
+			return serve(t, o.Hook, func(h store.Hook) store.Store { return model.New(model.Options{Now: o.Now, Hook: h}) })
 		},
 		Reopen: func(t testing.TB, s store.Store, o storetest.Options) store.Store {
 			return serve(t, o.Hook, func(h store.Hook) store.Store {
-				return s.(*composite).direct.(*memory.Store).Reopen(memory.Options{Hook: h})
+				return s.(*composite).direct.(*model.Store).Reopen(model.Options{Hook: h})
 			})
 		},
 		Sizes: storetest.Sizes{FanIn: 2000, FanOut: 6000, Items: 6000, Tasks: 200, Deaths: 20, Walks: 4, Steps: 60, Late: 20},
@@ -177,10 +177,10 @@ func overSQLite() storetest.Driver {
 	}
 }
 
-// The suite runs whole over a store in memory. The store behind a server matters where answers are read: over SQLite these groups run, and
+// The suite runs whole over the model. The store behind a server matters where answers are read: over SQLite these groups run, and
 // all with SLUICE_TEST_WHOLE=1.
 func TestAServerIsAStore(t *testing.T) {
-	t.Run("memory", func(t *testing.T) { storetest.Run(t, overMemory()) })
+	t.Run("model", func(t *testing.T) { storetest.Run(t, overMemory()) })
 	t.Run("sqlite", func(t *testing.T) {
 		d := overSQLite()
 		if os.Getenv("SLUICE_TEST_WHOLE") == "" {

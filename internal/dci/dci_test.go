@@ -16,7 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/dci"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/telemetry"
 	"github.com/seed-1177d267/sluice/internal/web"
 	"github.com/seed-1177d267/sluice/plan"
@@ -32,7 +32,7 @@ func serve(t *testing.T, address string) (*dci.Server, func() error) {
 func serveAs(t *testing.T, address string, as func(*dci.Config)) (*dci.Server, func() error) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	guard, err := auth.New(auth.Config{Listen: address, Hosts: []string{"Plans.example.com"}, LoginPath: "/ui/login", Home: "/ui/", Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func (gone) Queues(context.Context) ([]plan.Queue, error) { return nil, plan.Err
 
 func TestAServerWhoseStoreIsGoneIsNotReady(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	st := gone{memory.New(memory.Options{})}
+	st := gone{model.New(model.Options{})}
 	guard, err := auth.New(auth.Config{Listen: "127.0.0.1:0", Log: log})
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/dci"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/open"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -143,7 +143,7 @@ func onStoresAs(t *testing.T, seed func(*testing.T, store.Store) *secretStore, t
 	if server := os.Getenv("SLUICE_TEST_MONGODB"); server != "" {
 		uris["mongodb"] = fmt.Sprintf("%s/sluice-secrets-%d", strings.TrimSuffix(server, "/"), time.Now().UnixNano())
 	}
-	t.Run("memory", func(t *testing.T) { test(t, seed(t, memory.New(memory.Options{}))) })
+	t.Run("model", func(t *testing.T) { test(t, seed(t, model.New(model.Options{}))) })
 	for name, uri := range uris {
 		t.Run(name, func(t *testing.T) {
 			st, err := open.Open(t.Context(), uri)

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/dci"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 )
 
 // An operation is one of the OpenAPI document.
@@ -36,7 +36,7 @@ func guarded(t *testing.T) (url string, tokens map[auth.Scope]string, all []oper
 
 func guardedLogging(t *testing.T, log *slog.Logger) (url string, tokens map[auth.Scope]string, all []operation) {
 	t.Helper()
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	path, tokens := filepath.Join(t.TempDir(), "access.json"), map[auth.Scope]string{}
 	err := auth.Edit(path, true, func(a *auth.Access) error {
 		for _, s := range []auth.Scope{auth.Read, auth.Operate, auth.Submit, auth.Admin} {

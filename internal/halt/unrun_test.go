@@ -14,7 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -96,7 +96,7 @@ func TestAStopAfterARetryNamesTheCleanUpsOfBefore(t *testing.T) {
 // A run is a plan on a store of its own.
 type run struct {
 	t     *testing.T
-	st    *memory.Store
+	st    *model.Store
 	id    plan.PlanID
 	node  plan.InstanceID
 	shape string
@@ -106,7 +106,7 @@ type run struct {
 // stopped runs a plan for a while, stops it, and sees it end.
 func stopped(t *testing.T, seed uint64) *run {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	r := &run{t: t, st: memory.New(memory.Options{}), node: plan.InstanceID{ID: plan.NewID(time.Now())}}
+	r := &run{t: t, st: model.New(model.Options{}), node: plan.InstanceID{ID: plan.NewID(time.Now())}}
 	t.Cleanup(func() { r.no(r.st.Close()) })
 	spec := &plan.Spec{Name: "shape"}
 	byFailure := rng.IntN(3) == 0

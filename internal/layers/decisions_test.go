@@ -33,7 +33,7 @@ func TestDriversLeaveDecisionsToTheEngine(t *testing.T) {
 		}
 	})
 	called := map[string]bool{}
-	for _, driver := range []string{"memory", "sqlite", "mongodb"} {
+	for _, driver := range []string{"storetest/model", "sqlite", "mongodb"} {
 		eachFile(t, filepath.Join("../store", driver), func(set *token.FileSet, f *ast.File) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				s, ok := n.(*ast.SelectorExpr)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// statusFiles names the file of each driver that maps statuses to the schema of the driver. The memory
-// store has no schema.
-var statusFiles = map[string]string{"memory": "", "sqlite": "statuses.go", "mongodb": "statuses.go", "mongodb/wire": ""}
+// statusFiles names the file of each driver that maps statuses to the schema of the driver. The model
+// has no schema.
+var statusFiles = map[string]string{"storetest/model": "", "sqlite": "statuses.go", "mongodb": "statuses.go", "mongodb/wire": ""}
 
 var statusInSQL = regexp.MustCompile(`\bstatus\s*(=|<>|!=|<|>|IN)\s*\(?\s*-?\d`)
 

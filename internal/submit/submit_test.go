@@ -14,14 +14,14 @@ import (
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 func TestAPlanIsReadyWhenAllOfItIsIn(t *testing.T) {
 	ctx := t.Context()
-	s := memory.New(memory.Options{})
+	s := model.New(model.Options{})
 	spec := plan.New("nightly")
 	spec.Source, spec.Keep, spec.OnFailure = "/home/me/plan.yaml", time.Hour, plan.Stop
 	spec.Params = map[string]json.RawMessage{"host": json.RawMessage(`"a"`)}
@@ -68,7 +68,7 @@ func TestAPlanIsReadyWhenAllOfItIsIn(t *testing.T) {
 }
 
 func TestALargePlanGoesInByParts(t *testing.T) {
-	s := &counting{Store: memory.New(memory.Options{})}
+	s := &counting{Store: model.New(model.Options{})}
 	spec := plan.New("large")
 	for i := range 2500 {
 		t := plan.TaskSpec{Name: fmt.Sprint("t", i)}
@@ -131,7 +131,7 @@ func TestWhatCannotBeSubmittedChangesNothing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := t.Context()
-			s := memory.New(memory.Options{})
+			s := model.New(model.Options{})
 			if _, err := s.CreateQueue(ctx, plan.Queue{Name: "small", Plugin: "demo", Threads: 1}); err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +175,7 @@ func TestAPlanLimitsItsQueues(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := t.Context()
-			s := memory.New(memory.Options{})
+			s := model.New(model.Options{})
 			want := plan.Queue{Name: "imap", Plugin: "demo", Threads: 4}
 			if c.there != nil {
 				want.Threads, want.Unlimited = c.there.Threads, c.there.Unlimited
@@ -196,7 +196,7 @@ func TestAPlanLimitsItsQueues(t *testing.T) {
 			}
 		})
 	}
-	s := &late{Store: memory.New(memory.Options{})} // somebody else makes it, with 3 threads, just before
+	s := &late{Store: model.New(model.Options{})} // somebody else makes it, with 3 threads, just before
 	if _, err := submit.Submit(t.Context(), s, limited(2), false); err == nil {
 		t.Error("a queue that was made with a higher limit was taken")
 	}
@@ -204,7 +204,7 @@ func TestAPlanLimitsItsQueues(t *testing.T) {
 
 func TestAQueueThatSomebodyElseMadeMeanwhileIsTaken(t *testing.T) {
 	ctx := t.Context()
-	s := &late{Store: memory.New(memory.Options{})}
+	s := &late{Store: model.New(model.Options{})}
 	spec := plan.New("p")
 	spec.Add(plan.TaskSpec{Name: "a"})
 	p, err := submit.Submit(ctx, s, spec, false)
@@ -254,7 +254,7 @@ func TestASubmissionThatDiesRunsNothing(t *testing.T) {
 	died := errors.New("died")
 	for n := 0; ; n++ {
 		writes := 0
-		s := memory.New(memory.Options{Hook: func(written bool) error {
+		s := model.New(model.Options{Hook: func(written bool) error {
 			if written {
 				return nil
 			}
@@ -333,7 +333,7 @@ func told(t *testing.T, s store.Store, p plan.PlanID) string {
 // undisturbed submission.
 func TestASubmissionThatDiedIsGoneOnWith(t *testing.T) {
 	spec := chain(2500)
-	undisturbed := memory.New(memory.Options{})
+	undisturbed := model.New(model.Options{})
 	p, err := submit.Submit(t.Context(), undisturbed, spec, false)
 	if err != nil {
 		t.Fatal(err)
@@ -342,7 +342,7 @@ func TestASubmissionThatDiedIsGoneOnWith(t *testing.T) {
 	died, halfway := errors.New("died"), 0
 	for n := 0; ; n++ {
 		writes, dead := 0, true
-		s := memory.New(memory.Options{Hook: func(written bool) error {
+		s := model.New(model.Options{Hook: func(written bool) error {
 			if !written {
 				writes++
 			}
@@ -385,7 +385,7 @@ func TestASubmissionThatDiedIsGoneOnWith(t *testing.T) {
 func TestASubmissionIsGoneOnWithWhileItsSubmitterLives(t *testing.T) {
 	spec := chain(2500)
 	for at := range 3 {
-		s := &slow{Store: memory.New(memory.Options{}), spec: spec, at: at}
+		s := &slow{Store: model.New(model.Options{}), spec: spec, at: at}
 		p, err := submit.Submit(t.Context(), s, spec, false)
 		if err != nil || s.gone != nil {
 			t.Fatalf("the submitter got %v, and who went on before part %d %v", err, at, s.gone)
@@ -437,7 +437,7 @@ func TestASubmissionIsGoneOnWithByItsSpecOnly(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := t.Context()
-			s := memory.New(memory.Options{})
+			s := model.New(model.Options{})
 			if _, err := s.CreateQueue(ctx, plan.Queue{Name: "small", Plugin: "exec", Threads: 1}); err != nil {
 				t.Fatal(err)
 			}
@@ -495,7 +495,7 @@ func TestARequestIsRepeatedWhileItsFirstIsAtWork(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := t.Context()
-			s := memory.New(memory.Options{})
+			s := model.New(model.Options{})
 			died := errors.New("died")
 			p, repeated, err := submit.Once(ctx, &short{s, died}, chain(1200), "k", false)
 			if !errors.Is(err, died) || repeated {
@@ -550,7 +550,7 @@ func TestAKeyThatIsUsedForAnotherRequestIsRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := t.Context()
-			s := memory.New(memory.Options{})
+			s := model.New(model.Options{})
 			no := func(err error) {
 				t.Helper()
 				if err != nil {
@@ -575,7 +575,7 @@ func TestAKeyThatIsUsedForAnotherRequestIsRefused(t *testing.T) {
 // Params that became secret since are not compared. Neither are plans without a kept request.
 func TestRequestsOfWhichOtherThingsAreSecretAreNotCompared(t *testing.T) {
 	ctx := t.Context()
-	s := memory.New(memory.Options{})
+	s := model.New(model.Options{})
 	request := func(said string) *plan.Spec {
 		spec := plan.New("p")
 		spec.Add(plan.TaskSpec{Name: "a", Params: json.RawMessage(`{"run":"x","token":"` + said + `"}`)})
@@ -608,7 +608,7 @@ func TestRequestsOfWhichOtherThingsAreSecretAreNotCompared(t *testing.T) {
 func TestWhatWasGivenUpHalfWayIsNotSubmitted(t *testing.T) {
 	ctx := t.Context()
 	now := time.Now()
-	s := memory.New(memory.Options{Now: func() time.Time { return now }})
+	s := model.New(model.Options{Now: func() time.Time { return now }})
 	died := errors.New("died")
 	p, _, err := submit.Once(ctx, &short{s, died}, chain(1200), "k", false)
 	if !errors.Is(err, died) {
@@ -639,7 +639,7 @@ func TestAPlanThatHasEndedWhileItWasSubmittedWasSubmitted(t *testing.T) {
 			ctx := t.Context()
 			spec := plan.New("p")
 			spec.Add(plan.TaskSpec{Name: "a"})
-			q := &quick{Store: memory.New(memory.Options{}), t: t, spec: spec, cancel: cancel}
+			q := &quick{Store: model.New(model.Options{}), t: t, spec: spec, cancel: cancel}
 			p, repeated, err := submit.Once(ctx, &overtaken{q}, spec, "k", false)
 			switch {
 			case repeated || p.ID.IsZero():

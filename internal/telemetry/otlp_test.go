@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 )
 
 // A collector keeps the names of the spans that it receives. It gives the first requests the
@@ -74,7 +74,7 @@ func answering(code int) func(http.ResponseWriter) {
 
 func TestTracesAreSentToACollector(t *testing.T) {
 	c := newCollector(t)
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	traces, err := NewTraces(t.Context(), Endpoint{URL: c.URL + "/v1/traces", Headers: map[string]string{"Api-Key": "k"}, Gzip: true}, "v1", st, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -72,7 +72,7 @@ func scrape(t *testing.T, m *Metrics) string {
 }
 
 func TestMetrics(t *testing.T) {
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	m := NewMetrics(st, slog.New(slog.DiscardHandler))
 	run(t, st, m)
 	if _, err := st.CreateQueue(t.Context(), plan.Queue{Name: "imap", Plugin: "demo", Threads: 3}); err != nil {
@@ -113,7 +113,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestPlansAreCountedByHowTheyEnded(t *testing.T) {
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	m := NewMetrics(st, slog.New(slog.DiscardHandler))
 	run(t, st, m)
 	for range 2 {
@@ -139,14 +139,14 @@ type away struct{ store.Store }
 func (away) Now(context.Context) (time.Time, error) { return time.Time{}, errors.New("away") }
 
 func TestAStoreThatIsAwayIsSaidAndTheRestIsTold(t *testing.T) {
-	text := scrape(t, NewMetrics(away{memory.New(memory.Options{})}, slog.New(slog.DiscardHandler)))
+	text := scrape(t, NewMetrics(away{model.New(model.Options{})}, slog.New(slog.DiscardHandler)))
 	if !strings.Contains(text, "sluice_store_up 0") || !strings.Contains(text, "go_goroutines") {
 		t.Error(text)
 	}
 }
 
 func TestTraces(t *testing.T) {
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	out := tracetest.NewInMemoryExporter()
 	traces := newTraces(sdk.NewSimpleSpanProcessor(out), "1", st, slog.New(slog.DiscardHandler))
 	p := run(t, st, traces)

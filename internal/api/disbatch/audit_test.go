@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/auth"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -31,7 +31,7 @@ func TestTheAuditLogNamesWhatDisbatchsRoutesChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n1", Lease: time.Minute}
 	if err := st.Register(t.Context(), i); err != nil {
 		t.Fatal(err)

@@ -23,13 +23,13 @@ import (
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-var update = flag.Bool("update", false, "rewrite the answers in testdata by what the store in memory gives")
+var update = flag.Bool("update", false, "rewrite the answers in testdata by what the model gives")
 
 // A bed is a store as nodes have it and as a server has it and, where it has one, the database below it.
 type bed struct {
@@ -44,7 +44,7 @@ var beds = []struct {
 	open func(t *testing.T) bed
 }{
 	{"memory", func(*testing.T) bed {
-		s := memory.New(memory.Options{})
+		s := model.New(model.Options{})
 		return bed{Store: s, server: s}
 	}},
 	{"sqlite", func(t *testing.T) bed {

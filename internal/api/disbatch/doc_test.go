@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 )
 
 const document = "../../../docs/dci-disbatch.md"
@@ -25,7 +25,7 @@ func TestTheDocumentHasTheAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := memory.New(memory.Options{})
+	s := model.New(model.Options{})
 	p := player{t: t, bed: bed{Store: s}, h: serve(t, s, conf)}
 	references := func(text string) string {
 		return documentID.ReplaceAllStringFunc(text, func(id string) string {

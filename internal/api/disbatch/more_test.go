@@ -24,7 +24,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -41,7 +41,7 @@ func want(t *testing.T, h http.Handler, method, target, kind, body string, code 
 const asJSON = "application/json"
 
 func TestPagesAndFiles(t *testing.T) {
-	h := serve(t, memory.New(memory.Options{}), conf)
+	h := serve(t, model.New(model.Options{}), conf)
 	for path, kind := range map[string]string{
 		"/": "text/html", "/js/queues.js": "application/javascript", "/js/balance.js": "application/javascript", "/css/style.css": "text/css",
 	} {
@@ -72,7 +72,7 @@ func TestWebRoot(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(root, "link")); err != nil && runtime.GOOS != "windows" {
 		t.Fatal(err)
 	}
-	h, err := disbatch.New(disbatch.Config{Store: memory.New(memory.Options{}), Conf: &config.Config{WebRoot: root}})
+	h, err := disbatch.New(disbatch.Config{Store: model.New(model.Options{}), Conf: &config.Config{WebRoot: root}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +82,8 @@ func TestWebRoot(t *testing.T) {
 }
 
 func TestChanges(t *testing.T) {
-	h := serve(t, memory.New(memory.Options{}), conf)
-	plain, err := disbatch.New(disbatch.Config{Store: memory.New(memory.Options{})})
+	h := serve(t, model.New(model.Options{}), conf)
+	plain, err := disbatch.New(disbatch.Config{Store: model.New(model.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestChanges(t *testing.T) {
 }
 
 func TestScopes(t *testing.T) {
-	h := serve(t, memory.New(memory.Options{}), conf)
+	h := serve(t, model.New(model.Options{}), conf)
 	for request, want := range map[string]auth.Scope{
 		"GET /queues": auth.Read, "GET /js/queues.js": auth.Read, "HEAD /tasks": auth.Read, "POST /tasks/search": auth.Read, "POST /search-tasks-json": auth.Read,
 		"POST /nodes/n": auth.Operate, "POST /balance": auth.Operate, "POST /set-queue-attr-json": auth.Operate,
@@ -125,7 +125,7 @@ func TestTemplatesAreSaidToHaveNoEffect(t *testing.T) {
 	for dir, told := range map[string]bool{"": false, config.DefaultViews: false, "/srv/views": true} {
 		var log strings.Builder
 		_, err := disbatch.New(disbatch.Config{
-			Store: memory.New(memory.Options{}), Conf: &config.Config{ViewsDir: dir}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Store: model.New(model.Options{}), Conf: &config.Config{ViewsDir: dir}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		if err != nil || strings.Contains(log.String(), "templates ignored") != told {
 			t.Errorf("of views_dir %q the log says %q, %v", dir, log.String(), err)
@@ -156,7 +156,7 @@ func TestAQueueIsChangedByWhoMay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := serve(t, memory.New(memory.Options{}), conf)
+	h := serve(t, model.New(model.Options{}), conf)
 	want(t, h, "POST", "/queues", asJSON, `{"name":"q","plugin":"Disbatch::Plugin::Demo"}`, 200, "")
 	guarded := guard.Wrap(h, h.Scope)
 	for _, c := range []struct {
@@ -182,7 +182,7 @@ func TestAQueueIsChangedByWhoMay(t *testing.T) {
 }
 
 func TestRoutesThatNobodyAskedFor(t *testing.T) {
-	h, err := disbatch.New(disbatch.Config{Store: memory.New(memory.Options{})})
+	h, err := disbatch.New(disbatch.Config{Store: model.New(model.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestWhatAPluginRefusesIsNotAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.WebRoot = ""
-	h, err := disbatch.New(disbatch.Config{Store: memory.New(memory.Options{}), Conf: c, Check: func(spec *plan.Spec) (problems plan.Problems) {
+	h, err := disbatch.New(disbatch.Config{Store: model.New(model.Options{}), Conf: c, Check: func(spec *plan.Spec) (problems plan.Problems) {
 		for i, t := range spec.Tasks {
 			if params, _ := t.Params.(json.RawMessage); t.Plugin == "Disbatch::Plugin::Demo" && strings.Contains(string(params), "bad") {
 				problems = append(problems, plan.Problem{Task: i, Message: `task "": params.x: it is bad`})
@@ -239,7 +239,7 @@ func TestNamesThatDatabasesCannotKeep(t *testing.T) {
 
 // Queues that a plan needs cannot be deleted; the answer is one to a failed deletion.
 func TestDeleteNeededQueue(t *testing.T) {
-	s := memory.New(memory.Options{})
+	s := model.New(model.Options{})
 	h := serve(t, s, conf)
 	id := plan.QueueID{ID: plan.NewID(time.Now())}
 	if _, err := s.CreateQueue(t.Context(), plan.Queue{ID: id, Name: "q", Plugin: "exec"}); err != nil {
@@ -257,7 +257,7 @@ func TestDeleteNeededQueue(t *testing.T) {
 
 func TestMonitoringStates(t *testing.T) {
 	now := time.Now()
-	s := memory.New(memory.Options{Now: func() time.Time { return now }})
+	s := model.New(model.Options{Now: func() time.Time { return now }})
 	h := serve(t, s, `{"mongohost": "h", "database": "d", "monitoring": true, "balance": {"enabled": true}}`)
 	monitoring := func(holds string) {
 		t.Helper()
@@ -346,7 +346,7 @@ func TestNewIndexCounts(t *testing.T) {
 }
 
 func TestLargeRequests(t *testing.T) {
-	h := serve(t, memory.New(memory.Options{}), conf)
+	h := serve(t, model.New(model.Options{}), conf)
 	want(t, h, "POST", "/queues", asJSON, `{"name":"`+strings.Repeat("x", 64<<20)+`"}`, 413, "in parts")
 	want(t, h, "POST", "/queues", "", strings.Repeat("x", 65<<20), 400, "name and plugin required") // a body of no kind is not read
 	want(t, h, "POST", "/queues", asJSON, strings.Repeat("[", 1<<20), 400, "")
@@ -380,7 +380,7 @@ cat
 	file := func(extensions string) string {
 		return `{"mongohost": "h", "database": "d", "web_extensions": ` + extensions + `}`
 	}
-	h := serve(t, memory.New(memory.Options{}), file(fmt.Sprintf(`{
+	h := serve(t, model.New(model.Options{}), file(fmt.Sprintf(`{
 		"My::Ext": {"routes": ["GET /mine/{what}", "POST /mine", "GET /queues"], "program": [%[1]q, "arg"], "options": {"a": "ä"}},
 		"Slow::Ext": {"routes": ["GET /slow"], "program": [%[1]q], "timeout": 0.5},
 		"Their::Ext": {"routes": ["GET /theirs/", "PUT /theirs/x"], "proxy": %[2]q, "options": {"b": "ä😀"}},
@@ -438,7 +438,7 @@ cat
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = disbatch.New(disbatch.Config{Store: memory.New(memory.Options{}), Conf: c, Log: slog.New(slog.DiscardHandler)})
+		_, err = disbatch.New(disbatch.Config{Store: model.New(model.Options{}), Conf: c, Log: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), wrong) || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: %v, want %s", options, err, wrong)
 		}
@@ -447,7 +447,7 @@ cat
 
 // A store that lacks what routes ask for is refused.
 func TestStoreWithoutDocuments(t *testing.T) {
-	if _, err := disbatch.New(disbatch.Config{Store: struct{ store.Store }{memory.New(memory.Options{})}}); err == nil {
+	if _, err := disbatch.New(disbatch.Config{Store: struct{ store.Store }{model.New(model.Options{})}}); err == nil {
 		t.Error("a store without documents is taken")
 	}
 }
@@ -479,7 +479,7 @@ func FuzzRequest(f *testing.F) {
 			return // nor what has no path
 		}
 		r.Header.Set("Content-Type", kind)
-		s := memory.New(memory.Options{})
+		s := model.New(model.Options{})
 		if _, err := s.AddQueue(t.Context(), "q", "Disbatch::Plugin::Demo"); err != nil {
 			t.Fatal(err)
 		}
@@ -504,7 +504,7 @@ func FuzzRequest(f *testing.F) {
 // stays as it is, so that no condition gets lost. Queries and forms that are not text are refused,
 // because the store would keep something else.
 func TestAQueryIsReadWholeOrRefused(t *testing.T) {
-	s := memory.New(memory.Options{})
+	s := model.New(model.Options{})
 	h := serve(t, s, conf)
 	want(t, h, "POST", "/queues", asJSON, `{"name":"q","plugin":"Disbatch::Plugin::Demo"}`, 200, "")
 	queues, err := s.Queues(t.Context())
@@ -531,7 +531,7 @@ func TestAQueryIsReadWholeOrRefused(t *testing.T) {
 // Reading requests are small and have few fields and values: a search of millions of them held a GB
 // of memory. Requests that bring tasks may be as large as Disbatch's clients send them.
 func TestSearchesHaveALimit(t *testing.T) {
-	h := serve(t, memory.New(memory.Options{}), conf)
+	h := serve(t, model.New(model.Options{}), conf)
 	fields := func(n int) string {
 		var b strings.Builder
 		for i := range n {

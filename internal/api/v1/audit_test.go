@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 )
 
 // The audit log names what each request changes, and has nothing of those that change nothing.
@@ -28,7 +28,7 @@ func TestTheAuditLogNamesWhatChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := New(Config{Store: memory.New(memory.Options{}), Log: slog.New(slog.DiscardHandler)})
+	a := New(Config{Store: model.New(model.Options{}), Log: slog.New(slog.DiscardHandler)})
 	srv := httptest.NewServer(guard.Wrap(a, a.Scope))
 	defer srv.Close()
 	ask := func(want int, method, path, body, key string) (id string) {

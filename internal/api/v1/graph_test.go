@@ -20,7 +20,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -316,7 +316,7 @@ func TestWhatCannotBeFoldedByNameIsByLevel(t *testing.T) {
 		{"a long chain", letters, func(i int) int { return i - 1 }, 100, 100},
 		{"a chain with numbers", func(i int) string { return fmt.Sprintf("t%d", i) }, func(i int) int { return i - 1 }, 100, 100},
 	} {
-		st := memory.New(memory.Options{})
+		st := model.New(model.Options{})
 		s := plan.New("p")
 		for i := range 1000 {
 			spec := plan.TaskSpec{Name: c.name(i), Plugin: "demo"}

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "write docs/openapi.json anew")
 // The document is what programs are generated from: a change of it is to be seen in the diff.
 func TestTheDocumentIsThatInDocs(t *testing.T) {
 	const path = "../../../docs/openapi.json"
-	got, err := v1.New(v1.Config{Store: memory.New(memory.Options{})}).OpenAPI()
+	got, err := v1.New(v1.Config{Store: model.New(model.Options{})}).OpenAPI()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // weighed is a store that notes how many bytes of params are read from it at once at most.
 type weighed struct {
-	*memory.Store
+	*model.Store
 	plans, tasks int
 }
 
@@ -42,7 +42,7 @@ func (w *weighed) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, er
 
 // A list of large plans comes in pages of some MiB that together are all, in order, and is read in portions; a search reads no params.
 func TestListsOfLargeParamsComeInParts(t *testing.T) {
-	st := &weighed{Store: memory.New(memory.Options{})}
+	st := &weighed{Store: model.New(model.Options{})}
 	s := serveStore(t, st, v1.Config{Store: st})
 	const plans, size = 100, 1_000_000
 	large := json.RawMessage(`{"x":"` + strings.Repeat("x", size) + `"}`)
@@ -89,7 +89,7 @@ func TestListsOfLargeParamsComeInParts(t *testing.T) {
 
 // The params and outputs of tasks count in their lists, too.
 func TestListsOfLargeTasksComeInParts(t *testing.T) {
-	st := &weighed{Store: memory.New(memory.Options{})}
+	st := &weighed{Store: model.New(model.Options{})}
 	s := serveStore(t, st, v1.Config{Store: st})
 	q, err := st.AddQueue(t.Context(), "q", "demo")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -62,7 +62,7 @@ func TestCommandsNameTheServerOrItsStore(t *testing.T) {
 }
 
 func TestAnExplanationNamesItsServersStore(t *testing.T) {
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	s := serveStore(t, st, v1.Config{Store: st, URI: "sqlite:/srv/s.db"})
 	spec := plan.New("p")
 	spec.Add(plan.TaskSpec{Name: "a", Plugin: "demo"})

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -29,10 +29,10 @@ type site struct {
 	end func() // returns once nothing reads the store any more
 }
 
-// serve serves an empty store in memory, for what the store has no part in.
+// serve serves an empty store, for what the store has no part in.
 func serve(t *testing.T) *site {
 	t.Helper()
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	return serveStore(t, st, v1.Config{Store: st})
 }
 
@@ -313,7 +313,7 @@ func TestTasksOfWordsThatNothingKnowsAreRefused(t *testing.T) {
 
 // A task whose params its plugin refuses is not added, as part of a plan file or alone.
 func TestWhatAPluginRefusesIsNotAdded(t *testing.T) {
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	s := serveStore(t, st, v1.Config{Store: st, Check: func(spec *plan.Spec) (problems plan.Problems) {
 		for i, t := range spec.Tasks {
 			if params, _ := t.Params.(json.RawMessage); t.Plugin == "demo" && strings.Contains(string(params), "bad") {

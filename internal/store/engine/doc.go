@@ -7,5 +7,5 @@
 // decides nothing.
 //
 // A unit is one such piece of work: a transaction of SQLite, a round of commands to MongoDB, or the
-// locked maps of the memory store. One goroutine uses a unit at a time.
+// locked maps of the model. One goroutine uses a unit at a time.
 package engine

@@ -12,8 +12,8 @@ import (
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -26,7 +26,7 @@ func TestWhatAStoreOffersBesideIsOfferedWithoutItsSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer onDisk.Close()
-	for name, st := range map[string]store.Store{"memory": memory.New(memory.Options{}), "sqlite": onDisk} {
+	for name, st := range map[string]store.Store{"model": model.New(model.Options{}), "sqlite": onDisk} {
 		hidden := New(st)
 		for what, offers := range map[string]func(store.Store) bool{
 			"balance":   func(s store.Store) bool { _, ok := s.(store.Balance); return ok },
@@ -76,7 +76,7 @@ func TestASecretThatEntriesOfALogCutIsInNoPage(t *testing.T) {
 	onDisk, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "s.db"), sqlite.Options{})
 	no(err)
 	defer onDisk.Close()
-	for name, st := range map[string]store.Store{"memory": memory.New(memory.Options{}), "sqlite": onDisk, "with gaps": gaps{memory.New(memory.Options{})}} {
+	for name, st := range map[string]store.Store{"model": model.New(model.Options{}), "sqlite": onDisk, "with gaps": gaps{model.New(model.Options{})}} {
 		_, err = st.CreateQueue(ctx, plan.Queue{Name: "vault", Plugin: "demo", Secrets: []string{"token"}})
 		no(err)
 		spec := plan.New("p")
@@ -141,7 +141,7 @@ func TestTheFileOfAPlanIsShownWithoutItsSecrets(t *testing.T) {
 	const text = "plan: p\nsecrets: [password]\nparams: {password: default1, user: ann}\n" +
 		"tasks: {a: {plugin: demo, params: {token: sesame77, given: real-one}}} # sesame77\n"
 	ctx := t.Context()
-	st := memory.New(memory.Options{})
+	st := model.New(model.Options{})
 	p, err := st.CreatePlan(ctx, plan.Plan{
 		Name: "p", Secrets: []string{"password"}, Params: json.RawMessage(`{"password":"real-one","user":"ann"}`), File: plan.File{Text: text, Dir: "/srv"},
 	})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/folders"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 )
@@ -61,8 +60,10 @@ func opened[S store.Store](s S, err error) (store.Store, error) {
 	return s, nil
 }
 
-// Memory returns a new, empty store in memory. Commands do not offer it: such a store ends with its process.
-func Memory() store.Store { return memory.New(memory.Options{}) }
+// Private makes a new, empty store that ends as it is closed. Commands do not offer it.
+func Private(ctx context.Context) (store.Store, error) {
+	return opened(sqlite.Private(ctx, sqlite.Options{}))
+}
 
 // Default returns the URI of the store where none is given, and whether somebody named it.
 // SLUICE_STORE names it. Otherwise it is the user's own SQLite file, under $XDG_STATE_HOME/sluice

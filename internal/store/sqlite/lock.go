@@ -14,12 +14,17 @@ import (
 // 850 ms with one lock and 16 ms with two.)
 //
 // The file of the turn also holds the count of notices, which is written while one has the turn.
+//
+// The turnstile of a private database has no files. Its own notices are all there are.
 type turnstile struct {
-	next, turn *os.File
+	next, turn *os.File // nil: the database is private
 
-	mu   sync.Mutex // guards mine and the reading of the count beside it
-	mine uint64     // notices that this handle gave
+	mu     sync.Mutex // guards the rest, and the reading of the count beside it
+	mine   uint64     // notices that this handle gave
+	wakers map[chan struct{}]bool
 }
+
+func (t *turnstile) private() bool { return t.turn == nil }
 
 // The files of a turnstile are beside the database, with these suffixes.
 const (
@@ -39,10 +44,18 @@ func newTurnstile(database string) (*turnstile, error) {
 	return &turnstile{next: next, turn: turn}, nil
 }
 
-func (t *turnstile) close() error { return errors.Join(t.next.Close(), t.turn.Close()) }
+func (t *turnstile) close() error {
+	if t.private() {
+		return nil
+	}
+	return errors.Join(t.next.Close(), t.turn.Close())
+}
 
 // try takes the turn if nobody has it and nobody waits for it.
 func (t *turnstile) try() (bool, error) {
+	if t.private() {
+		return true, nil
+	}
 	ok, err := tryLock(t.next)
 	if err != nil || !ok {
 		return false, err
@@ -61,6 +74,9 @@ func (t *turnstile) wait() error {
 
 // awaited reports whether anyone waits for the turn. Only who has it may call it.
 func (t *turnstile) awaited() bool {
+	if t.private() {
+		return false
+	}
 	ok, err := tryLock(t.next)
 	if ok {
 		_ = unlock(t.next)
@@ -68,12 +84,26 @@ func (t *turnstile) awaited() bool {
 	return err == nil && !ok
 }
 
-func (t *turnstile) unlock() { _ = unlock(t.turn) } // it fails only for a file that is closed, and that unlocks too
+func (t *turnstile) unlock() {
+	if !t.private() {
+		_ = unlock(t.turn) // it fails only for a file that is closed, and that unlocks too
+	}
+}
 
 // notify tells other handles, which watch the file, that something was queued or has ended. Only who has the turn may call it.
 func (t *turnstile) notify() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.private() {
+		t.mine++
+		for w := range t.wakers {
+			select {
+			case w <- struct{}{}:
+			default: // the last one was not taken yet
+			}
+		}
+		return
+	}
 	n, err := t.count()
 	if err != nil {
 		return
@@ -85,10 +115,13 @@ func (t *turnstile) notify() {
 	}
 }
 
-// notices returns how many notices other handles have given.
+// notices returns how many notices other handles have given; of a private database, how many there were.
 func (t *turnstile) notices() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.private() {
+		return t.mine
+	}
 	n, err := t.count()
 	if err != nil {
 		return 0

@@ -30,16 +30,18 @@ type Options struct {
 	Existing bool             // make no store: where there is none, Open makes nothing and returns plan.ErrNoStore
 
 	retrySize int // of tests: how many tasks one transaction of a retry takes; 0: retryAtOnce
+	private   bool
 }
 
 // A Store is a handle on one database file. Other handles on it may be open in this process and in others.
 type Store struct {
 	docs.Scan
 
-	path string      // without links, since what stands beside the file is found by it; SQLite looks for it there too
-	file os.FileInfo // what the path named when it was opened
-	now  func() time.Time
-	hook store.Hook
+	private bool        // no other handle uses the file, and Close deletes its folder
+	path    string      // without links, since what stands beside the file is found by it; SQLite looks for it there too
+	file    os.FileInfo // what the path named when it was opened
+	now     func() time.Time
+	hook    store.Hook
 
 	clock *clock
 	lead  lead // of the clock, as the file was last written by this handle, or found; guarded as the writer is
@@ -101,7 +103,7 @@ var (
 // no migration waits for nobody.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{
-		clock: newClock(o.Now), now: o.Now, hook: o.Hook, patience: patience, retrySize: cmp.Or(o.retrySize, retryAtOnce),
+		private: o.private, clock: newClock(o.Now), now: o.Now, hook: o.Hook, patience: patience, retrySize: cmp.Or(o.retrySize, retryAtOnce),
 		writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders), auditSize: defaultAuditSize,
 	}
 	if s.Of = s; s.now == nil {
@@ -135,7 +137,7 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 			return fmt.Errorf("folder of the database: %w; choose one that you may write to: %w", err, plan.ErrUnavailable)
 		}
 	}
-	if kind, err := folders.Network(dir); err == nil && kind != "" {
+	if kind, err := folders.Network(dir); err == nil && kind != "" && !s.private {
 		return fmt.Errorf("%s is on a network file system (%s), where SQLite's locks do not hold and the database would be damaged; "+
 			"choose a local disk, or a mongodb:// store for several hosts: %w", s.path, kind, plan.ErrUnavailable)
 	}
@@ -151,7 +153,10 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 		return s.translate(err)
 	}
 	s.wal = &walFile{path: s.path + "-wal", flush: flush}
-	if s.turn, err = newTurnstile(s.path); err != nil {
+	if s.private {
+		s.wal.flush = func(*os.File) error { return nil }
+		s.turn = &turnstile{wakers: map[chan struct{}]bool{}}
+	} else if s.turn, err = newTurnstile(s.path); err != nil {
 		return fmt.Errorf("locks beside the database: %w; %s: %w", err, allow(err), plan.ErrUnavailable)
 	}
 	if version != schema || !s.ours(version) {
@@ -309,6 +314,9 @@ func (s *Store) release() error {
 	}
 	if s.w != nil {
 		errs = append(errs, s.w.close())
+	}
+	if s.private {
+		errs = append(errs, os.RemoveAll(filepath.Dir(s.path)))
 	}
 	return errors.Join(errs...)
 }

@@ -11,15 +11,15 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 )
 
 var (
-	inMemory = storetest.Named{Name: "memory", Driver: storetest.Driver{Open: func(_ testing.TB, o storetest.Options) store.Store {
-		return memory.New(memory.Options{Now: o.Now})
+	inMemory = storetest.Named{Name: "model", Driver: storetest.Driver{Open: func(_ testing.TB, o storetest.Options) store.Store {
+		return model.New(model.Options{Now: o.Now})
 	}}}
 	onSQLite = storetest.Named{Name: "sqlite", Driver: storetest.Driver{Open: func(t testing.TB, o storetest.Options) store.Store {
 		return opened[*sqlite.Store](t)(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sluice.db"), sqlite.Options{Now: o.Now}))

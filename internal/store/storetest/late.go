@@ -21,7 +21,7 @@ import (
 // after others have done something. On a store of several writes the Hook holds each of them. On a
 // store whose writer has a lock (OneWriter) nobody gets in between two writes of a call. There only
 // a whole call can be late, so the test holds back the call, with what its caller knew before. The
-// memory store's Hook stands before its lock, which is the same.
+// model's Hook stands before its lock, which is the same.
 var lateCases = []testCase{
 	{"a write that arrives late, after others have done something, leaves no plan that never ends", lateWrites},
 	{"interleavings that once went wrong", lateFound},

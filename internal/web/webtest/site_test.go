@@ -18,7 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/den/protocol"
 	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/polltest"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/internal/web/webtest"
 	"github.com/seed-1177d267/sluice/plan"
@@ -27,7 +27,7 @@ import (
 // A site serves a store whose clock is the test's.
 type site struct {
 	*testing.T
-	st   *memory.Store
+	st   *model.Store
 	now  atomic.Int64 // nanoseconds since 1970
 	url  string
 	node plan.InstanceID
@@ -40,7 +40,7 @@ func serve(t *testing.T, width, height int) *site {
 	t.Helper()
 	s := &site{T: t}
 	s.now.Store(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC).UnixNano())
-	s.st = memory.New(memory.Options{Now: func() time.Time { return time.Unix(0, s.now.Load()) }})
+	s.st = model.New(model.Options{Now: func() time.Time { return time.Unix(0, s.now.Load()) }})
 	rest := v1.New(v1.Config{Store: s.st})
 	ctx, stop := context.WithCancel(context.Background())
 	ran := make(chan struct{})

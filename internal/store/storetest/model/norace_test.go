@@ -1,6 +1,6 @@
 //go:build !race
 
-package memory_test
+package model_test
 
 import "github.com/seed-1177d267/sluice/internal/store/storetest"
 

@@ -1,4 +1,4 @@
-package memory
+package model
 
 import "github.com/seed-1177d267/sluice/plan"
 

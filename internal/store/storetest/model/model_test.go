@@ -1,29 +1,29 @@
-package memory_test
+package model_test
 
 import (
 	"os"
 	"testing"
 
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 )
 
 var driver = storetest.Driver{
 	Open: func(_ testing.TB, o storetest.Options) store.Store {
-		return memory.New(memory.Options{Now: o.Now, Hook: o.Hook})
+		return model.New(model.Options{Now: o.Now, Hook: o.Hook})
 	},
 	Reopen: func(_ testing.TB, s store.Store, o storetest.Options) store.Store {
-		return s.(*memory.Store).Reopen(memory.Options{Hook: o.Hook})
+		return s.(*model.Store).Reopen(model.Options{Hook: o.Hook})
 	},
-	Left:  func(_ testing.TB, s store.Store) map[string]int { return s.(*memory.Store).Left() },
+	Left:  func(_ testing.TB, s store.Store) map[string]int { return s.(*model.Store).Left() },
 	Only:  only,
 	Sizes: sizes,
 }
 
 func TestBalances(t *testing.T) {
-	s := memory.New(memory.Options{})
-	storetest.Balances(t, s, s.Reopen(memory.Options{}))
+	s := model.New(model.Options{})
+	storetest.Balances(t, s, s.Reopen(model.Options{}))
 }
 
 func TestStore(t *testing.T) {

@@ -1,7 +1,7 @@
-// Package memory is a store that lives in one process: maps under one mutex. Tests and simulations run on it, with a clock of
-// their own if they like, and commands look at an empty one where no store was made yet. It is the shortest reading of what package
-// store asks for. Nothing outlives the process.
-package memory
+// Package model is what the conformance suite compares stores with: maps under one mutex. Tests and
+// simulations run on it, with a clock of their own if they like. It is the shortest reading of what
+// package store asks for.
+package model
 
 import (
 	"context"
