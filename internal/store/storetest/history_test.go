@@ -55,7 +55,7 @@ func TestHistories(t *testing.T) {
 }
 
 func TestHistoriesOnMongoDB(t *testing.T) {
-	count := 8
+	count := 5
 	if whole {
 		count = 300
 	}
