@@ -218,7 +218,8 @@ func causeOf(err error) (what, remedy string) {
 		return "no such host", "check the host's name"
 	case errors.As(err, &dns):
 		return "its name is not resolved: " + dns.Err, "check the host's name, and this machine's name servers"
-	case err == nil, errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
+	case err == nil, errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, context.Canceled): // the driver cancels the try that is under way when the time is over
 		return "no answer: timeout", "check the host and the port, and that no firewall is between; serverSelectionTimeoutMS in the URI sets how long to wait"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused", "start the server there, or check the host and the port"
