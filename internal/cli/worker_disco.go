@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,7 +103,12 @@ func (p *discoPlace) data(a *app, make bool) (*disco.Data, error) {
 // serveDisco serves the outputs of workers, if --disco-data says so. The caller calls stop.
 func (a *app) serveDisco(ctx context.Context, log *slog.Logger) (stop func(), err error) {
 	p := &a.disco
-	if p.dir == "" {
+	switch {
+	case p.listen == "":
+		return nil, usagef("--disco-listen: give an address, as in %s", defaultDiscoListen)
+	case p.dir == "" && p.listen != defaultDiscoListen:
+		return nil, usagef("--disco-listen serves the folder of --disco-data: give that too")
+	case p.dir == "":
 		return func() {}, nil
 	}
 	data, err := p.data(a, true)
@@ -111,7 +117,11 @@ func (a *app) serveDisco(ctx context.Context, log *slog.Logger) (stop func(), er
 	}
 	listener, err := net.Listen("tcp", p.listen)
 	if err != nil {
-		return nil, usagef("--disco-listen %s: %w; another node of this machine may serve the same folder: give each its own address", p.listen, err)
+		why := "give an address of this machine, HOST:PORT"
+		if errors.Is(err, syscall.EADDRINUSE) {
+			why = "another node of this machine may serve the folder already: give each node its own port"
+		}
+		return nil, usagef("--disco-listen %s: %w; %s", p.listen, err, why)
 	}
 	p.listen = listener.Addr().String() // with the port, if any was to be taken
 	who := "all accounts of this machine"

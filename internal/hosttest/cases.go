@@ -82,25 +82,25 @@ func Cases() []Case {
 		{Number: 3, Name: "the length counts bytes, not characters", End: host.Done, Play: asks("MSG 6 \"äö\"\n", ok)},
 		{Number: 4, Name: "a length may have a sign and zeros", End: host.Done, Play: asks("PING +2 \"\"\n", ok, "PING 0002 \"\"\n", ok)},
 		{Number: 5, Name: "a length of minus zero is none, and no JSON", End: host.Fatal, Detail: []string{"not valid JSON"}, Play: bad("PING -0 \n")},
-		{Number: 6, Name: "a negative length", End: host.Error, Detail: []string{"invalid_length", "Last words:\nPING -1"}, Play: bad("PING -1 \"\"\n")},
+		{Number: 6, Name: "a negative length", End: host.Error, Detail: []string{"invalid_length", "Last words: PING -1"}, Play: bad("PING -1 \"\"\n")},
 		{Number: 7, Name: "a length that is no number", End: host.Error, Detail: []string{"invalid_length"}, Play: bad("PING 2x \"\"\n")},
 		{Number: 8, Name: "a length with a space before it", End: host.Error, Detail: []string{"invalid_length"}, Play: bad("PING  2 \"\"\n")},
 		{Number: 9, Name: "a length of more than ten bytes", End: host.Error, Detail: []string{"invalid_length"}, Play: bad("PING 00000000002 \"\"\n")},
-		{Number: 10, Name: "a name of more than ten bytes", End: host.Error, Detail: []string{"invalid_type", "Last words:\nHelloWorld!"}, Play: bad("HelloWorld! 2 \"\"\n")},
+		{Number: 10, Name: "a name of more than ten bytes", End: host.Error, Detail: []string{"invalid_type", "Last words: HelloWorld!"}, Play: bad("HelloWorld! 2 \"\"\n")},
 		{Number: 11, Name: "a name of ten bytes is a name", End: host.Fatal, Detail: []string{`"HelloWorld"`}, Play: bad("HelloWorld 2 \"\"\n")},
 		{Number: 12, Name: "a space at the beginning belongs to the name", End: host.Fatal, Detail: []string{`" PING"`}, Play: bad(" PING 2 \"\"\n")},
 		{Number: 13, Name: "more than 100 MiB are refused with the length", End: host.Error, Detail: []string{"message_too_big"}, Play: bad("MSG 104857601 ")},
 		{Number: 14, Name: "a body without a newline after it", End: host.Error, Detail: []string{"invalid_body"}, Play: bad("PING 2 \"\"PING 2 \"\"\n")},
 		{Number: 15, Name: "a body with CR and newline after it", End: host.Error, Detail: []string{"invalid_body"}, Play: bad("PING 2 \"\"\r\n")},
 		{Number: 16, Name: "last words are read until the worker is quiet", End: host.Error, Over: 10 * time.Second, Times: host.Settings{Quiet: 5 * time.Second},
-			Detail: []string{"invalid_length", "Worker died. Last words:\nTraceback (most recent call last):\nand more"}, Play: func(w *Worker) {
+			Detail: []string{"invalid_length", "Worker died. Last words: Traceback (most recent call last):\nand more"}, Play: func(w *Worker) {
 				w.Hello()
 				w.Raw("Traceback (most recent call last):\n")
 				w.Pause(20 * time.Millisecond)
 				w.Raw("and more\n")
 				w.Stay()
 			}},
-		{Number: 17, Name: "last words end with the worker", End: host.Error, Detail: []string{"Last words:\nTraceback, then gone"}, Play: func(w *Worker) {
+		{Number: 17, Name: "last words end with the worker", End: host.Error, Detail: []string{"Last words: Traceback, then gone"}, Play: func(w *Worker) {
 			w.Hello()
 			w.Raw("Traceback, then gone\n")
 			w.Exit(1)
@@ -266,6 +266,8 @@ func Cases() []Case {
 		{Number: 69, Name: "an output that is not there", End: host.Error, Process: true, Detail: []string{"nosuch"}, Play: refused("OUTPUT", `[0,"nosuch",1]`)},
 		{Number: 70, Name: "an output whose label is no integer", End: host.Fatal, Detail: []string{"Invalid message body"}, Play: refused("OUTPUT", `["0","x",1]`)},
 		{Number: 71, Name: "an output without a size", End: host.Fatal, Detail: []string{"Invalid message body"}, Play: refused("OUTPUT", `[0,"x"]`)},
+		{Number: 96, Name: "an output whose label is too large", End: host.Error, Detail: []string{"label 2147483648: a label is an integer from 0 to 2147483647"}, Play: refused("OUTPUT", `[2147483648,"http://a/b",1]`)},
+		{Number: 97, Name: "an output with the label of all", End: host.Done, Outputs: `[[-1,"http://a/b",7]]`, Play: asks(Frame("OUTPUT", `[-1,"http://a/b",7]`), ok)},
 
 		// The ends.
 		{Number: 72, Name: "DONE needs a text", End: host.Fatal, Detail: []string{"Invalid message body"}, Play: refused("DONE", `1`)},
@@ -283,7 +285,7 @@ func Cases() []Case {
 		{Number: 76, Name: "an exit without DONE", End: host.Error, Detail: []string{"Worker died without output"}, Play: func(w *Worker) { w.Hello(); w.Exit(0) }},
 		{Number: 77, Name: "an exit with a status", End: host.Error, Process: true, Detail: []string{"exit status 3", "Worker died without output"}, Play: func(w *Worker) { w.Hello(); w.Exit(3) }},
 		{Number: 78, Name: "a death by a signal", End: host.Error, Process: true, Detail: []string{"SIGKILL"}, Play: func(w *Worker) { w.Hello(); w.Kill() }},
-		{Number: 79, Name: "an exit in the middle of a message", End: host.Error, Detail: []string{"Worker died. Last words:\nMSG 10 \"ab"}, Play: func(w *Worker) { w.Hello(); w.Raw("MSG 10 \"ab"); w.Exit(0) }},
+		{Number: 79, Name: "an exit in the middle of a message", End: host.Error, Detail: []string{"Worker died. Last words: MSG 10 \"ab"}, Play: func(w *Worker) { w.Hello(); w.Raw("MSG 10 \"ab"); w.Exit(0) }},
 		{Number: 80, Name: "an exit at once", End: host.Error, Detail: []string{"Worker died without output"}, Play: func(w *Worker) { w.Exit(0) }},
 		{Number: 81, Name: "DONE, and an exit before the reply", End: host.Done, Play: func(w *Worker) { w.Hello(); w.Send("DONE", `""`); w.Exit(7) }},
 		{Number: 82, Name: "what comes after DONE is not read", End: host.Done, Play: func(w *Worker) {

@@ -174,6 +174,9 @@ func writeJobFile(to, from string) error {
 	if from == "" {
 		return os.WriteFile(to, emptyPack(), 0o600)
 	}
+	if err := checkJobFile(from); err != nil { // before the open, which would wait for the writer of a named pipe
+		return fmt.Errorf("jobfile %w", err)
+	}
 	f, err := os.Open(from)
 	if err != nil {
 		return fmt.Errorf("jobfile: %w", err)
@@ -185,6 +188,18 @@ func writeJobFile(to, from string) error {
 	}
 	_, err = io.Copy(out, f)
 	return errors.Join(err, out.Close())
+}
+
+// checkJobFile says why a path names no job pack.
+func checkJobFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q: %w", path, cause(err))
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%q is no file; name the job pack", path)
+	}
+	return nil
 }
 
 // Close says that the task does not use the home any more.
@@ -204,9 +219,17 @@ func (h *Home) URL(scheme, rel string) string {
 // escape writes a path as URLs have it. It changes only what would end a URL, or a word of an index
 // file: workers read local files by the path as it is in the URL.
 func escape(rel string) string {
+	return encode(rel, "%?#")
+}
+
+// word writes a URL as a word of an index file has it.
+func word(url string) string { return encode(url, "") }
+
+// encode writes blanks, controls, what is not ASCII and the marks as %XX.
+func encode(text, marks string) string {
 	var b strings.Builder
-	for i := range len(rel) {
-		if c := rel[i]; c <= ' ' || c >= 0x7f || c == '%' || c == '?' || c == '#' {
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(marks, c) >= 0 {
 			fmt.Fprintf(&b, "%%%02X", c)
 		} else {
 			b.WriteByte(c)

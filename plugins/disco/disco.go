@@ -156,6 +156,9 @@ func result(ctx context.Context, o Outcome, t *plugins.Task, secrets []string) (
 		return r, nil
 	case ctx.Err() != nil:
 		r.Status = plan.Terminated
+		if r.Detail != context.Cause(ctx).Error() { // what it was at when the time was over
+			t.Log.Append(plan.System, r.Detail)
+		}
 		return r, nil
 	}
 	r.Status = plan.Failed
@@ -163,8 +166,11 @@ func result(ctx context.Context, o Outcome, t *plugins.Task, secrets []string) (
 	if o.Died && !errors.Is(o.process.Stopped, runner.ErrOver) {
 		r.Exit = &plan.Exit{Code: o.process.Code, Signal: o.process.Signal}
 	}
-	if long := len(r.Detail) > mostDetail; long {
+	long := len(r.Detail) > mostDetail
+	if long || strings.Contains(r.Detail, "\n") { // lists show a line of a detail
 		t.Log.Append(plan.System, r.Detail)
+	}
+	if long {
 		r.Detail = strings.ToValidUTF8(r.Detail[:mostDetail], "") + "… (the log has all of it)"
 	}
 	return r, nil

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -232,13 +233,53 @@ func TestOnlyOutputsOfTasksThatAreDoneAreServed(t *testing.T) {
 	}
 }
 
+// A worker may change what it named. An open of a named pipe would wait for its writer.
+func TestAnOutputThatIsNoFileAnyMore(t *testing.T) {
+	d := opened(t)
+	h := home(t, d, "job@1", "out", "grows")
+	defer h.Close()
+	o := &outputs{home: h, index: "index/x"}
+	for _, name := range []string{"out", "grows"} {
+		if err := o.Output(0, name, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(h.Path, "grows"), []byte("it has grown since"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Done(); err != nil || o.list[1].Size != 18 {
+		t.Errorf("done: %v, with %v", err, o.list)
+	}
+	pipe := filepath.Join(h.Path, "out")
+	if err := os.Remove(pipe); err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.Command("mkfifo", pipe).Run(); err != nil {
+		t.Skip("no mkfifo: ", err)
+	}
+	if code, _ := get(t, d, "GET", "here", "/disco/here/"+jobPath("job@1")+"/out"); code != http.StatusNotFound {
+		t.Errorf("a named pipe is served: %d", code)
+	}
+	if err := o.Done(); err == nil || !strings.Contains(err.Error(), `flush "out" to the disk: it is no file`) {
+		t.Errorf("done with a named pipe: %v", err)
+	}
+	if _, err := d.Open("job@2", pipe); err == nil || !strings.Contains(err.Error(), "is no file; name the job pack") {
+		t.Errorf("a job pack that is a named pipe: %v", err)
+	}
+}
+
 func TestManyOutputsAreInAnIndex(t *testing.T) {
 	d := opened(t)
-	h := home(t, d, "job@1", "out")
+	h := home(t, d, "job@1", "out", "a b%")
 	defer h.Close()
 	o := &outputs{home: h, index: "index/map-1"}
 	for i := range 51 {
 		if err := o.Output(int64(i%2), "out", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, location := range []string{"a b%", "http://x/a b%20c"} {
+		if err := o.Output(3, location, 7); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -247,11 +288,12 @@ func TestManyOutputsAreInAnIndex(t *testing.T) {
 	}
 	at := "://here/disco/here/" + jobPath("job@1") + "/"
 	got, _ := json.Marshal(o.list)
-	if want := fmt.Sprintf(`[[0,"dir%[1]sindex/map-1.results",364],[1,"dir%[1]sindex/map-1.results",350]]`, at); string(got) != want {
+	if want := fmt.Sprintf(`[[0,"dir%[1]sindex/map-1.results",364],[1,"dir%[1]sindex/map-1.results",350],[3,"dir%[1]sindex/map-1.results",22]]`, at); string(got) != want {
 		t.Errorf("the outputs are %s, want %s", got, want)
 	}
 	code, body := get(t, d, "GET", "here", "/disco/here/"+jobPath("job@1")+"/index/map-1.results")
-	if lines := strings.Split(body, "\n"); code != 200 || len(lines) != 52 || lines[1] != "1 disco"+at+"out 14" {
+	if lines := strings.Split(body, "\n"); code != 200 || len(lines) != 54 || lines[1] != "1 disco"+at+"out 14" ||
+		lines[51] != "3 disco"+at+"a%20b%25 15" || lines[52] != "3 http://x/a%20b%20c 7" {
 		t.Errorf("the index is %d, %.200q", code, body)
 	}
 }
@@ -294,6 +336,7 @@ func TestParams(t *testing.T) {
 	for _, c := range []struct{ params, key, wrong string }{
 		{`{"worker":"/bin/true"}`, "", ""},
 		{`{"worker":"x","dir":"/a"}`, "", ""},
+		{`{"worker":"/x","input":[]}`, "input", "it has worker, inputs, env and jobfile"},
 		{`{"worker":"x"}`, "worker", "is relative"},
 		{`{}`, "worker", "there is none"},
 		{`{"worker":3}`, "worker", "3 is not a text"},

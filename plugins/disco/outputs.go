@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // mostOutputs is how many outputs of a task are listed. The files of more are in an index file.
@@ -65,7 +66,7 @@ func (o *outputs) Output(label int64, location string, size int64) error {
 	case err != nil:
 		return fmt.Errorf("%w; name a file in the job home", cause(err))
 	case !info.Mode().IsRegular():
-		return errors.New("it is no file; name a file in the job home")
+		return errNoFile
 	}
 	o.list = append(o.list, Output{label, o.home.URL("disco", clean), info.Size()})
 	if !o.have[clean] {
@@ -76,6 +77,26 @@ func (o *outputs) Output(label int64, location string, size int64) error {
 		o.files = append(o.files, clean)
 	}
 	return nil
+}
+
+var errNoFile = errors.New("it is no file; name a file in the job home")
+
+// openFile opens a file of a folder to read it. It returns errNoFile for anything else, also for a
+// named pipe, for whose writer an open would wait.
+func openFile(root *os.Root, rel string) (*os.File, fs.FileInfo, error) {
+	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoFile
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written to it
+		return nil, nil, err
+	}
+	return f, info, nil
 }
 
 // cause returns an error without the path that it names.
@@ -97,8 +118,21 @@ func (d *Data) file(url string) string {
 }
 
 // Done implements host.Outputs. It flushes the files to the disk, writes the index file if there are
-// many outputs, and lets others fetch all of these.
+// many outputs, and lets others fetch all of these. A file has the size that it has now.
 func (o *outputs) Done() error {
+	sizes := make(map[string]int64, len(o.files))
+	for _, rel := range o.files {
+		size, err := o.flushFile(rel)
+		if err != nil {
+			return fmt.Errorf("flush %q to the disk: %w", rel, cause(err))
+		}
+		sizes[o.home.URL("disco", rel)] = size
+	}
+	for i := range o.list {
+		if size, ok := sizes[o.list[i].Location]; ok {
+			o.list[i].Size = size
+		}
+	}
 	if len(o.list) > mostOutputs {
 		if err := o.writeIndex(); err != nil {
 			return fmt.Errorf("write the index of the outputs: %w", err)
@@ -106,9 +140,6 @@ func (o *outputs) Done() error {
 	}
 	folders := map[string]bool{}
 	for _, rel := range o.files {
-		if err := o.flush(rel); err != nil {
-			return fmt.Errorf("flush %q to the disk: %w", rel, cause(err))
-		}
 		for folder := slashpath.Dir(rel); ; folder = slashpath.Dir(folder) {
 			folders[folder] = true
 			if folder == "." {
@@ -117,15 +148,24 @@ func (o *outputs) Done() error {
 		}
 	}
 	for folder := range folders {
-		if err := o.flush(folder); err != nil {
+		if err := o.flushFolder(folder); err != nil {
 			return fmt.Errorf("flush the folder %q to the disk: %w", folder, cause(err))
 		}
 	}
 	return o.home.name(o.files)
 }
 
-// flush writes a file or a folder of the home to the disk.
-func (o *outputs) flush(rel string) error {
+// flushFile writes a file of the home to the disk, and returns its size.
+func (o *outputs) flushFile(rel string) (size int64, err error) {
+	f, info, err := openFile(o.home.root, rel)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return info.Size(), f.Sync()
+}
+
+func (o *outputs) flushFolder(rel string) error {
 	f, err := o.home.root.Open(rel)
 	if err != nil {
 		return err
@@ -144,12 +184,15 @@ func (o *outputs) writeIndex() error {
 	sizes := map[int64]int64{}
 	for _, out := range o.list {
 		b = append(strconv.AppendInt(b, out.Label, 10), ' ')
-		b = append(append(b, escape(out.Location)...), ' ')
+		b = append(append(b, word(out.Location)...), ' ')
 		b = append(strconv.AppendInt(b, out.Size, 10), '\n')
 		sizes[out.Label] += out.Size
 	}
 	rel := o.index + ".results"
 	if err := o.home.root.WriteFile(rel, b, 0o600); err != nil {
+		return err
+	}
+	if _, err := o.flushFile(rel); err != nil {
 		return err
 	}
 	o.files = append(o.files, rel)

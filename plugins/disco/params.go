@@ -223,10 +223,17 @@ func CheckWorker(worker, dir string) (string, error) {
 	return path, nil
 }
 
-// Refuse implements plugins.Refuser.
+// Refuse implements plugins.Refuser. A worker sees no other params.
 func (*Plugin) Refuse(params json.RawMessage, _ map[string]json.RawMessage) (key string, err error) {
 	if _, key, err = readSettings(params, true); err != nil {
 		return key, fmt.Errorf("%s: %w", key, err)
+	}
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(params, &all) // it was read before
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !slices.Contains(own, name) {
+			return name, fmt.Errorf("plugin disco has no param %q; it has worker, inputs, env and jobfile", name)
+		}
 	}
 	return "", nil
 }
@@ -244,8 +251,8 @@ func (p *Plugin) Check(params json.RawMessage, first bool) (lacks []plugins.Lack
 		}
 	}
 	if s.pack != "" && first {
-		if _, err := os.Stat(s.jobFile()); err != nil {
-			lacks = append(lacks, plugins.Lack{Key: "params", Variable: "jobfile", Err: fmt.Errorf("%q: %w", s.jobFile(), cause(err))})
+		if err := checkJobFile(s.jobFile()); err != nil {
+			lacks = append(lacks, plugins.Lack{Key: "params", Variable: "jobfile", Err: err})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.env)) {

@@ -1,6 +1,7 @@
 package disco
 
 import (
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -40,40 +41,35 @@ func (d *Data) known(host string) bool {
 }
 
 func (d *Data) serve(w http.ResponseWriter, r *http.Request) {
-	f, err := d.openNamed(r.URL.Path)
+	f, info, err := d.openNamed(r.URL.Path)
 	if err != nil {
 		http.NotFound(w, r)
 		return
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		http.NotFound(w, r)
-		return
-	}
 	w.Header().Set("Content-Type", "application/octet-stream") // it is data: nothing guesses what it is
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	http.ServeContent(w, r, "", info.ModTime(), f)
 }
 
 // openNamed opens the file that a URL's path names, if it may be fetched.
-func (d *Data) openNamed(path string) (*os.File, error) {
+func (d *Data) openNamed(path string) (*os.File, fs.FileInfo, error) {
 	rest, ok := strings.CutPrefix(path, "/disco/"+d.Host+"/")
 	if !ok {
-		return nil, os.ErrNotExist
+		return nil, nil, os.ErrNotExist
 	}
 	hash, rest, _ := strings.Cut(rest, "/")
 	job, rel, _ := strings.Cut(rest, "/")
 	if job == "" || strings.HasPrefix(job, ".") || rel == "" || strings.HasPrefix(rel, ".") || strings.Contains(rel, "/.") || hash+"/"+job != jobPath(job) {
-		return nil, os.ErrNotExist
+		return nil, nil, os.ErrNotExist
 	}
 	if _, err := os.Stat(d.named(job, rel)); err != nil {
-		return nil, os.ErrNotExist
+		return nil, nil, os.ErrNotExist
 	}
 	root, err := os.OpenRoot(filepath.Join(d.Dir, d.Host, hash, job))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer root.Close()
-	return root.Open(rel)
+	return openFile(root, rel)
 }

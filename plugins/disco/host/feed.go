@@ -114,6 +114,9 @@ func feedLine(text []byte, to *List) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&l); err != nil {
+		if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
+			err = fmt.Errorf("%.60s is no such object", text)
+		}
 		return fmt.Errorf("%w; write {\"label\": 0, \"urls\": [\"http://…\"]}", err)
 	}
 	if dec.More() {

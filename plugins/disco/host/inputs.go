@@ -82,7 +82,11 @@ func (l *List) change(do func()) {
 // update changes an input in a copy of the list, since sessions read the old one.
 func (l *List) update(input int, do func(*Input)) (err error) {
 	l.change(func() {
-		if input < 0 || input >= len(l.inputs) {
+		switch {
+		case len(l.inputs) == 0:
+			err = fmt.Errorf("there is no input %d yet: give the input first", input)
+			return
+		case input < 0 || input >= len(l.inputs):
 			err = fmt.Errorf("there is no input %d: the inputs so far are 0 to %d", input, len(l.inputs)-1)
 			return
 		}

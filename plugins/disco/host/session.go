@@ -114,7 +114,7 @@ func (s *Session) Run(ctx context.Context, c Conn) Ending {
 	})()
 	e := r.talk()
 	if ctx.Err() != nil && e.End != Done {
-		return Ending{End: Error, Detail: context.Cause(ctx).Error()}
+		return Ending{End: Error, Detail: strings.TrimSuffix(context.Cause(ctx).Error()+"; "+e.Detail, "; ")}
 	}
 	if len(r.failures) > 0 {
 		e.Detail = strings.TrimPrefix(e.Detail+"\n", "\n") + "inputs that failed: " + strings.Join(r.failures, "; ")
@@ -223,6 +223,8 @@ func (r *run) more(size int) *Ending {
 		return nil
 	case !errors.Is(err, os.ErrDeadlineExceeded):
 		return r.died()
+	case r.ctx.Err() != nil && r.to > r.from:
+		return &Ending{End: Error, Detail: "the worker was in the middle of a message: " + excerpt(r.buf[r.from:r.to])}
 	case r.ctx.Err() != nil:
 		return &Ending{End: Error}
 	case !r.heard:
@@ -278,7 +280,7 @@ func (r *run) unread() string {
 	if r.from == r.to {
 		return "Worker died without output"
 	}
-	return "Worker died. Last words:\n" + words(r.buf[r.from:r.to])
+	return "Worker died. Last words: " + words(r.buf[r.from:r.to])
 }
 
 // words returns what a worker wrote that is no message, as text.
@@ -521,6 +523,9 @@ func (r *run) output(body []byte) (reply []byte, fits bool) {
 	label, raw, size, fits := outputOf(body)
 	if !fits {
 		return nil, false
+	}
+	if label < AllLabels || label > MaxLabel {
+		return r.failure("OUTPUT: label %d: a label is an integer from 0 to %d, or %d for \"all\"", label, MaxLabel, AllLabels), true
 	}
 	if len(raw) > maxLocation {
 		return r.failure("The location of an OUTPUT has %d bytes, and may have %d", len(raw), maxLocation), true
