@@ -95,6 +95,9 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 	if err != nil {
 		return asUsage(err)
 	}
+	if err := a.spareInputs(spec); err != nil {
+		return err
+	}
 	if err := a.canRun(spec); err != nil {
 		return err
 	}

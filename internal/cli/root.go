@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,8 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	out := &view.Output{W: p.Stdout}
 	p.Stdout = out
 	a := &app{Program: p}
+	// Package net/http tells its own logger what a server sends unasked, and that may be a secret which the server repeats.
+	log.SetOutput(io.Discard)
 	a.quit.start()
 	if a.Disco != nil {
 		a.Disco.Settle(a.disco.open(a))
@@ -56,7 +60,7 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 		Version:       a.version().String(),
 
-		PersistentPreRunE: a.checkWritten,
+		PersistentPreRunE: a.checkFlags,
 	}
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)

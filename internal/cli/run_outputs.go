@@ -61,8 +61,12 @@ func (o *outputs) below(ctx context.Context, e *view.Event) (lines []string, err
 		o.at[e.Task] = o.lines + max(0, len(lines)-tailLines)
 	}
 	o.lines += len(lines)
+	quoted := report.Quoted
+	if o.which == logsFailed {
+		quoted = report.QuotedShort
+	}
 	for i := range lines {
-		lines[i] = report.Quoted(lines[i])
+		lines[i] = quoted(lines[i])
 	}
 	return lines, nil
 }

@@ -1,14 +1,22 @@
 package cli
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/folders"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Flags whose value is a file. A command writes those of writtenFlags, and reads those of readFlags.
@@ -29,6 +37,9 @@ type usedFile struct {
 
 func newUsedFile(what, path string) usedFile {
 	info, _ := os.Stat(path) // a file that is not there is told by its path
+	if dir, err := os.Getwd(); err == nil && !filepath.IsAbs(path) {
+		path = dir + string(filepath.Separator) + path // not Join, which takes a link and .. behind it away
+	}
 	return usedFile{what, folders.Resolve(path), info}
 }
 
@@ -42,6 +53,28 @@ func (f *usedFile) is(other *usedFile) bool {
 
 // stream reports whether what is written replaces nothing: the file is a pipe, a device or a terminal.
 func (f *usedFile) stream() bool { return f.info != nil && !f.info.Mode().IsRegular() }
+
+// checkFlags checks flags of all commands.
+func (a *app) checkFlags(cmd *cobra.Command, args []string) error {
+	if err := checkEmpty(cmd.Flags()); err != nil {
+		return err
+	}
+	return a.checkWritten(cmd, args)
+}
+
+// checkEmpty refuses a flag that is given without a value, as --needs "$id" is if id is not set. It
+// would be taken for one that is not given.
+func checkEmpty(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if text := f.Value.String(); (text == "" || text == "[]") && !slices.Contains(mayBeEmpty, f.Name) && err == nil {
+			err = usagef("--%s is empty; if it comes from a variable, that is not set", f.Name)
+		}
+	})
+	return err
+}
+
+// mayBeEmpty are flags of lists, of which an empty one takes away what was set.
+var mayBeEmpty = []string{"pin", "ignore", "secret"}
 
 // checkWritten refuses a command that would write a file over another file that it reads or writes:
 // the store with SQLite's files beside it, the plan file, and the files of its flags. It keeps what
@@ -72,6 +105,23 @@ func (a *app) checkWritten(cmd *cobra.Command, args []string) error {
 		a.written = append(a.written, newUsedFile(summaryVariable+" "+path, path))
 	}
 	a.written = slices.DeleteFunc(a.written, func(f usedFile) bool { return f.stream() })
+	for i := range a.written { // logs and summaries are written behind what is there
+		for _, w := range []io.Writer{a.Stdout, a.Stderr} {
+			if info := view.FileInfo(w); info != nil && strings.HasPrefix(a.written[i].what, "--junit") {
+				if err := over(a.written[i:i+1], &usedFile{"what the command prints", "", info}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	dirs, _ := cmd.Flags().GetStringArray("plugin-dir") // no command without the flag has any
+	for _, dir := range dirs {
+		for i := range a.written {
+			if filepath.Dir(a.written[i].path) == newUsedFile("", dir).path {
+				return usagef("%s would be a plugin of --plugin-dir %s; name another file", a.written[i].what, dir)
+			}
+		}
+	}
 	var kept []usedFile
 	if fills := cmd.Flags().Lookup("param") != nil; fills || len(a.written) > 0 {
 		kept = a.storeFiles()
@@ -112,6 +162,43 @@ func (a *app) spare(source string) error {
 	f := newUsedFile("the plan's file "+source, source)
 	return over(a.written, &f)
 }
+
+// spareInputs refuses to write any of the command's files over a file that tasks of the plan read: the
+// lines of a foreach, or a value by from_file.
+func (a *app) spareInputs(spec *plan.Spec) error {
+	if len(a.written) == 0 {
+		return nil
+	}
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		raw, _ := t.Params.(json.RawMessage) // as files give them
+		var in struct{ Dir string }
+		_ = json.Unmarshal(raw, &in) // other plugins have absolute paths
+		var paths []string
+		if t.Foreach != nil && t.Foreach.Lines != "" {
+			paths = append(paths, t.Foreach.Lines)
+		}
+		for _, m := range fromFile.FindAllSubmatch(raw, -1) {
+			var path string
+			if json.Unmarshal(m[1], &path) == nil {
+				paths = append(paths, path)
+			}
+		}
+		for _, path := range paths {
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(in.Dir, path)
+			}
+			f := newUsedFile(fmt.Sprintf("the file %s, which task %q reads", path, t.Name), path)
+			if err := over(a.written, &f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fromFile finds the paths of values that are read from files, in the JSON of params.
+var fromFile = regexp.MustCompile(`"from_file":\s*("(?:[^"\\]|\\.)*")`)
 
 // spareConfig refuses to log into the configuration file that names the logs.
 func spareConfig(file string, logs []string) error {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
@@ -85,6 +86,9 @@ func LoadWith(path string, o Options) (*plan.Spec, error) {
 		o.Dir = filepath.Dir(abs)
 	} else if o.Dir, err = os.Getwd(); err != nil {
 		return nil, fmt.Errorf("plan file %q: %w", path, err)
+	}
+	if !utf8.ValidString(o.Dir) {
+		return nil, fmt.Errorf("plan file %q: the name of its folder is not UTF-8, and a store keeps texts; rename the folder", path)
 	}
 	s, err := Parse(path, data, o)
 	if err != nil {

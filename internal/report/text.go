@@ -101,6 +101,9 @@ func (r *Run) misfits() (names []string, others bool) {
 // being one.
 func Quoted(line string) string { return "  | " + cells.Clean(line) }
 
+// QuotedShort is Quoted with at most as much of the line as reports have.
+func QuotedShort(text string) string { return "  | " + line(text) }
+
 // empty reports whether an output is a list of items without any output. Such a list may be long
 // and tells nothing.
 func (o *Output) empty() bool {

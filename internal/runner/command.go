@@ -52,8 +52,8 @@ type Result struct {
 	Stopped        error  // why it was stopped: an error that is ErrTimeout, or the cause of the context; nil: it ended without a stop
 }
 
-// Missing reports whether the command's program is certainly not there, for a command in a shell's
-// line: the shell has found nothing then, and has begun nothing.
+// Missing reports whether the command's program is certainly not there, or may not be executed, for a
+// command in a shell's line: the shell has begun nothing then.
 func Missing(cmd Command) bool {
 	program, err := lookup(&cmd)
 	if err != nil {
@@ -63,7 +63,7 @@ func Missing(cmd Command) bool {
 		program = filepath.Join(cmd.Dir, program)
 	}
 	_, err = os.Stat(program)
-	return errors.Is(err, fs.ErrNotExist)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !executable(program)
 }
 
 // Run runs the command and returns when it has ended, all of its group is gone, and out has all of its output. It fails if the

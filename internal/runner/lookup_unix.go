@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
@@ -46,6 +48,9 @@ func lookup(cmd *Command) (string, error) {
 	}
 	return "", plugins.NotBegun(fmt.Errorf("command %q is not in the PATH of this node: install it there, or give the program's full path (PATH=%s)", name, path))
 }
+
+// executable reports whether this process may execute the file.
+func executable(path string) bool { return unix.Access(path, unix.X_OK) == nil }
 
 // inFolder returns the path as it is for this process, of a path as it is for a command that runs in dir.
 func inFolder(dir, path string) string {

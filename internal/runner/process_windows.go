@@ -191,3 +191,6 @@ func explain(cmd *Command, program string, err error) error {
 	}
 	return fmt.Errorf("command %q: %w", program, err)
 }
+
+// executable is true: whether a file is a program is told by its name.
+func executable(string) bool { return true }

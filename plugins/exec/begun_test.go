@@ -41,6 +41,7 @@ func TestWhatANodeLacksForACommand(t *testing.T) {
 		{"a line of words whose program is not in the PATH", object{"run": nosuch + " x"}, plan.LacksMeans},
 		{"a line with variables whose program is not in the PATH", object{"run": nosuch + ` "$HOME"`}, plan.LacksMeans},
 		{"a line of words with a path where nothing is", object{"run": "./none", "dir": dir}, plan.LacksMeans},
+		{"a line with a file that is not executable", object{"run": large + ` "$HOME"`}, plan.LacksMeans},
 		{"the second command of a line", object{"run": "echo begun && " + nosuch}, plan.LacksNothing},
 		{"a command in the arguments of a line", object{"run": nosuch + " $(echo begun)"}, plan.LacksNothing},
 		{"a line that wrote to a file", object{"run": nosuch + " > " + dir + "/out"}, plan.LacksNothing},

@@ -158,7 +158,7 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 		return plan.Result{Status: plan.Queued, Reason: plan.ReasonLost, Detail: vanishedText, Exit: exit}, nil
 	}
 	r := hide(result(ctx, ended, out.Said(), s.argv == nil, files.output), secrets)
-	if ended.Code == notFound && ended.Stopped == nil {
+	if (ended.Code == notFound || ended.Code == notExecutable) && ended.Stopped == nil {
 		if word := s.onlyProgram(); word != "" && runner.Missing(runner.Command{Args: []string{word}, Env: env, Dir: s.dir}) {
 			r.Lacks = plan.LacksMeans
 		}
@@ -236,8 +236,11 @@ func advice(r runner.Result, line bool) string {
 	return ""
 }
 
-// notFound is the exit status of a shell that does not find a program.
-const notFound = 127
+// The exit statuses of a shell that does not find a program, and that may not execute it.
+const (
+	notFound      = 127
+	notExecutable = 126
+)
 
 var errNoOutput = errors.New("$SLUICE_OUTPUT is no longer a file; write to the file, and do not replace it")
 

@@ -2,6 +2,7 @@ package view
 
 import (
 	"io"
+	"io/fs"
 	"os"
 
 	"golang.org/x/term"
@@ -37,6 +38,16 @@ func Size(w io.Writer) (columns, rows int) {
 func IsTerminal(w io.Writer) bool {
 	f, ok := file(w)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// FileInfo describes the regular file that is written to; nil if it is none.
+func FileInfo(w io.Writer) fs.FileInfo {
+	if f, ok := file(w); ok {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			return info
+		}
+	}
+	return nil
 }
 
 // Redraws reports whether a terminal is written to that understands escape sequences.

@@ -208,6 +208,9 @@ var companions = []string{"-wal", "-shm"}
 
 // Files returns the paths of all files that a store at the path writes.
 func Files(path string) []string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = folders.Resolve(abs) // as Open has it
+	}
 	files := []string{path}
 	for _, suffix := range append([]string{"-journal", suffixNext, suffixTurn}, companions...) {
 		files = append(files, path+suffix)
