@@ -59,6 +59,25 @@ func (l *discoLines) Write(p []byte) (int, error) {
 	return l.Buffer.Write(p)
 }
 
+// inputFlags are the flags for inputs as a case has them.
+func inputFlags(lines []string) (flags []string) {
+	for _, line := range lines {
+		var in struct {
+			Label json.RawMessage
+			URLs  []string
+		}
+		if err := json.Unmarshal([]byte(line), &in); err != nil {
+			panic(err)
+		}
+		label := strings.Trim(string(in.Label), `"`)
+		if label == "" {
+			label = "0"
+		}
+		flags = append(flags, "--input", label+"="+strings.Join(in.URLs, ","))
+	}
+	return flags
+}
+
 // playCase runs a case through "disco run", and returns what is wrong.
 func playCase(c *hosttest.Case, worker, report string) (wrong []string) {
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -81,9 +100,13 @@ func playCase(c *hosttest.Case, worker, report string) (wrong []string) {
 		later = later[1:]
 		feed(next)
 	}}
-	feed(c.Lines...)
 	var errs bytes.Buffer
 	args := []string{"disco", "run", worker}
+	if len(c.Lines) > 0 && len(c.Later) == 0 && !c.Open {
+		args = append(args, inputFlags(c.Lines)...) // a worker may be faster than a list that is read
+	} else {
+		feed(c.Lines...)
+	}
 	for _, v := range hosttest.Environ(c.Number, report) {
 		args = append(args, "--env", v)
 	}

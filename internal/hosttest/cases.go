@@ -231,13 +231,25 @@ func Cases() []Case {
 		{Number: 57, Name: "all replicas failed: FAIL", Lines: two, End: host.Done, Play: asks(Frame("INPUT_ERR", `[0,[1,0]]`), "FAIL 2 \"\"\n")},
 		{Number: 58, Name: "no replica failed: RETRY has all", Lines: two, End: host.Done, Play: asks(Frame("INPUT_ERR", `[0,[]]`), retry(`[[0,"http://a/0"],[1,"http://b/0"]]`))},
 		{Number: 59, Name: "unknown replicas do not count", Lines: two, End: host.Done, Play: asks(Frame("INPUT_ERR", `[0,[4,-1,99999999999999999999]]`), retry(`[[0,"http://a/0"],[1,"http://b/0"]]`))},
-		{Number: 60, Name: "while a replica is being made there is WAIT, longer each time", Lines: append(two[:2:2], `{"input":1,"busy":true}`), Later: []string{`{"input":1,"urls":["http://d/1"]}`}, End: host.Done, Play: func(w *Worker) {
+		{Number: 60, Name: "while a replica is being made there is WAIT, longer each time", Lines: append(two[:2:2], `{"input":1,"busy":true}`, two[0]), Later: []string{`{"input":1,"urls":["http://d/1"]}`}, End: host.Done, Play: func(w *Worker) {
 			w.Hello()
+			for listed := 0; listed < 3; { // what is read after the busy one
+				w.Send("INPUT", `""`)
+				_, body := w.Next()
+				listed = strings.Count(body, `"ok"`)
+			}
 			for _, wait := range []string{"1", "2", "4", "8", "10", "10"} {
 				w.Ask("INPUT_ERR", `[1,[0]]`, Frame("WAIT", wait))
 			}
 			w.More()
-			w.Ask("INPUT_ERR", `[1,[0]]`, retry(`[[1,"http://d/1"]]`))
+			name, body := "WAIT", ""
+			for name == "WAIT" { // until it is read
+				w.Send("INPUT_ERR", `[1,[0]]`)
+				name, body = w.Next()
+			}
+			if name != "RETRY" || body != `[[1,"http://d/1"]]` {
+				w.Fail("the reply is " + name + " " + body)
+			}
 			w.Ask("INPUT_ERR", `[1,[1,0]]`, "FAIL 2 \"\"\n")
 			w.Done()
 		}},
