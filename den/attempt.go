@@ -58,6 +58,7 @@ type attempt struct {
 	me     *plan.Instance
 	beside func() int  // how many other tasks the node runs
 	lacks  plan.Lack   // as the plugin said
+	why    string      // it did not begin, as people may see it
 	fault  rules.Fault // and whose fault that is
 
 	foreign   bool // the plugin writes the task's end itself, if it is not stopped

@@ -126,7 +126,7 @@ func (f *faults) decided(a *attempt, fault rules.Fault, log *slog.Logger, level 
 			q.until = now.Add(q.each)
 			f.version++
 			log.Log(context.Background(), level, "leaves a queue to other nodes, since it could not begin a task", "queue", q.queue.Name,
-				"pause", q.each.Round(time.Millisecond), "task_name", a.task.Name, "task", a.task.Task, "error", q.why)
+				"pause", q.each.Round(time.Millisecond), "task_name", a.task.Name, "task", a.task.Task, "error", a.why)
 		}
 	}
 }
@@ -348,7 +348,8 @@ func (a *attempt) blame(ctx context.Context, r *plan.Result) (rules.Fault, error
 	if err == nil && u.Alone() {
 		return rules.TaskAtFault, nil
 	}
-	version := a.faults.note(a, a.shown(r.Detail))
+	a.why = a.shown(r.Detail)
+	version := a.faults.note(a, a.why)
 	if err == nil {
 		err = a.faults.tell(ctx, version)
 	}
