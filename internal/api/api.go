@@ -410,11 +410,11 @@ func (q *Queue) Domain() plan.Queue {
 
 // A QueueSettings is what may be said of a queue.
 type QueueSettings struct {
-	Threads     *int            `json:"threads" minimum:"0" maximum:"1000000" doc:"null: no limit; 0: the queue is paused."`
+	Threads     *int            `json:"threads" minimum:"0" doc:"null: no limit; 0: the queue is paused."`
 	Sort        plan.QueueSort  `json:"sort,omitempty" enum:"fifo,lifo,default"`
 	Pin         []plan.NodeName `json:"pin,omitempty"`
 	Ignore      []plan.NodeName `json:"ignore,omitempty"`
-	NodeThreads int             `json:"node_threads,omitempty" minimum:"0" maximum:"1000000"`
+	NodeThreads int             `json:"node_threads,omitempty" minimum:"0"`
 	OnLost      plan.OnLost     `json:"on_lost,omitempty" enum:"retry,fail"`
 	Secrets     []string        `json:"secrets,omitzero" maxItems:"200" doc:"Names of params that are never shown. Left out or null: no change. Only an admin removes a name."`
 	Keep        *Keep           `json:"keep,omitempty" doc:"How long its finished tasks of no plan stay. Left out or null: no change."`
