@@ -137,7 +137,10 @@ class Graph {
     this.element.removeAttribute('aria-busy');
   }
 
-  async load(again) {
+  // load asks for the graph. A load that another one overtakes ends with that one, whose answer has what both asked for.
+  load(again) { return this.loading = this.read(again); }
+
+  async read(again) {
     const q = new URLSearchParams();
     for (const [name, value] of Object.entries(this.asked)) if (value) q.set(name, value);
     if (again && this.layout) q.set('since', this.layout);
@@ -149,7 +152,8 @@ class Graph {
     } finally {
       this.asking--;
     }
-    if (this.gone || turn !== this.turn) return;
+    if (this.gone) return;
+    if (turn !== this.turn) return this.loading;
     if (this.asked.find) this.asked = { most: this.asked.most, open: g.open || '', from: g.from || 0 };
     if (!again || g.layout !== this.layout) this.take(g, again);
     this.states(g);
