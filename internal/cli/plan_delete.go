@@ -17,8 +17,7 @@ func planDelete(a *app) *cobra.Command {
 		Use:   "delete PLAN…",
 		Short: "Delete plans that have ended, with their tasks and logs",
 		Long: "Delete plans that have ended, with their tasks and logs. A plan whose submission " +
-			"from a file stopped half-way may be deleted too: none of its tasks ever ran. A " +
-			"plan stays while an unfinished task of no plan needs one of its tasks.\n" +
+			"from a file stopped half-way may be deleted too: none of its tasks ever ran.\n" +
 			"\n" + planHelp,
 		Args:              between(1, -1),
 		ValidArgsFunction: a.completePlans(deletable),

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,8 +22,7 @@ func planPrune(a *app) *cobra.Command {
 		Short: "Delete plans that ended long ago",
 		Long: "Delete plans that ended longer ago than AGE, with their tasks and logs, name " +
 			"them, and free their room. A \"keep\" in the file of a plan counts instead of " +
-			"AGE. A plan stays, and is named, while an unfinished task of no plan needs one of " +
-			"its tasks.",
+			"AGE.",
 		Example: "  sluice plan prune --keep 30d --dry-run\n  sluice plan prune --keep 30d",
 		Args:    noneBut("keep"),
 	}
@@ -42,11 +40,10 @@ func planPrune(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			old, needed, err := expired(ctx, st, keep, now)
+			old, err := expired(ctx, st, keep, now)
 			if err != nil {
 				return err
 			}
-			a.noteNeeded(needed)
 			if *dryRun {
 				return a.printPruned(output, old, len(old), "would be deleted")
 			}
@@ -57,56 +54,16 @@ func planPrune(a *app) *cobra.Command {
 	return cmd
 }
 
-// expired returns the plans that Prune deletes with that age, newest first. It also returns those
-// of that age that stay because tasks of no plan need some of theirs. It is the rule of
+// expired returns the plans that Prune deletes with that age, newest first. It is the rule of
 // store.Admin, read here so that a person sees its effect before, and the names after.
-func expired(ctx context.Context, r store.Reader, keep time.Duration, now time.Time) (old, needed []plan.Plan, err error) {
+func expired(ctx context.Context, r store.Reader, keep time.Duration, now time.Time) (old []plan.Plan, err error) {
 	all, _, err := somePlans(ctx, r, store.PlanQuery{NoParams: true}, 0)
 	for _, p := range all {
 		if age := cmp.Or(p.Keep, keep); !p.Ended.IsZero() && age > 0 && now.Sub(p.Ended) > age {
 			old = append(old, p)
 		}
 	}
-	if err != nil || len(old) == 0 {
-		return old, nil, err
-	}
-	serve, err := neededPlans(ctx, r)
-	old = slices.DeleteFunc(old, func(p plan.Plan) bool {
-		if serve[p.ID] {
-			needed = append(needed, p)
-		}
-		return serve[p.ID]
-	})
-	return old, needed, err
-}
-
-// neededPlans returns the plans with tasks that some of no plan need which have not finished.
-func neededPlans(ctx context.Context, r store.Reader) (map[plan.PlanID]bool, error) {
-	plans := map[plan.PlanID]bool{}
-	q := store.TaskQuery{NoPlan: true, Needs: true, Statuses: []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running}}
-	err := store.EachPage(ctx, r, q, func(tasks []plan.Task) error {
-		var parents []plan.TaskID
-		for i := range tasks {
-			parents = append(parents, tasks[i].Needs...)
-		}
-		found, err := store.TasksByID(ctx, r, store.TaskQuery{}, parents)
-		for i := range found {
-			plans[found[i].Plan] = true
-		}
-		return err
-	})
-	return plans, err
-}
-
-// noteNeeded says which plans are old enough and stay all the same.
-func (a *app) noteNeeded(plans []plan.Plan) {
-	const most = 10
-	for i := range plans[:min(len(plans), most)] {
-		a.note("%s stays: unfinished tasks of no plan need its tasks", plans[i].Title())
-	}
-	if more := len(plans) - most; more > 0 {
-		a.note("so do %d more", more)
-	}
+	return old, err
 }
 
 // prune prunes, and returns the expired plans that are gone after, and the number of all deleted

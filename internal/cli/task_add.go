@@ -37,7 +37,7 @@ func taskAdd(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeQueue,
 	}
 	f := cmd.Flags()
-	needs := f.StringSlice("needs", nil, "tasks that have to finish before, by id")
+	needs := f.StringSlice("needs", nil, "tasks of no plan that have to finish before, by id")
 	params := f.String("params", "{}", "its params, as a JSON object; - reads them from standard input")
 	name := f.String("name", "", "its name among the params of its children (default: its id)")
 	when := f.String("when", "", "whether it runs, given how its parents ended (default all_succeeded)")

@@ -71,7 +71,7 @@ func (e *explainer) handled(t *plan.Task) (*plan.Task, error) {
 	if t.Attempt == 0 || rules.Decide(t.When, rules.OutcomeSucceeded, true) != rules.ToSkip {
 		return nil, nil
 	}
-	parents, _, err := e.parents(t)
+	parents, err := e.parents(t)
 	for i := range parents {
 		if rules.OutcomeOfTask(&parents[i]) == rules.OutcomeFailed {
 			return e.task(parents[i].ID)
@@ -90,7 +90,7 @@ func byPerson(t *plan.Task) string {
 
 // skipped finds the parent because of which a task did not run.
 func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error) {
-	parents, gone, err := e.parents(t)
+	parents, err := e.parents(t)
 	if err != nil {
 		return Link{}, nil, err
 	}
@@ -108,16 +108,9 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 	for i := range parents {
 		seen |= rules.OutcomeOfTask(&parents[i])
 	}
-	if len(gone) > 0 {
-		seen |= rules.OutcomeCancelled // as a release counts it
-	}
 	switch {
-	case len(gone) > 0 && t.Detail != "":
-		return Link{Why: t.Detail}, nil, nil
-	case len(gone) > 0 && rules.Decide(t.When, rules.OutcomeCancelled, false) == rules.ToSkip:
-		return Link{Why: fmt.Sprintf("its when %s does not hold: %d of the tasks that it needs were deleted", whenWord(t.When), len(gone))}, nil, nil
 	case seen != 0 && rules.Wants(t.When) != 0 && rules.Decide(t.When, seen, true) == rules.ToSkip:
-		return Link{Why: fmt.Sprintf("its when %s does not hold, as none of what it needs %s: %s", whenWord(t.When), wanted[rules.Wants(t.When)], howEnded(parents, len(gone)))}, nil, nil
+		return Link{Why: fmt.Sprintf("its when %s does not hold, as none of what it needs %s: %s", whenWord(t.When), wanted[rules.Wants(t.When)], howEnded(parents))}, nil, nil
 	case p.OnFailure == plan.Stop:
 		return Link{Why: fmt.Sprintf("its plan %s started nothing more once a task had failed (on_failure: stop)", p.Title()), Hint: hint.Retry(t, p)}, nil, nil
 	}
@@ -130,9 +123,8 @@ var wanted = map[rules.Outcome]string{rules.OutcomeFailed: "failed", rules.Outco
 // mostEnded is how many parents howEnded names.
 const mostEnded = 5
 
-// howEnded says how the first parents of a task ended, as in "copy succeeded, load was skipped". gone
-// is how many others were deleted.
-func howEnded(parents []plan.Task, gone int) string {
+// howEnded says how the first parents of a task ended, as in "copy succeeded, load was skipped".
+func howEnded(parents []plan.Task) string {
 	var parts []string
 	for i := range parents {
 		p := &parents[i]
@@ -148,9 +140,6 @@ func howEnded(parents []plan.Task, gone int) string {
 			verb = " was "
 		}
 		parts = append(parts, p.Key()+verb+counted(p))
-	}
-	if gone > 0 {
-		parts = append(parts, fmt.Sprintf("%d deleted", gone))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -214,18 +203,14 @@ func skipOf(t *plan.Task, parents map[plan.TaskID]*plan.Task) string {
 	for _, id := range t.Needs {
 		p := parents[id]
 		if p == nil {
-			seen |= rules.OutcomeCancelled // as a release counts it
-			continue
+			continue // the deletion of its plan has begun
 		}
 		if decides(t, p) {
 			return rule + p.Key() + " " + counted(p)
 		}
 		seen |= rules.OutcomeOfTask(p)
 	}
-	switch {
-	case seen&rules.OutcomeCancelled != 0 && rules.Decide(t.When, rules.OutcomeCancelled, false) == rules.ToSkip:
-		return rule + "a task that it needs was deleted"
-	case seen != 0 && rules.Decide(t.When, seen, true) == rules.ToSkip:
+	if seen != 0 && rules.Decide(t.When, seen, true) == rules.ToSkip {
 		return "when " + whenWord(t.When) + " does not hold"
 	}
 	return ""

@@ -124,55 +124,20 @@ func (e *explainer) task(id plan.TaskID) (*plan.Task, error) {
 	return &found[0], nil
 }
 
-// parents returns those of a task that are still in the store, and which are not. An item has those of its foreach task.
-func (e *explainer) parents(t *plan.Task) (parents []plan.Task, gone []plan.TaskID, err error) {
+// parents returns those of a task. An item has those of its foreach task.
+func (e *explainer) parents(t *plan.Task) ([]plan.Task, error) {
 	needs := t.Needs
 	if !t.Of.IsZero() {
 		of, err := e.task(t.Of)
 		if errors.Is(err, plan.ErrNotFound) {
-			return nil, nil, nil
+			return nil, nil
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		needs = of.Needs
 	}
-	parents, err = store.TasksByID(e.ctx, e.r, store.TaskQuery{}, needs)
-	if err != nil || len(parents) == len(needs) {
-		return parents, nil, err
-	}
-	there := make(map[plan.TaskID]bool, len(parents))
-	for i := range parents {
-		there[parents[i].ID] = true
-	}
-	for _, id := range needs {
-		if !there[id] {
-			gone = append(gone, id)
-		}
-	}
-	return parents, gone, nil
-}
-
-// awaited returns, of the tasks that are not there, those that are items of a foreach task which may make them again: see rules.MissingItem.
-// Their foreach tasks are the same with fewer. It looks at some thousands.
-func (e *explainer) awaited(gone []plan.TaskID) (items []string, of []plan.Task, err error) {
-	if len(gone) == 0 {
-		return nil, nil, nil
-	}
-	open, err := e.r.Tasks(e.ctx, store.TaskQuery{NoItems: true, Statuses: stuck, Limit: 10_000})
-	for i := range open {
-		f := &open[i]
-		makes := false
-		for _, id := range gone {
-			if index := rules.ItemIndex(id); f.Foreach != nil && rules.ItemID(f.ID, index) == id && rules.MissingItem(f, index) == 0 {
-				items, makes = append(items, rules.ItemName(f.Key(), index)), true
-			}
-		}
-		if makes {
-			of = append(of, *f)
-		}
-	}
-	return items, of, err
+	return store.TasksByID(e.ctx, e.r, store.TaskQuery{}, needs)
 }
 
 // stuck orders statuses by how far they are from the end. A chain explains most if it continues
@@ -190,20 +155,13 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 		link, err := e.nextTurn(t, fmt.Sprintf("attempt %d follows in %s%s", t.Attempt+1, duration.Text(t.NotBefore.Sub(e.now)), because(t)))
 		return link, nil, err
 	}
-	parents, gone, err := e.parents(t)
-	if err != nil {
-		return Link{}, nil, err
-	}
-	items, of, err := e.awaited(gone)
+	parents, err := e.parents(t)
 	if err != nil {
 		return Link{}, nil, err
 	}
 	var seen rules.Outcome
-	if len(gone) > len(items) {
-		seen = rules.OutcomeCancelled // as a release counts them
-	}
 	var following *plan.Task
-	waits := len(items)
+	waits := 0
 	for _, s := range stuck {
 		for i := range parents {
 			if parents[i].Status == s {
@@ -219,14 +177,8 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 	}
 	switch rules.Decide(t.When, seen, waits == 0) {
 	case rules.ToWait:
-		name, which := "", ""
-		if following != nil {
-			name = following.Key()
-		} else {
-			following, name, which = &of[0], items[0], ", an item that "+of[0].Key()+" is to make again"
-		}
 		full, err := e.task(following.ID)
-		return Link{Why: "it waits for " + name + which + others(waits-1, len(parents)+len(gone))}, full, err
+		return Link{Why: "it waits for " + following.Key() + others(waits-1, len(parents))}, full, err
 	case rules.ToSkip:
 		link, err := e.nextTurn(t, "its when "+whenWord(t.When)+" cannot hold any more, so it will be skipped")
 		return link, nil, err

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -444,13 +443,6 @@ func TestTask(t *testing.T) {
 			chain: []string{"b: its when any_skipped does not hold, as none of what it needs was skipped: c succeeded, d succeeded, e failed, f was stopped, g was lost, and 2 others"},
 		},
 		{
-			name: "a parent that was deleted is told",
-			tasks: []plan.Task{
-				with(task(1, "b", plan.Cancelled, 2, 99), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, plan.AnyFailed }), task(2, "a", plan.Succeeded),
-			},
-			chain: []string{"b: its when any_failed does not hold, as none of what it needs failed: a succeeded, 1 deleted"},
-		},
-		{
 			name: "a plan that stops at its first failure skips what its parents would allow",
 			plan: plan.Plan{OnFailure: plan.Stop, State: plan.PlanFailed},
 			tasks: []plan.Task{
@@ -504,33 +496,6 @@ func TestTask(t *testing.T) {
 				"copy: it waits for its items, 1 of 2 have not finished, and are being stopped since a person cancelled it",
 				"copy[0]: it runs on node n1, and is being stopped since a person cancelled it",
 			},
-		},
-		{
-			name:  "parents that were deleted count as cancelled",
-			nodes: live,
-			tasks: []plan.Task{task(1, "b", plan.Held, 7)},
-			chain: []string{"b: its when all_succeeded cannot hold any more, so it will be skipped"},
-		},
-		{
-			name:  "a task waits for the item that a retry makes again, and for what its foreach task waits for",
-			nodes: live,
-			tasks: []plan.Task{
-				with(task(1, "b", plan.Held), func(t *plan.Task) { t.Needs = []plan.TaskID{rules.ItemID(taskID(2), 3)} }),
-				with(task(2, "copy", plan.Held, 3), func(t *plan.Task) { t.Foreach = &plan.Foreach{Value: "needs.list"} }),
-				with(task(3, "list", plan.Running), on("n1", time.Minute)),
-			},
-			chain: []string{
-				"b: it waits for copy[3], an item that copy is to make again", "copy: it waits for list", "list: it runs on node n1 for 1m00s",
-			},
-		},
-		{
-			name:  "a task that was skipped, since an item is not made any more, says so",
-			nodes: live,
-			tasks: []plan.Task{with(task(1, "b", plan.Cancelled), func(t *plan.Task) {
-				t.Needs, t.Reason = []plan.TaskID{rules.ItemID(taskID(2), 3)}, plan.ReasonSkipped
-				t.Detail = rules.MissingDetail(&plan.Task{Name: "copy", Items: 2}, 3)
-			})},
-			chain: []string{"b: it needs copy[3], and copy has 2 items since it was retried"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -633,7 +598,6 @@ func TestSkipsSayWhy(t *testing.T) {
 		skipped(4, "below", "", 3),
 		skipped(5, "clean-up", plan.AnyFailed, 1),
 		skipped(6, "sum", plan.NoneFailed, 1, 2),
-		skipped(7, "orphan", "", 99),
 		with(skipped(8, "stopped", "", 1), func(t *plan.Task) { t.Detail = "the plan was stopped by a failure" }),
 		with(task(10, "ended", plan.Cancelled, 2), func(t *plan.Task) { t.Reason = plan.ReasonCancelled }),
 	}}
@@ -643,7 +607,7 @@ func TestSkipsSayWhy(t *testing.T) {
 	}
 	want := map[plan.TaskID]string{
 		taskID(3): "bad failed", taskID(4): "after skipped", taskID(5): "when any_failed does not hold",
-		taskID(6): "when none_failed: bad failed", taskID(7): "a task that it needs was deleted",
+		taskID(6): "when none_failed: bad failed",
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)

@@ -37,7 +37,7 @@ func (e *explainer) kept(t *plan.Task, p *plan.Plan, ended string) (Link, error)
 	if t.Plan.IsZero() || !p.State.Ended() || p.Edits == 0 {
 		return Link{}, nil
 	}
-	parents, _, err := e.parents(t)
+	parents, err := e.parents(t)
 	if err != nil {
 		return Link{}, err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -17,10 +16,9 @@ type Deletion struct {
 	Begun    bool // the deletion has begun: some tasks may be gone
 }
 
-// Check returns an ErrPlanActive if the deletion must not begin. neededBy is a task of no plan that
-// has not finished and needs a task of the plan, or nil: it may still read its inputs there. A
-// deletion that has begun is completed. An abandoned plan loses its tasks in any case.
-func (d *Deletion) Check(neededBy *plan.Task) error {
+// Check returns an ErrPlanActive if the deletion must not begin. A deletion that has begun is
+// completed.
+func (d *Deletion) Check() error {
 	switch {
 	case d.Begun:
 		return nil
@@ -28,9 +26,6 @@ func (d *Deletion) Check(neededBy *plan.Task) error {
 		return fmt.Errorf("plan %s is %v: %w", d.Title, d.State, plan.ErrPlanActive)
 	case d.Retrying:
 		return fmt.Errorf("plan %s is being retried: %w", d.Title, plan.ErrPlanActive)
-	case neededBy != nil && d.State != plan.PlanAbandoned:
-		return fmt.Errorf("plan %s: task %s of no plan, which is %s, needs one of its tasks; wait for that task, or cancel it: %w", d.Title, neededBy.ID,
-			states.OfStatus(neededBy.Status), plan.ErrPlanActive)
 	}
 	return nil
 }

@@ -16,10 +16,9 @@ type Retaken struct {
 	Name     string
 	Status   plan.Status
 	Queue    plan.QueueID
-	Foreach  bool // it is a foreach task, or was one before an earlier retry
+	Foreach  bool // it is a foreach task
 	Expanded bool
 	Items    int
-	Deleting bool // it needs a task of a plan whose deletion has begun
 	Busy     bool // another call is about to change it
 }
 
@@ -28,8 +27,7 @@ type Retaken struct {
 //  1. The task is not there, or of another plan (t is nil): ErrNotFound.
 //  2. A node has the task: ErrPlanActive.
 //  3. The task is not in the state that the caller saw, or another call changes it: ErrConflict.
-//  4. The task needs a task of a plan whose deletion has begun: ErrConflict.
-//  5. The queue of the task was deleted, and the retry gives it no other one: ErrConflict. Nothing
+//  4. The queue of the task was deleted, and the retry gives it no other one: ErrConflict. Nothing
 //     would ever claim the task. If the other one is not there either: ErrNotFound.
 //
 // with replaces the task, and is mostly nil. queues are all queues that there are.
@@ -45,8 +43,6 @@ func CheckRetried(r *Retried, t *Retaken, with *plan.Task, queues map[plan.Queue
 		return refusal.New(plan.ErrConflict, "task %q is %v (%d), and was taken for %v (%d)", key, t.Status, t.Status, r.Status, r.Status)
 	case t.Busy:
 		return refusal.New(plan.ErrConflict, "task %q is %v, and another call is about to change it", key, t.Status)
-	case t.Deleting:
-		return refusal.New(plan.ErrConflict, "task %q needs some of a plan that is being deleted, and cannot run again", key)
 	case with != nil && !queues[with.Queue]:
 		return fmt.Errorf("task %q: queue %s: %w", with.Key(), with.Queue, plan.ErrNotFound)
 	case with == nil && !queues[t.Queue]:
@@ -77,8 +73,6 @@ func CheckBelow(t *plan.Task, decided bool) error {
 // new items once its parents have finished. t is the task before the retry, of which Remakes reads
 // Expanded and Items. foreach says that it is a foreach task after the retry too. waits says that
 // one of its parents runs again or has not finished.
-//
-// A task that needs one of these items loses its input with the item. CheckBelow therefore counts for such tasks too.
 func Remakes(r *Retried, t *plan.Task, foreach, waits bool) bool {
 	return r.Anew || !foreach || waits || !t.Expanded || t.Items == 0
 }

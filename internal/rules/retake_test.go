@@ -55,12 +55,11 @@ func TestWhatARetryMayTake(t *testing.T) {
 		{"a task that a node has", like(func(t *rules.Retaken) { t.Status = plan.Running }), nil, plan.ErrPlanActive, `task "a" is running`},
 		{"a task that has run again", like(func(t *rules.Retaken) { t.Status = plan.Succeeded }), nil, plan.ErrConflict, `is succeeded (1), and was taken for failed (2)`},
 		{"a task that another call changes", like(func(t *rules.Retaken) { t.Busy = true }), nil, plan.ErrConflict, `another call is about to change it`},
-		{"a task that needs a plan that is being deleted", like(func(t *rules.Retaken) { t.Deleting = true }), nil, plan.ErrConflict, `a plan that is being deleted`},
 		{"a task without a queue", like(func(t *rules.Retaken) { t.Queue = gone }), nil, plan.ErrConflict, `its queue was deleted`},
 		{"a task without a queue that gets one", like(func(t *rules.Retaken) { t.Queue = gone }), &plan.Task{Queue: there}, nil, ""},
 		{"a task that gets a queue that is not there", &failed, &plan.Task{Name: "a", Queue: gone}, plan.ErrNotFound, `queue ` + gone.String()},
 		{"the node that has a task comes before its state", like(func(t *rules.Retaken) { t.Status, t.Queue = plan.Claimed, gone }), nil, plan.ErrPlanActive, ""},
-		{"the state of a task comes before its queue", like(func(t *rules.Retaken) { t.Status, t.Queue, t.Deleting = plan.Held, gone, true }), nil, plan.ErrConflict, `was taken for`},
+		{"the state of a task comes before its queue", like(func(t *rules.Retaken) { t.Status, t.Queue = plan.Held, gone }), nil, plan.ErrConflict, `was taken for`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := rules.CheckRetried(&rules.Retried{ID: id, Status: plan.Failed}, c.task, c.with, map[plan.QueueID]bool{there: true})

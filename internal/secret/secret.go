@@ -373,14 +373,6 @@ func Keep(p *plan.Plan, tasks []plan.Task) {
 	}
 }
 
-// CheckOutside refuses a task as a parent of one of no plan, where it keeps something secret: that one would show its output. It is an ErrSecret.
-func CheckOutside(parent *plan.Task) error {
-	if len(parent.Secrets) == 0 {
-		return nil
-	}
-	return refusal.New(plan.ErrSecret, "task %q is of a plan that keeps params secret, and what needs it has to be of the same plan, where they are not shown", parent.Key())
-}
-
 // OfClaim returns the secrets in the params of a claimed task that its node must know: those with
 // names of its queue and its plan.
 func OfClaim(c *protocol.ClaimedTask) Names { return Names{}.And(c.QueueSecrets).And(c.Secrets) }

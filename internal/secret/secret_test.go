@@ -137,17 +137,6 @@ func TestWhoTakesSecretsOff(t *testing.T) {
 	}
 }
 
-func TestATaskOutsideShowsNoSecretOfAPlan(t *testing.T) {
-	for _, c := range []struct {
-		secrets []string
-		ok      bool
-	}{{nil, true}, {[]string{"a"}, false}} {
-		if err := secret.CheckOutside(&plan.Task{Name: "a", Definition: plan.Definition{Secrets: c.secrets}}); (err == nil) != c.ok || !c.ok && !errors.Is(err, plan.ErrSecret) {
-			t.Errorf("%q: %v", c.secrets, err)
-		}
-	}
-}
-
 func TestASecretIsHiddenHoweverJSONSpellsIt(t *testing.T) {
 	const hidden = `Wx9tokenä/"b<🔑`
 	params, err := json.Marshal(map[string]string{"token": hidden})

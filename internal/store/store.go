@@ -151,12 +151,10 @@ type Node interface {
 
 	// Inputs returns the outputs of the task's parents, in the order of its needs. For an item it
 	// returns those of its foreach task, as ItemInputs leaves them. It does not read outputs that
-	// rules.CheckInputs refuses, and returns that error. A deleted parent has no output (null), and
-	// a store that keeps no names of deleted tasks gives its id instead of its name.
+	// rules.CheckInputs refuses, and returns that error.
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 
-	// Parents returns how the task's parents ended, in the order of its needs. A deleted parent is
-	// left out. An item has none.
+	// Parents returns how the task's parents ended, in the order of its needs. An item has none.
 	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
 
 	// AppendLog adds entries to a running task's log. It adds nothing if the entries are the log's
@@ -201,10 +199,9 @@ type Node interface {
 	// plan that stays. Any number of instances may call it at once.
 	//
 	// Expire also deletes tasks of no plan that ended longer ago than their queue's Keep says, or,
-	// without one, than the driver's default. Their logs, results and items go with them; an item
-	// never goes alone. A task stays while a task in the store needs it, or needs one of its items,
-	// so that the child can be retried. A task also stays if another program ended it and no Sluice
-	// node had to note its end.
+	// without one, than the driver's default. Their logs and results go with them. A task stays while
+	// a task in the store needs it, so that the child can be retried. A task also stays if another
+	// program ended it and no Sluice node had to note its end.
 	Expire(ctx context.Context, budget int) (protocol.Expired, error)
 
 	// Wakes returns a channel on which a value arrives soon after another process queued tasks. A
@@ -225,13 +222,13 @@ type Admin interface {
 
 	// AddTasks inserts tasks, held. They belong to the given plan, or to none if it is zero,
 	// whatever their own field says. Their queues must exist. Their parents must exist or come
-	// before them in tasks, and (in a plan) belong to the same plan. Their names must be new in the
-	// plan. Otherwise AddTasks returns plan.ErrNotFound or plan.ErrExists with the name in the
-	// message, and adds nothing.
+	// before them in tasks, as rules.CheckNeed says. Their names must be new in the plan. Otherwise
+	// AddTasks returns plan.ErrNotFound or plan.ErrExists with the name in the message, and adds
+	// nothing. rules.CheckAdded refuses a foreach of no plan.
 	//
 	// Adding a task again under its id changes nothing. Another task under that id is
 	// plan.ErrExists, as secret.CheckSame says. A plan that has ended, or is closed, is
-	// plan.ErrPlanEnded. Tasks of a plan whose deletion has begun cannot be parents any more.
+	// plan.ErrPlanEnded.
 	//
 	// While the plan is submitting, that is all: no task is released or skipped before Ready, even
 	// if a person cancels its parents. Tasks of a ready plan, and of no plan, are released at once
@@ -274,9 +271,7 @@ type Admin interface {
 	//
 	// The items of a foreach task stay, unless it makes them again, as rules.Remakes says.
 	// Then all of them are deleted with their logs, whether they are given or not, and it makes new
-	// ones when its parents have finished. A task that needs a deleted item waits for the new item
-	// with the same index. If there is none, the item counts as rules.MissingItem says, also if the
-	// task that had it is no foreach task any more.
+	// ones when its parents have finished.
 	//
 	// Retry refuses the following, and changes nothing then. rules.CheckRetry has the error for a
 	// plan of which no task ever ran. A plan whose deletion has begun is plan.ErrNotFound. The
@@ -284,8 +279,7 @@ type Admin interface {
 	// must be the one that the caller saw, its parents and its queue. An item without its foreach
 	// task is plan.ErrConflict. Then rules.CheckBelow is asked of the tasks below that were not
 	// given and are queued, claimed or running, or wait only for an instant or their items. A
-	// deleted item counts as given; so does one that an earlier retry deleted and that the foreach
-	// task may make now. Without tasks Retry does nothing.
+	// deleted item counts as given. Without tasks Retry does nothing.
 	//
 	// A driver may make a retry in several writes, and returns after the last one. Nothing of the
 	// plan is released or claimed meanwhile, and the plan does not end. If the process dies
@@ -300,12 +294,8 @@ type Admin interface {
 
 	// DeletePlan deletes an ended plan with its tasks and logs, in chunks of at most budget
 	// documents, and reports whether more remains: call again. A plan that has not ended is
-	// plan.ErrPlanActive. So is a plan while an unfinished task of no plan needs one of its tasks,
-	// because that task may still read its inputs there. The error names both. Once that task has
-	// finished, the plan may go. The finished task keeps its Needs, and its Params with the copied
-	// inputs. Inputs may return null for those that it had by reference. An abandoned plan may
-	// always go, because it loses its tasks in any case. Any caller continues a deletion that has
-	// begun, and Prune completes one that stopped half-way.
+	// plan.ErrPlanActive. Any caller continues a deletion that has begun, and Prune completes one
+	// that stopped half-way.
 	DeletePlan(ctx context.Context, p plan.PlanID, budget int) (more bool, err error)
 
 	// Prune deletes, like DeletePlan, plans that ended longer ago than their Keep, or, without one,

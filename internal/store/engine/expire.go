@@ -23,11 +23,8 @@ type Deleter[P any] interface {
 	// Deletion returns what rules.Deletion asks of the plan.
 	Deletion(p P) rules.Deletion
 
-	// NeededBy returns a task of no plan that has not finished and needs a task of the plan, or nil.
-	NeededBy(ctx context.Context, p P) (*plan.Task, error)
-
-	// BeginDeletion notes that the deletion has begun, so that nobody retries the plan or comes to
-	// need it. It does nothing, and returns false, if the plan is not as it was read.
+	// BeginDeletion notes that the deletion has begun, so that nobody retries the plan. It does
+	// nothing, and returns false, if the plan is not as it was read.
 	BeginDeletion(ctx context.Context, p P) (begun bool, err error)
 
 	// DeleteTasks deletes tasks of the plan, with all that belongs to them, and reports whether all
@@ -58,11 +55,7 @@ func DeletePlan[P any](ctx context.Context, u Deleter[P], id plan.PlanID, budget
 // deletePlan deletes the tasks of a plan, and then the plan, as far as the budget reaches.
 func deletePlan[P any](ctx context.Context, u Deleter[P], p P) (more bool, err error) {
 	if is := u.Deletion(p); !is.Begun {
-		by, err := u.NeededBy(ctx, p)
-		if err == nil {
-			err = is.Check(by)
-		}
-		if err != nil {
+		if err := is.Check(); err != nil {
 			return false, err
 		}
 		if begun, err := u.BeginDeletion(ctx, p); err != nil {
@@ -87,17 +80,16 @@ type Expirer[P any, Q comparable] interface {
 	ExpiredPlans(ctx context.Context, byDefault time.Duration) iter.Seq2[P, error]
 
 	// CompleteDeletions completes deletions of tasks of no plan that stopped half-way. It returns how
-	// many tasks went, items left out, and whether that was all.
+	// many tasks went, and whether that was all.
 	CompleteDeletions(ctx context.Context) (tasks int, done bool, err error)
 
 	// Keeps returns what queues say of their tasks. It may leave out queues that say nothing, if the
 	// driver has no default.
 	Keeps(ctx context.Context) (map[Q]plan.Keep, error)
 
-	// DeleteExpired deletes tasks of no plan that ended longer ago than these limits, with their
-	// items, and returns how many tasks went, items left out. A task stays while a task that needs
-	// it, or needs one of its items, is in the store, and while one of its items has not finished.
-	// So does a task that a retry may take.
+	// DeleteExpired deletes tasks of no plan that ended longer ago than these limits, and returns how
+	// many tasks went. A task stays while a task that needs it is in the store. So does a task that a
+	// retry may take.
 	DeleteExpired(ctx context.Context, limits map[rules.Kept[Q]]time.Duration) (tasks int, err error)
 }
 
@@ -113,7 +105,7 @@ func Prune[P any, Q comparable](ctx context.Context, u Expirer[P, Q], keep time.
 		}
 		switch {
 		case errors.Is(err, errChanged), errors.Is(err, plan.ErrPlanActive):
-			continue // another caller deletes it, retries it or needs it: it stands in nobody's way
+			continue // another caller deletes it, or retries it: it stands in nobody's way
 		case err != nil || more:
 			return plans, more, err
 		}

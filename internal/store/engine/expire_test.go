@@ -19,8 +19,7 @@ import (
 type old struct {
 	is      rules.Deletion
 	tasks   int
-	changes int        // so many times it is not as it was read
-	by      *plan.Task // needs it
+	changes int // so many times it is not as it was read
 }
 
 // deleter is a driver that only notes what the engine has it do.
@@ -48,8 +47,6 @@ func (d *deleter) Budget() *int { return &d.budget }
 func (d *deleter) ToDelete(context.Context, plan.PlanID) (*old, error) { return d.plans[0], nil }
 
 func (d *deleter) Deletion(p *old) rules.Deletion { return p.is }
-
-func (d *deleter) NeededBy(_ context.Context, p *old) (*plan.Task, error) { return p.by, nil }
 
 func (d *deleter) BeginDeletion(_ context.Context, p *old) (bool, error) {
 	if p.changes > 0 {
@@ -103,9 +100,8 @@ func newOld(title string, tasks int) *old {
 }
 
 func TestAPlanGoesAfterItsTasksAsFarAsTheBudgetReaches(t *testing.T) {
-	changed, begun, needed, running := newOld("a", 1), newOld("a", 2), newOld("a", 1), newOld("a", 1)
+	changed, begun, running := newOld("a", 1), newOld("a", 2), newOld("a", 1)
 	changed.changes, begun.is.Begun, running.is.State = 1, true, plan.PlanRunning
-	begun.by, needed.by = &plan.Task{}, &plan.Task{}
 	for _, c := range []struct {
 		name    string
 		plan    *old
@@ -119,8 +115,7 @@ func TestAPlanGoesAfterItsTasksAsFarAsTheBudgetReaches(t *testing.T) {
 		{"some tasks", newOld("a", 3), 2, []string{"begin a", "2 of a"}, true, false},
 		{"all tasks, and nothing for the plan", newOld("a", 3), 3, []string{"begin a", "3 of a"}, true, false},
 		{"it was not as it was read", changed, 10, []string{"a changed", "begin a", "1 of a", "a"}, false, false},
-		{"its deletion has begun, and a task needs it", begun, 10, []string{"2 of a", "a"}, false, false},
-		{"a task needs it", needed, 10, nil, false, true},
+		{"its deletion has begun", begun, 10, []string{"2 of a", "a"}, false, false},
 		{"it runs", running, 10, nil, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,8 +129,8 @@ func TestAPlanGoesAfterItsTasksAsFarAsTheBudgetReaches(t *testing.T) {
 }
 
 func TestPlansThatAreKeptNoLongerGoFirst(t *testing.T) {
-	needed, changed := newOld("needed", 1), newOld("changed", 1)
-	needed.by, changed.changes = &plan.Task{}, 1
+	active, changed := newOld("active", 1), newOld("changed", 1)
+	active.is.State, changed.changes = plan.PlanRunning, 1
 	for _, c := range []struct {
 		name      string
 		plans     []*old
@@ -150,7 +145,7 @@ func TestPlansThatAreKeptNoLongerGoFirst(t *testing.T) {
 		{"the store has a default for all statuses", nil, 0, 0, 10, time.Hour, []string{"0 half", "0 of 5 limits"}, protocol.Expired{}},
 		{"plans, and then tasks of no plan, which may free others", []*old{newOld("a", 1), newOld("b", 0)}, 1, 2, 10, 0,
 			[]string{"begin a", "1 of a", "a", "begin b", "0 of b", "b", "1 half", "2 of 1 limits"}, protocol.Expired{Plans: 2, Tasks: 3, More: true}},
-		{"plans that stay stand in nobody's way", []*old{needed, changed, newOld("a", 0)}, 0, 0, 10, 0,
+		{"plans that stay stand in nobody's way", []*old{active, changed, newOld("a", 0)}, 0, 0, 10, 0,
 			[]string{"changed changed", "begin a", "0 of a", "a", "0 half", "0 of 1 limits"}, protocol.Expired{Plans: 1}},
 		{"the budget ends amid a plan", []*old{newOld("a", 3), newOld("b", 1)}, 1, 1, 2, 0, []string{"begin a", "2 of a"}, protocol.Expired{More: true}},
 		{"the budget ends with a plan", []*old{newOld("a", 1), newOld("b", 1)}, 1, 1, 2, 0, []string{"begin a", "1 of a", "a"}, protocol.Expired{Plans: 1, More: true}},

@@ -25,13 +25,11 @@ type Retrier[K comparable] interface {
 	// Tasks returns those of the tasks that are there and of the plan, in any order.
 	Tasks(ctx context.Context, ids []plan.TaskID) ([]Retaken[K], error)
 
-	// Parents returns the parents of tasks. waits are those parents that have not finished, and the
-	// missing items that their foreach task may make.
+	// Parents returns the parents of tasks. waits are those parents that have not finished.
 	Parents(ctx context.Context, tasks []K) (parents map[K][]K, waits map[K]bool, err error)
 
-	// Below asks check of the unfinished items and children of the selection. The items of a task
-	// that makes them again count as selected, and so do those that an earlier retry deleted. A
-	// driver may leave held tasks to Take.
+	// Below asks check of the unfinished items and children of the selection. A driver may leave held
+	// tasks to Take.
 	Below(ctx context.Context, s *Selection[K], check func(k K, t *plan.Task, decided bool) error) error
 
 	// Take opens the plan by reopen at the present, takes the tasks back by Retake, and looks at these tasks and those

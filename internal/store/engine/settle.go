@@ -25,10 +25,6 @@ type Settler[T any] interface {
 	// fails by it.
 	Deliver(ctx context.Context, t T) (why, err error)
 
-	// Absent says why a task is skipped that needs an item which is not made any more; else it is
-	// empty.
-	Absent(t T) string
-
 	// Step writes the step, if the task is still as it was looked at.
 	Step(ctx context.Context, t T, s rules.Step) error
 
@@ -59,7 +55,6 @@ func Settle[T any](ctx context.Context, u Settler[T], tasks []T) (left int, err 
 		case rules.Expand:
 			err = expand(ctx, u, t, w)
 		case rules.Skip:
-			step.Detail = u.Absent(t)
 			err = u.Step(ctx, t, step)
 		case rules.Queue:
 			err = queue(ctx, u, t, step)

@@ -8,7 +8,6 @@
 package hiding
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -441,9 +440,6 @@ func (r *reader) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error)
 // AddTasks implements store.Admin. A task of a plan keeps secret what that does.
 func (r *reader) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error {
 	tasks, err := r.kept(ctx, p, tasks, nil)
-	if err == nil && p.IsZero() {
-		err = r.checkParents(ctx, tasks)
-	}
 	if err != nil {
 		return err
 	}
@@ -492,19 +488,6 @@ func (r *reader) kept(ctx context.Context, p plan.PlanID, tasks []plan.Task, par
 		}
 	}
 	return tasks, err
-}
-
-// checkParents refuses tasks of no plan that need one of a plan which keeps something secret.
-func (r *reader) checkParents(ctx context.Context, tasks []plan.Task) error {
-	var parents []plan.TaskID
-	for i := range tasks {
-		parents = append(parents, tasks[i].Needs...)
-	}
-	found, err := store.TasksByID(ctx, r.Store, store.TaskQuery{}, parents)
-	for i := range found {
-		err = cmp.Or(err, secret.CheckOutside(&found[i]))
-	}
-	return err
 }
 
 // CreateQueue implements store.Admin.

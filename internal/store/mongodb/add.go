@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
@@ -30,23 +32,10 @@ func (s *Store) SubmitBatch() int { return submitBatch }
 type addition struct {
 	plan    *planDoc // nil: tasks of no plan
 	tasks   []*plan.Task
-	batches []bson.ObjectID               // of earlier calls that died before all was done, whose tasks are among those asked for
-	halves  []bson.ObjectID               // those of the batches that have several tasks and were not taken yet
-	of      map[plan.TaskID]bson.ObjectID // of tasks of no plan: the plan of each parent that is of one,
-	plans   map[bson.ObjectID]bool        // and all of these, those of the batches included;
-	parents idList                        // what they need that does not come with them,
-	waiting map[plan.TaskID]bool          // and which of them are in and were not taken yet
-}
-
-// plansOf returns the plans that the parents of a task of no plan are of: few, however many parents it has.
-func (a *addition) plansOf(t *plan.Task) []bson.ObjectID {
-	var plans []bson.ObjectID
-	for _, need := range t.Needs {
-		if of, is := a.of[need]; is && !slices.Contains(plans, of) {
-			plans = append(plans, of)
-		}
-	}
-	return plans
+	batches []bson.ObjectID      // of earlier calls that died before all was done, whose tasks are among those asked for
+	halves  []bson.ObjectID      // those of the batches that have several tasks and were not taken yet
+	parents idList               // of tasks of no plan: what they need that does not come with them,
+	waiting map[plan.TaskID]bool // and which of them are in and were not taken yet
 }
 
 // AddTasks implements store.Admin.
@@ -174,7 +163,6 @@ func (s *Store) insertChunk(ctx context.Context, a *addition, chunk []*plan.Task
 		if err != nil {
 			return false, fmt.Errorf("task %q: %w", t.Key(), err)
 		}
-		doc.Plans = a.plansOf(t)
 		mark(&doc)
 		docs, joins = append(docs, doc), append(joins, own...)
 	}
@@ -235,7 +223,7 @@ func (s *Store) refresh(ctx context.Context, id bson.ObjectID) (runs bool, err e
 
 // check finds which of the tasks are not there yet, and refuses what cannot be added. It changes nothing.
 func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*addition, error) {
-	a := &addition{of: map[plan.TaskID]bson.ObjectID{}, plans: map[bson.ObjectID]bool{}, waiting: map[plan.TaskID]bool{}}
+	a := &addition{waiting: map[plan.TaskID]bool{}}
 	empty := false // the plan has no tasks yet, so neither ids nor names need to be looked for
 	if !id.IsZero() {
 		p, err := s.plan(ctx, id)
@@ -296,13 +284,13 @@ func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*
 		if a.plan != nil && names[t.Name] {
 			return nil, fmt.Errorf("task %q is there twice: %w", t.Name, plan.ErrExists)
 		}
-		if err := fits(&own); err != nil {
+		if err := cmp.Or(rules.CheckAdded(&own, id), fits(&own)); err != nil {
 			return nil, err
 		}
 		names[t.Name], queues[t.Queue] = true, true
 		for _, need := range t.Needs {
-			if k, ok := place[need]; !ok || k >= i || a.plan == nil && there[need] { // what is there may be of a plan
-				outside[need] = t
+			if k, ok := place[need]; !ok || k >= i {
+				outside[need] = &own
 			}
 		}
 		a.tasks = append(a.tasks, &own)
@@ -324,7 +312,7 @@ func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (ma
 	there := map[plan.TaskID]bool{}
 	for chunk := range slices.Chunk(tasks, addAtOnce) {
 		ids := idsFrom(chunk, func(t plan.Task) bson.ObjectID { return idOf(&t) })
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("adding batch hold plans")})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("adding batch hold")})
 		if err != nil {
 			return nil, err
 		}
@@ -336,7 +324,6 @@ func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (ma
 			}
 			if docs[i].Hold == holdAdding {
 				a.waiting[taskID(docs[i].ID)] = true
-				docs[i].addPlans(a.plans)
 				if docs[i].Batch > 1 && !slices.Contains(a.halves, b) {
 					a.halves = append(a.halves, b)
 				}
@@ -442,40 +429,26 @@ func (s *Store) checkQueues(ctx context.Context, tasks []plan.Task, queues map[p
 	return nil
 }
 
-// checkParents finds the parents that are not among the tasks. Tasks of a plan that is being
-// deleted cannot be parents.
+// checkParents finds the parents that are not among the tasks. A task of no plan that is being
+// deleted cannot be a parent.
 func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.TaskID]*plan.Task) error {
 	all := idsFrom(slices.Collect(maps.Keys(outside)), func(id plan.TaskID) bson.ObjectID { return oid(id.ID) })
+	there := make(map[plan.TaskID]*rules.Needed, len(all))
 	for ids := range slices.Chunk(all, addAtOnce) {
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of")})
-		if err != nil {
-			return err
-		}
-		going, err := s.going(ctx, docs)
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of deleting")})
 		if err != nil {
 			return err
 		}
 		for i := range docs {
-			id, of := taskID(docs[i].ID), docs[i].Plan
-			switch {
-			case a.plan == nil && !of.IsZero():
-				a.of[id], a.plans[of] = of, true
-			case a.plan == nil && !going[docs[i].alone()], a.plan != nil && of == a.plan.ID:
-				delete(outside, id)
+			if !docs[i].Deleting {
+				there[taskID(docs[i].ID)] = &rules.Needed{Plan: planID(docs[i].Plan), Item: !docs[i].Of.IsZero()}
 			}
 		}
 	}
-	gone, err := s.deleting(ctx, a.plans)
-	if err != nil {
-		return err
-	}
-	for id, of := range a.of {
-		if !gone[of] {
-			delete(outside, id)
-		}
-	}
 	for id, t := range outside {
-		return fmt.Errorf("task %q needs task %s: %w", t.Key(), id, plan.ErrNotFound)
+		if err := rules.CheckNeed(t, t.Plan, id, there[id]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

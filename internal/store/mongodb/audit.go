@@ -154,10 +154,6 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 	if err != nil {
 		return err
 	}
-	missed, err := r.missed(ctx, ids.list, parents)
-	if err != nil {
-		return err
-	}
 	var again idList
 	var changes []wire.Change
 	for i := range docs {
@@ -191,7 +187,7 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 			def, _ := t.definition() // one that cannot be read ends as it is looked at
 			seen := waiter{taskDoc: t, all: true}
 			for _, id := range t.Needs {
-				seen.see(id, parents[id], missed, r)
+				seen.see(parents[id], r)
 			}
 			w.When, w.Seen, w.All = def.When, seen.seen, seen.all
 		}

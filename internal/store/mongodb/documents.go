@@ -59,8 +59,7 @@ type taskDoc struct {
 	Text      text            `bson:"text,omitempty"`      // params, where a document does not hold them without loss
 	Needs     []bson.ObjectID `bson:"needs,omitempty"`     // its parents, if they are at most joinSize
 	Joins     int             `bson:"joins,omitempty"`     // else how many joins hold them
-	Plans     []bson.ObjectID `bson:"plans,omitempty"`     // of a task of no plan: the plans that its parents are of
-	Shared    int             `bson:"shared,omitempty"`    // of a task of no plan that has ended: how often tasks were added that need it, or an item
+	Shared    int             `bson:"shared,omitempty"`    // of a task of no plan that has ended: how often tasks were added that need it
 	Deleting  bool            `bson:"deleting,omitempty"`  // the same: its deletion has begun
 	Of        bson.ObjectID   `bson:"of,omitempty"`
 	Index     int             `bson:"index,omitempty"`
@@ -113,8 +112,6 @@ type taskDoc struct {
 	Inserted int    `bson:"inserted,omitempty"` // of its items,
 	Released int    `bson:"released,omitempty"` // and how many of those were queued
 	List     string `bson:"list,omitempty"`     // names the list of its items in the collection of items
-
-	Missing bson.ObjectID `bson:"missing,omitempty"` // the id of its first item, once a retry has deleted items: see joins.go
 
 	// Disbatch's: a string, the id of a file, or null, as it is inserted.
 	Stdout stream `bson:"stdout"`
@@ -300,13 +297,6 @@ func (t *taskDoc) shownItems() int {
 	return t.Items
 }
 
-// addPlans adds the plans that the parents of a task of no plan are of.
-func (t *taskDoc) addPlans(to map[bson.ObjectID]bool) {
-	for _, id := range t.Plans {
-		to[id] = true
-	}
-}
-
 // utc keeps the zero instant zero.
 func utc(at time.Time) time.Time {
 	if at.IsZero() {
@@ -372,9 +362,6 @@ func (t *taskDoc) dropsItems() bool {
 
 // endsWithItems reports whether the task is a held foreach task that waits for nothing but the end of its items.
 func (t *taskDoc) endsWithItems() bool { return t.heldFor(holdItems) && t.Expanded }
-
-// alone is the task that a deletion of this one begins with, which is of no plan: the foreach task of an item.
-func (t *taskDoc) alone() bson.ObjectID { return cmp.Or(t.Of, t.ID) }
 
 // inputSize returns what a child knows of a task before it reads the output.
 func (t *taskDoc) inputSize() rules.InputSize {
@@ -444,7 +431,6 @@ type planDoc struct {
 	Fresh     bool           `bson:"fresh,omitempty"`    // it became ready, or was retried, and not all of what that releases is released
 	Retry     bson.ObjectID  `bson:"retry,omitempty"`    // the retry that is going on
 	Adds      bson.A         `bson:"adds,omitempty"`     // late additions that were confirmed and are not released yet
-	Shared    int            `bson:"shared,omitempty"`   // counts how often tasks of no plan were added, or taken back, that need some of it
 	Deleting  bool           `bson:"deleting,omitempty"` // its deletion has begun
 	Ctime     time.Time      `bson:"ctime"`
 	Mtime     time.Time      `bson:"mtime"`

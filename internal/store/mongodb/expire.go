@@ -27,7 +27,7 @@ func (s *Store) Expire(ctx context.Context, budget int) (gone protocol.Expired, 
 
 // CompleteDeletions implements engine.Expirer.
 func (r *round) CompleteDeletions(ctx context.Context) (n int, done bool, err error) {
-	begun, err := wire.Find[taskDoc](ctx, r.tasks, d("deleting", true), wire.Query{Fields: ones("items"), Hint: indexDeleting, Limit: r.budget})
+	begun, err := wire.Find[taskDoc](ctx, r.tasks, d("deleting", true), wire.Query{Fields: ones("_id"), Hint: indexDeleting, Limit: r.budget})
 	if err == nil {
 		n, err = r.deleteMarked(ctx, begun)
 	}
@@ -57,8 +57,8 @@ func (r *round) DeleteExpired(ctx context.Context, limits map[rules.Kept[bson.Ob
 
 // expireQueue deletes tasks of a queue that ended so before an instant. It reads no more at once than the budget may delete.
 func (r *round) expireQueue(ctx context.Context, queue bson.ObjectID, status plan.Status, before time.Time) (n int, err error) {
-	old := d("queue", queue, "status", codes(status), "ended", d("$exists", true, "$lt", before), "plan", nil, "of", nil, "open", nil, "gate", nil)
-	q := wire.Query{Fields: ones("status ended items shared"), Sort: d("ended", 1)}
+	old := d("queue", queue, "status", codes(status), "ended", d("$exists", true, "$lt", before), "plan", nil, "open", nil, "gate", nil)
+	q := wire.Query{Fields: ones("status ended shared"), Sort: d("ended", 1)}
 	for r.budget > 0 {
 		q.Limit = min(r.budget, deleteAtOnce)
 		docs, err := wire.Find[taskDoc](ctx, r.tasks, old, q)
@@ -84,37 +84,12 @@ func (r *round) expireQueue(ctx context.Context, queue bson.ObjectID, status pla
 // changed.
 func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []taskDoc, err error) {
 	free := make(map[bson.ObjectID]*taskDoc, len(docs))
-	ids := make(idList, 0, len(docs))
-	of := map[bson.ObjectID]bson.ObjectID{} // items and their tasks
 	for i := range docs {
-		t := &docs[i]
-		free[t.ID], ids = t, append(ids, t.ID)
-		items := itemIDs(t.ID, 0, t.Items)
-		for _, id := range items {
-			of[id] = t.ID
-		}
-		ids = append(ids, items...)
+		free[docs[i].ID] = &docs[i]
 	}
-	needed := func(id bson.ObjectID) {
-		if head, is := of[id]; is {
-			id = head
-		}
-		delete(free, id)
-	}
-	for some := range slices.Chunk(ids, addAtOnce) {
-		if err := r.eachNeeded(ctx, some, needed); err != nil {
-			return nil, err
-		}
-		if len(of) > 0 {
-			unfinished := d("_id", d("$in", some), "of", d("$exists", true), "$or", bson.A{onlyUnfinished(nil), d("open", true)})
-			left, err := wire.Find[taskDoc](ctx, r.tasks, unfinished, wire.Query{Fields: ones("_id")})
-			if err != nil {
-				return nil, err
-			}
-			for i := range left {
-				needed(left[i].ID)
-			}
-		}
+	ids := idsOfTasks(docs)
+	if err := r.eachNeeded(ctx, ids, func(id bson.ObjectID) { delete(free, id) }); err != nil {
+		return nil, err
 	}
 	var changes []wire.Change
 	for _, t := range free {
@@ -126,7 +101,7 @@ func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []task
 	if err != nil || made == len(changes) {
 		return marked, err
 	}
-	return wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "gate", r.id), wire.Query{Fields: ones("items")})
+	return wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "gate", r.id), wire.Query{Fields: ones("_id")})
 }
 
 // eachNeeded calls do with the tasks that tasks of no plan need, whatever the state of these. It
@@ -168,79 +143,26 @@ func (r *round) eachNeeded(ctx context.Context, ids idList, do func(bson.ObjectI
 	return nil
 }
 
-// deleteMarked deletes tasks whose deletion has begun, with all that is kept beside them and their items, as far as the budget reaches, and
-// returns how many went. The last items go first: the task says how many are left.
+// deleteMarked deletes tasks whose deletion has begun, with all that is kept beside them, as far as the budget reaches, and returns how many
+// went.
 func (r *round) deleteMarked(ctx context.Context, docs []taskDoc) (n int, err error) {
-	ids := idList{}
-	for i := range docs {
-		t := &docs[i]
-		for t.Items > 0 && r.budget > 0 {
-			from := max(0, t.Items-min(r.budget, deleteAtOnce))
-			items := itemIDs(t.ID, from, t.Items)
-			if err := r.forgetTasks(ctx, items); err != nil {
-				return 0, err
-			}
-			if _, err := r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "deleting", true), d("$set", d("items", from))); err != nil {
-				return 0, err
-			}
-			t.Items, r.budget = from, r.budget-len(items)
-		}
-		if r.budget <= 0 {
-			break
-		}
-		ids, r.budget = append(ids, t.ID), r.budget-1
-	}
+	ids := idsOfTasks(docs[:min(len(docs), max(r.budget, 0))])
 	if len(ids) == 0 {
 		return 0, nil
 	}
-	if _, err := r.Remove(ctx, r.items, d("task", d("$in", ids))); err != nil {
-		return 0, err
-	}
+	r.budget -= len(ids)
 	return len(ids), r.forgetTasks(ctx, ids)
 }
 
-// going returns which tasks of no plan, or foreach tasks of these, are being deleted.
-func (s *Store) going(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]bool, error) {
-	ids := make(idList, 0, len(docs))
-	for i := range docs {
-		if docs[i].Plan.IsZero() {
-			ids = append(ids, docs[i].alone())
-		}
-	}
-	going := map[bson.ObjectID]bool{}
-	if len(ids) == 0 {
-		return going, nil
-	}
-	found, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "deleting", true), wire.Query{Fields: ones("_id")})
-	for i := range found {
-		going[found[i].ID] = true
-	}
-	return going, err
-}
-
-// keepNeeded counts on finished tasks of no plan that tasks, held by now, need them, and reports whether all parents are there. An item
-// counts on its foreach task.
+// keepNeeded counts on finished tasks of no plan that tasks, held by now, need them, and reports whether all parents are there.
 func (s *Store) keepNeeded(ctx context.Context, parents idList) (kept bool, err error) {
 	for ids := range slices.Chunk(parents, addAtOnce) {
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of")})
-		if err != nil || len(docs) < len(ids) {
-			return false, err
-		}
-		alone := map[bson.ObjectID]bool{}
-		for i := range docs {
-			if docs[i].Plan.IsZero() { // see share for the others
-				alone[docs[i].alone()] = true
-			}
-		}
-		if len(alone) == 0 {
-			continue
-		}
-		there := d("_id", d("$in", slices.Collect(maps.Keys(alone))), "deleting", nil)
+		there := d("_id", d("$in", ids), "deleting", nil)
 		if _, err := s.UpdateMany(ctx, s.tasks, append(there[:2:2], d("ended", d("$exists", true))...), d("$inc", d("shared", 1))); err != nil {
 			return false, err
 		}
 		left, err := wire.Find[taskDoc](ctx, s.tasks, there, wire.Query{Fields: ones("_id")})
-		if err != nil || len(left) < len(alone) {
+		if err != nil || len(left) < len(ids) {
 			return false, err
 		}
 	}
@@ -275,23 +197,9 @@ func (r *round) Deletion(p *planDoc) rules.Deletion {
 	return rules.Deletion{Title: p.title(), State: p.State, Retrying: !p.Retry.IsZero(), Begun: p.Deleting}
 }
 
-// NeededBy implements engine.Deleter.
-func (r *round) NeededBy(ctx context.Context, p *planDoc) (*plan.Task, error) {
-	if p.Shared == 0 {
-		return nil, nil
-	}
-	by, err := wire.FindOne[taskDoc](ctx, r.tasks, onlyUnfinished(d("plans", p.ID, "open", true)),
-		wire.Query{Fields: ones("status"), Hint: indexNeeded})
-	if err != nil || by == nil {
-		return nil, err
-	}
-	return &plan.Task{ID: taskID(by.ID), Status: by.Status}, nil
-}
-
-// BeginDeletion implements engine.Deleter. It marks the plan unless it is retried at this moment, or has
-// come to be needed.
+// BeginDeletion implements engine.Deleter. It marks the plan unless it is retried at this moment.
 func (r *round) BeginDeletion(ctx context.Context, p *planDoc) (bool, error) {
-	return r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "shared", wire.OrNone(p.Shared), "retry", nil),
+	return r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "retry", nil),
 		d("$set", d("deleting", true, "until", r.at)))
 }
 
@@ -317,7 +225,7 @@ func (r *round) ExpiredPlans(ctx context.Context, byDefault time.Duration) iter.
 // budget may delete, and passes by the plans that cost nothing, because they stayed.
 func (r *round) eachPlan(ctx context.Context, index string, match bson.D, yield func(*planDoc, error) bool) (all bool) {
 	q := wire.Query{
-		Fields: ones("name run state edits ended shared deleting retry"),
+		Fields: ones("name run state edits ended deleting retry"),
 		Hint:   index, Sort: d(index, 1),
 	}
 	for {

@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -20,7 +19,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
-	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -173,7 +171,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		maps.Copy(seen, indexes)
 	}
 	for _, index := range []string{
-		indexReady, indexNeeds, indexLate, indexNeeded, indexPlan, indexOpen, indexList, indexAdding, indexMaking, indexClaims, indexApart, indexGate, indexMissing, indexDue,
+		indexReady, indexNeeds, indexLate, indexPlan, indexOpen, indexList, indexAdding, indexMaking, indexClaims, indexApart, indexGate, indexDue,
 		indexEnded, indexStopped, indexMtime, "queue_1_status_1", "_id_",
 	} {
 		if !seen[index] {
@@ -245,17 +243,8 @@ func live(t *testing.T, s *Store) {
 		for range n {
 			taken[bson.NewObjectID()] = true
 		}
-		no(s.checkBelow(ctx, oid(p.ID.ID), taken, nil, engine.CheckBelow(taken)))
+		no(s.checkBelow(ctx, oid(p.ID.ID), taken, engine.CheckBelow(taken)))
 	}
-	missing := itemID(oid(tasks[0].ID.ID), 0)
-	_, err = s.missed(ctx, []bson.ObjectID{missing}, nil)
-	no(err)
-	no(s.checkBelow(ctx, oid(p.ID.ID), nil, []bson.D{itemsFrom(missing, 0)}, engine.CheckBelow[bson.ObjectID](nil)))
-	r, err := s.newRound(ctx, 0)
-	no(err)
-	no(r.tellMissing(ctx, missing, 1))
-	_, err = s.UpdateMany(ctx, s.joins, d("needs", wire.Present(itemsFrom(missing, 0))), uncounted())
-	no(err)
 	late := make([]plan.Task, 200)
 	for i := range late {
 		late[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("late", i), Queue: tasks[0].Queue, Needs: []plan.TaskID{tasks[599].ID}}
@@ -284,12 +273,6 @@ func live(t *testing.T, s *Store) {
 		no(s.Register(ctx, plan.Instance{ID: other, Node: "n2"}))
 		_, err := s.Sweep(ctx, protocol.Sweep{Instance: other})
 		no(err)
-	}
-	needs := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: tasks[0].Queue, Needs: []plan.TaskID{tasks[599].ID}}
-	needs.When = plan.AllDone
-	no(s.AddTasks(ctx, plan.PlanID{}, []plan.Task{needs}))
-	if _, err := s.DeletePlan(ctx, p.ID, 500); !errors.Is(err, plan.ErrPlanActive) {
-		t.Errorf("a plan that is needed is deleted with error %v, want %v", err, plan.ErrPlanActive)
 	}
 	for i := range 101 {
 		_, err := s.CreatePlan(ctx, plan.Plan{Name: fmt.Sprint("p", i)})

@@ -19,7 +19,7 @@ import (
 const endingsAtOnce = 1000
 
 // claimFields are what an ending has to know of its task.
-var claimFields = ones("status token attempt cancel plan of coe gen lines items last ours missing ran def")
+var claimFields = ones("status token attempt cancel plan of coe gen lines items last ours ran def")
 
 // Attempts implements engine.Instance. The tasks of the first endings were read with the beginning
 // of the round.
@@ -160,8 +160,8 @@ func (s *Store) tasksOf(ctx context.Context, endings []protocol.Ending) ([]taskD
 // mostGiven is of how many claimed tasks a handle remembers what their endings have to know, at most.
 const mostGiven = 4096
 
-// give remembers the facts about claimed tasks that their endings need. Tasks that have items, or had
-// some that others need, are read again.
+// give remembers the facts about claimed tasks that their endings need. Tasks that have items are read
+// again.
 func (s *Store) give(tasks []taskDoc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *Store) give(tasks []taskDoc) {
 		clear(s.given)
 	}
 	for i := range tasks {
-		if t := &tasks[i]; t.Items == 0 && t.Missing.IsZero() {
+		if t := &tasks[i]; t.Items == 0 {
 			s.given[t.ID] = t.running()
 		}
 	}

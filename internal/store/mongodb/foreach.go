@@ -163,9 +163,6 @@ func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err
 		if err := r.gatherEarly(ctx, t); err != nil {
 			return false, err
 		}
-		if err := r.tellMissing(ctx, t.Missing, t.Items); err != nil {
-			return false, err
-		}
 	}
 	for t.Expanded && t.Released < t.Items && r.budget > 0 {
 		if err := r.queueItems(ctx, t); err != nil {

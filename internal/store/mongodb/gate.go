@@ -21,21 +21,15 @@ import (
 //  1. Waiting tasks are held, so that nobody queues or claims them.
 //  2. Finished tasks are marked. They stay as they were, but a reader of such a parent waits.
 //  3. A process that read the parent before that may be about to queue a child that the retry does
-//     not take: a late one, or one of no plan. Such children raise their generation, so that this
+//     not take, because it was added late. Such children raise their generation, so that this
 //     write fails. If one was queued already, the retry ends here.
 //  4. Finished tasks are held. Now no child with one of them as a parent is queued.
 func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 	taken := map[bson.ObjectID]bool{}
-	var missing []bson.D // match the missing items that come back
 	for i := range docs {
 		for _, t := range docs[i].Tasks {
 			taken[t.ID] = true
 		}
-		some, err := s.remade(ctx, docs[i].Tasks)
-		if err != nil {
-			return err
-		}
-		missing = append(missing, some...)
 	}
 	first, said, check := &docs[0], time.Now(), engine.CheckBelow(taken)
 	all := func(step func(context.Context, *retryDoc) error) error {
@@ -59,14 +53,6 @@ func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 	if err != nil {
 		return err
 	}
-	for _, some := range missing {
-		if _, err := s.UpdateMany(ctx, s.joins, d("needs", wire.Present(some)), uncounted()); err != nil {
-			return err
-		}
-		if err := s.fence(ctx, some, check); err != nil {
-			return err
-		}
-	}
 	err = all(func(ctx context.Context, r *retryDoc) error {
 		var marked idList
 		for _, g := range r.groups(true) {
@@ -75,17 +61,10 @@ func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 		return s.fence(ctx, d("$in", marked), check)
 	})
 	if err == nil {
-		err = s.checkBelow(ctx, first.Plan, taken, missing, check)
+		err = s.checkBelow(ctx, first.Plan, taken, check)
 	}
 	if err == nil {
 		err = all(s.holdFinished)
-	}
-	if err != nil || !first.Plan.IsZero() {
-		return err
-	}
-	kept, err := s.shareAgain(ctx, docs)
-	if err == nil && !kept {
-		err = refusal.New(plan.ErrConflict, "a plan that tasks need some of is being deleted, and they cannot run again")
 	}
 	return err
 }
@@ -115,14 +94,9 @@ func (r *retryDoc) groups(finished bool) []group {
 	return groups
 }
 
-// hold is the write by which the gate holds tasks. It makes tasks of no plan open, so that a
-// deletion sees that they need tasks of a plan.
+// hold is the write by which the gate holds tasks.
 func (r *retryDoc) hold() bson.D {
-	set := onlyHeld(nil, "hold", holdRetry, "gate", r.Retry)
-	if r.Plan.IsZero() {
-		set = append(set, bson.E{Key: "open", Value: true})
-	}
-	return d("$set", set, "$inc", d("gen", 1), "$currentDate", d("mtime", true))
+	return d("$set", onlyHeld(nil, "hold", holdRetry, "gate", r.Retry), "$inc", d("gen", 1), "$currentDate", d("mtime", true))
 }
 
 // gatedAll returns an error unless the gate has all of the tasks.
@@ -151,7 +125,7 @@ func (s *Store) holdWaiting(ctx context.Context, r *retryDoc) error {
 }
 
 // mark marks what has finished, and opens the joins that it is in: who looks at these waits as well, and who read one before that, and
-// writes it after, finds it of another generation. The gate opens those of missing items that come back.
+// writes it after, finds it of another generation.
 func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 	for _, g := range r.groups(true) {
 		as := d("_id", d("$in", g.ids), "status", g.status, "gate", nil)
@@ -180,8 +154,7 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 	return err
 }
 
-// fence has the held children of what was marked, or of missing items that come back, as far as the retry does not take them, count
-// their generation up.
+// fence has the held children of what was marked, as far as the retry does not take them, count their generation up.
 func (s *Store) fence(ctx context.Context, parents bson.D, check belowCheck) error {
 	joined, err := s.joined(ctx, parents)
 	if err != nil {
@@ -276,9 +249,8 @@ func (s *Store) joined(ctx context.Context, parents bson.D) (children idList, er
 // belowCheck asks whether a task is in the way of a retry that takes one above it.
 type belowCheck = func(id bson.ObjectID, t *plan.Task, decided bool) error
 
-// checkBelow asks check of the tasks below what a retry takes that are queued, claimed or running. missing match the missing items that
-// come back.
-func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool, missing []bson.D, check belowCheck) error {
+// checkBelow asks check of the tasks below what a retry takes that are queued, claimed or running.
+func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool, check belowCheck) error {
 	below := func(filter bson.D, hint string, is func(*taskDoc) bool) error {
 		q := wire.Query{Fields: ones("status plan name needs of"), Hint: hint}
 		return wire.Each(ctx, s.tasks, onlyQueuedOrActive(filter), q, func(t *taskDoc) error {
@@ -307,40 +279,13 @@ func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson
 		}
 		return err
 	}
-	for _, some := range missing {
-		if err := late(some); err != nil {
-			return err
-		}
-	}
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(taken)), addAtOnce) {
 		err := late(d("$in", ids))
-		if err != nil {
-			return err
-		}
-		switch {
-		case of.IsZero():
-			err = s.eachItems(ctx, ids, func(items idList) error { return below(d("_id", d("$in", items)), "", yes) })
-		case len(taken) <= addAtOnce:
+		if err == nil && !of.IsZero() && len(taken) <= addAtOnce {
 			err = below(d("plan", of, "$or", bson.A{d("needs", d("$in", ids)), d("of", d("$in", ids))}), indexPlan, yes)
 		}
 		if err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// eachItems calls do with the ids of the items of those of the tasks that have some, part by part.
-func (s *Store) eachItems(ctx context.Context, tasks idList, do func(items idList) error) error {
-	docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", tasks), "items", d("$gt", 0)), wire.Query{Fields: ones("items")})
-	if err != nil {
-		return err
-	}
-	for _, t := range docs {
-		for items := range slices.Chunk(itemIDs(t.ID, 0, t.Items), addAtOnce) {
-			if err := do(items); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -20,17 +20,14 @@ import (
 // task: what the first has read of it by then is not to queue a child any more.
 func TestWhoLooksAtParentsMeetsARetry(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		plain bool
-		many  int  // further parents of the children
-		ends  bool // the first process ends another parent of theirs, instead of adding them
+		name string
+		many int  // further parents of the children
+		ends bool // the first process ends another parent of theirs, instead of adding them
 	}{
 		{name: "who adds a late task"},
 		{name: "who adds a late task with many parents", many: joinSize},
-		{name: "who adds a task of no plan", plain: true},
 		{name: "who ends another parent of a late task", ends: true},
 		{name: "who ends another parent of a late task with many", ends: true, many: joinSize},
-		{name: "who ends another parent of a task of no plan", ends: true, plain: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,13 +76,9 @@ func TestWhoLooksAtParentsMeetsARetry(t *testing.T) {
 				no(turn(t.Context(), first.ID, plan.Failed))
 				no(turn(t.Context(), third.ID, plan.Succeeded))
 				child := made("child", append(many, first.ID)...)
-				of := p.ID
-				if c.plain {
-					of = plan.PlanID{}
-				}
 				if c.ends {
 					child.Needs = append(child.Needs, second.ID)
-					no(other.AddTasks(t.Context(), of, []plan.Task{child}))
+					no(other.AddTasks(t.Context(), p.ID, []plan.Task{child}))
 				}
 				met := false
 				meanwhile = func() {
@@ -104,7 +97,7 @@ func TestWhoLooksAtParentsMeetsARetry(t *testing.T) {
 				if c.ends {
 					no(turn(ctx, second.ID, plan.Succeeded))
 				} else {
-					no(s.AddTasks(ctx, of, []plan.Task{child}))
+					no(s.AddTasks(ctx, p.ID, []plan.Task{child}))
 				}
 				if !met {
 					break

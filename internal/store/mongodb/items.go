@@ -29,9 +29,6 @@ func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
 			return err
 		}
 		old = append(old, tasks...)
-		if err := s.noteMissing(ctx, docs[i].Retry, tasks); err != nil {
-			return err
-		}
 		if _, err := s.UpdateMany(ctx, s.tasks, drop, d("$unset", ones("expanded making"))); err != nil {
 			return err
 		}

@@ -27,7 +27,6 @@ type joinDoc struct {
 
 	Done    bool          `bson:"done,omitempty"`
 	Seen    rules.Outcome `bson:"seen,omitempty"`
-	Absent  string        `bson:"absent,omitempty"` // see waiter
 	Failed  int           `bson:"failed,omitempty"`
 	Bytes   int           `bson:"bytes,omitempty"`
 	Largest int           `bson:"largest,omitempty"`
@@ -85,13 +84,7 @@ func joinParents(t *taskDoc, when plan.When) []any {
 // decides reports whether the child is to be looked at.
 func (j *joinDoc) decides() bool { return j.Done || j.Seen&^j.Waits != 0 }
 
-// firstItem returns the id of the item with the index 0 of the same foreach task.
-func firstItem(item bson.ObjectID) bson.ObjectID {
-	item[9], item[10], item[11] = 0, 0, 0
-	return item
-}
-
 // uncounted is the change that has a join counted again.
 func uncounted() bson.D {
-	return d("$unset", ones("done seen absent failed bytes largest"), "$inc", d("gen", 1))
+	return d("$unset", ones("done seen failed bytes largest"), "$inc", d("gen", 1))
 }

@@ -2,8 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -96,10 +94,6 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children idLi
 	if err != nil {
 		return nil, err
 	}
-	missed, err := r.missed(ctx, slices.Collect(maps.Keys(members)), members)
-	if err != nil {
-		return nil, err
-	}
 	var changes []wire.Change
 	var told idSet
 	for i := range joins {
@@ -109,7 +103,7 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children idLi
 			if coming[was.ID] {
 				continue // whoever has put in the last of them comes back to it
 			}
-			now = was.look(members, missed, r)
+			now = was.look(members, r)
 		}
 		if !now.decides() {
 			continue
@@ -119,9 +113,6 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children idLi
 			continue
 		}
 		set := d("seen", now.Seen)
-		if now.Absent != "" {
-			set = append(set, bson.E{Key: "absent", Value: now.Absent})
-		}
 		if now.Done {
 			set = append(set, d("done", true, "failed", now.Failed, "bytes", now.Bytes, "largest", now.Largest)...)
 		}
@@ -193,76 +184,17 @@ func (r *round) coming(ctx context.Context, joins []joinDoc, members map[bson.Ob
 }
 
 // look says what the join has come to, given its members.
-func (j joinDoc) look(byID, missed map[bson.ObjectID]*taskDoc, r *round) joinDoc {
+func (j joinDoc) look(byID map[bson.ObjectID]*taskDoc, r *round) joinDoc {
 	var w waiter
 	ids := j.members()
 	w.all = len(ids) > 0 // else it is damaged
-	if j.Count > 0 {
-		missed = nil // its own items are all in, and one that is gone comes no more
-	}
 	for _, id := range ids {
 		t := byID[id]
-		w.see(id, t, missed, r)
+		w.see(t, r)
 		if t != nil && r.finished(t) && rules.OutcomeOf(t.Status, t.Reason, t.Lenient) == rules.OutcomeFailed {
 			j.Failed++
 		}
 	}
-	j.Done, j.Seen, j.Absent, j.Bytes, j.Largest = w.all, w.seen, w.absent, w.bytes, w.largest
+	j.Done, j.Seen, j.Bytes, j.Largest = w.all, w.seen, w.bytes, w.largest
 	return j
-}
-
-// An item that others need and that a retry deleted is missing: who needs it waits for the new item with the same index, as
-// rules.MissingItem says. The ids of a foreach task's items differ in the index alone. A retry that deletes items notes the id of the
-// first one in the foreach task, before it deletes any. A round that meets the id of an item that is not there finds the foreach task by
-// that note. A foreach task that notes nothing was deleted.
-
-// tellMissing has those looked at who need items, from an index on, that are not there.
-func (r *round) tellMissing(ctx context.Context, first bson.ObjectID, from int) error {
-	if first.IsZero() {
-		return nil
-	}
-	needs := itemsFrom(first, from)
-	docs, err := wire.Find[taskDoc](ctx, r.tasks, onlyHeld(d("needs", needs)), wire.Query{Fields: ones("_id"), Hint: indexNeeds})
-	if err != nil {
-		return err
-	}
-	if err := r.settleHeld(ctx, idsOfTasks(docs)); err != nil {
-		return err
-	}
-	joins, err := wire.Find[joinDoc](ctx, r.joins, d("needs", wire.Present(needs)), wire.Query{Hint: "needs"})
-	if err != nil {
-		return err
-	}
-	return r.releaseJoins(ctx, joins)
-}
-
-// noteMissing notes the first items of foreach tasks of a retry whose items are about to be deleted.
-func (s *Store) noteMissing(ctx context.Context, retry bson.ObjectID, tasks []taskDoc) error {
-	changes := make([]wire.Change, len(tasks))
-	for i := range tasks {
-		id := tasks[i].ID
-		changes[i] = wire.Change{ID: id, Where: d("gate", retry), Update: d("$set", d("missing", itemID(id, 0)))}
-	}
-	_, err := s.Bulk(ctx, s.tasks, changes)
-	return err
-}
-
-// remade matches the items that are missing since an earlier retry, and that tasks of a retry make again.
-func (s *Store) remade(ctx context.Context, tasks []retriedDoc) (missing []bson.D, err error) {
-	var all idList
-	for i := range tasks {
-		if tasks[i].Anew {
-			all = append(all, tasks[i].ID)
-		}
-	}
-	for ids := range slices.Chunk(all, addAtOnce) {
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "missing", d("$exists", true)), wire.Query{Fields: ones("missing")})
-		if err != nil {
-			return nil, err
-		}
-		for i := range docs {
-			missing = append(missing, itemsFrom(docs[i].Missing, 0))
-		}
-	}
-	return missing, nil
 }

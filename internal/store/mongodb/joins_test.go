@@ -48,7 +48,7 @@ func TestAJoinIsWrittenWhenItDecides(t *testing.T) {
 			for _, parent := range did.Claimed {
 				child.Needs = append(child.Needs, parent.Task)
 			}
-			no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{child}))
+			no(s.AddTasks(t.Context(), onlyPlan(t, s), []plan.Task{child}))
 			if c.older {
 				n, err := s.joins.UpdateMany(t.Context(), d("child", oid(child.ID.ID)), d("$unset", d("waits", 1)))
 				if no(err); n.ModifiedCount != 3 {
@@ -84,11 +84,11 @@ func TestAJoinIsWrittenWhenItDecides(t *testing.T) {
 // makes it.
 func TestTheOnlyItemIsCancelledWhileItIsMade(t *testing.T) {
 	s, _, no := openTest(t)
-	id := flatPlan(t, s, 0)
+	id := flatPlan(t, s, 1) // which waits, so that its plan takes tasks
 	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q"})
 	no(err)
 	for at := 1; !t.Failed(); at++ {
-		of := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID}
+		of := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("copy", at), Queue: q.ID}
 		of.Foreach = &plan.Foreach{List: json.RawMessage(`[0]`)}
 		writes, cancelled := 0, false
 		hooked := newStore(s.Client, s.DB.Name(), Options{Hook: func(written bool) error {
@@ -104,7 +104,7 @@ func TestTheOnlyItemIsCancelledWhileItIsMade(t *testing.T) {
 			return nil
 		}})
 		no(hooked.prepare(t.Context(), false))
-		no(hooked.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{of}))
+		no(hooked.AddTasks(t.Context(), onlyPlan(t, s), []plan.Task{of}))
 		if writes < at {
 			break
 		}
@@ -171,13 +171,13 @@ func TestATaskFailsOfWhichAJoinIsGone(t *testing.T) {
 	turn := protocol.Turn{Instance: flatPlan(t, s, joinSize+1), Slots: joinSize + 1, Plugins: []string{"x"}, Start: true}
 	did, err := s.Turn(t.Context(), turn)
 	no(err)
-	whole := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: did.Claimed[0].Queue}
+	whole := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "whole", Queue: did.Claimed[0].Queue}
 	for _, parent := range did.Claimed {
 		whole.Needs = append(whole.Needs, parent.Task)
 	}
 	child := whole
-	child.ID = plan.TaskID{ID: plan.NewID(time.Now())}
-	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{whole, child}))
+	child.ID, child.Name = plan.TaskID{ID: plan.NewID(time.Now())}, "child"
+	no(s.AddTasks(t.Context(), onlyPlan(t, s), []plan.Task{whole, child}))
 	_, err = s.joins.DeleteOne(t.Context(), d("child", oid(child.ID.ID), "n", 0))
 	no(err)
 	turn.Slots, turn.Ended = 0, endings(did.Claimed)[joinSize:]
@@ -203,7 +203,7 @@ func TestAForeachTaskWhoseItemsAreBeingMadeWaits(t *testing.T) {
 			id := plan.InstanceID{ID: plan.NewID(time.Now())}
 			no(s.Register(t.Context(), plan.Instance{ID: id, Node: "n", Lease: time.Minute, Plugins: []string{"x"}}))
 			of := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Definition: plan.Definition{Foreach: &plan.Foreach{Lines: "/list"}}}
-			no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{of}))
+			no(s.AddTasks(t.Context(), readyPlan(t, s), []plan.Task{of}))
 			turn := protocol.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true}
 			did, err := s.Turn(t.Context(), turn)
 			no(err)

@@ -3,7 +3,6 @@ package mongodb
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -51,7 +50,7 @@ func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error
 		return false, err
 	}
 	if a.plan == nil {
-		if kept, err := s.keepAll(ctx, a.plans, a.parents); err != nil {
+		if kept, err := s.keepNeeded(ctx, a.parents); err != nil {
 			return false, err
 		} else if !kept {
 			return true, s.dropBatches(ctx, batches)
@@ -114,44 +113,6 @@ func (s *Store) sayWhole(ctx context.Context, a *addition, several bool) (whole 
 func (s *Store) confirm(ctx context.Context, id bson.ObjectID, batches []bson.ObjectID) (taken bool, err error) {
 	return s.UpdateOne(ctx, s.plans, d("_id", id, "state", plan.PlanRunning, "closing", nil),
 		d("$inc", d("edits", 1), "$addToSet", d("adds", d("$each", batches)), "$currentDate", d("mtime", true)))
-}
-
-// keepAll counts on plans and tasks that tasks of no plan, held by now, need them, and reports whether all are there.
-func (s *Store) keepAll(ctx context.Context, plans map[bson.ObjectID]bool, parents idList) (kept bool, err error) {
-	if kept, err = s.share(ctx, plans); err != nil || !kept {
-		return false, err
-	}
-	return s.keepNeeded(ctx, parents)
-}
-
-// share counts on plans that tasks of no plan, held by now, need some of them, and reports whether all are there and none is being
-// deleted. Insert first, look second: whoever deletes a plan either sees the tasks, or does not find the count that it read before it
-// looked.
-func (s *Store) share(ctx context.Context, plans map[bson.ObjectID]bool) (kept bool, err error) {
-	n := 0
-	for chunk := range slices.Chunk(slices.Collect(maps.Keys(plans)), addAtOnce) {
-		some, err := s.UpdateMany(ctx, s.plans, d("_id", d("$in", chunk), "deleting", nil), d("$inc", d("shared", 1)))
-		if err != nil {
-			return false, err
-		}
-		n += some
-	}
-	return n == len(plans), nil
-}
-
-// deleting returns those of the plans whose deletion has begun.
-func (s *Store) deleting(ctx context.Context, plans map[bson.ObjectID]bool) (map[bson.ObjectID]bool, error) {
-	gone := map[bson.ObjectID]bool{}
-	for chunk := range slices.Chunk(slices.Collect(maps.Keys(plans)), addAtOnce) {
-		docs, err := wire.Find[planDoc](ctx, s.plans, d("_id", d("$in", chunk), "deleting", true), wire.Query{Fields: ones("_id")})
-		if err != nil {
-			return nil, err
-		}
-		for i := range docs {
-			gone[docs[i].ID] = true
-		}
-	}
-	return gone, nil
 }
 
 // dropBatches deletes the tasks of late additions that nobody took.

@@ -20,8 +20,9 @@ import (
 // A messy database has what other programs may write, beside what Sluice does.
 type messy struct {
 	*testing.T
-	s  *Store
-	db *mongo.Database
+	s   *Store
+	db  *mongo.Database
+	uri string
 }
 
 func newMessy(t *testing.T) *messy {
@@ -31,7 +32,7 @@ func newMessy(t *testing.T) *messy {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return &messy{t, s, db}
+	return &messy{t, s, db, uri}
 }
 
 func (m *messy) no(err error) {
@@ -344,12 +345,12 @@ func TestADefinitionThatCannotBeReadKeepsNoNodeFromLeaving(t *testing.T) {
 	}
 }
 
-// foreach adds a foreach task of no plan over three items, which a sweep makes, beside another task.
+// foreach adds a foreach task over three items, which a sweep makes, beside a task of no plan.
 func (m *messy) foreach(q plan.Queue) (of bson.ObjectID) {
 	m.Helper()
 	task := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID,
 		Definition: plan.Definition{Foreach: &plan.Foreach{List: []byte(`["a","b","c"]`)}}}
-	m.no(m.s.AddTasks(m.Context(), plan.PlanID{}, []plan.Task{task}))
+	m.no(m.s.AddTasks(m.Context(), readyPlan(m.T, m.s), []plan.Task{task}))
 	m.task(q)
 	return oid(task.ID.ID)
 }
@@ -450,7 +451,7 @@ func TestAForeachTaskWhoseItemsCannotBeMadeFails(t *testing.T) {
 		{"its definition is gone", set("$unset", d("def", 1)), "its definition has no foreach any more"},
 		{"its params are no object", set("$set", d("params", "echo")), `its params are a text; they have to be an object: "echo"`},
 		{"its params leave an item no room", set("$set", d("text", `{"n":1.00,"x":"`+strings.Repeat("x", largestDocument*5/8)+`"}`)),
-			`item 30: task "[30]": its document would have 209`},
+			`item 30: task "copy[30]": its document would have 209`},
 		{"it has lost count", set("$set", d("items", -1)), "its items are miscounted: 0, of which 30 are in and 0 were queued; retry it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -459,9 +460,10 @@ func TestAForeachTaskWhoseItemsCannotBeMadeFails(t *testing.T) {
 			q := m.queue("imap", 99)
 			id := plan.InstanceID{ID: plan.NewID(time.Now())}
 			m.no(m.s.Register(t.Context(), plan.Instance{ID: id, Node: "n1", Plugins: []string{"x"}, Lease: time.Minute}))
-			task := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Definition: plan.Definition{Foreach: &plan.Foreach{Lines: "/list"}}}
-			child := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Needs: []plan.TaskID{task.ID}}
-			m.no(m.s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{task, child}))
+			task := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "copy", Queue: q.ID, Definition: plan.Definition{Foreach: &plan.Foreach{Lines: "/list"}}}
+			child := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "child", Queue: q.ID, Needs: []plan.TaskID{task.ID}}
+			p := readyPlan(m.T, m.s)
+			m.no(m.s.AddTasks(t.Context(), p, []plan.Task{task, child}))
 			turn := protocol.Turn{Instance: id, Slots: 99, Plugins: []string{"x"}, Start: true}
 			did, err := m.s.Turn(t.Context(), turn)
 			if m.no(err); len(did.Claimed) != 1 {
@@ -497,7 +499,7 @@ func TestAForeachTaskWhoseItemsCannotBeMadeFails(t *testing.T) {
 					t.Errorf("%d documents of %s are left, %v", n, of, err)
 				}
 			}
-			m.no(m.s.Retry(t.Context(), plan.PlanID{}, []rules.Retried{{ID: task.ID, Status: plan.Failed}}, []plan.Task{task}, nil))
+			m.no(m.s.Retry(t.Context(), p, []rules.Retried{{ID: task.ID, Status: plan.Failed}}, []plan.Task{task}, nil))
 			if got := m.read(of); got.Status != plan.Queued || got.Items != 0 {
 				t.Errorf("after a retry it is %v with %d items: %s", got.Status, got.Items, got.Detail)
 			}

@@ -68,6 +68,11 @@ func (s *Store) prepare(ctx context.Context, existing bool) error {
 			return plan.ErrNoStore
 		}
 	}
+	if there != nil && there.Version < edgesInside {
+		if err := s.cutEdges(ctx); err != nil {
+			return err
+		}
+	}
 	want := fingerprint()
 	if there != nil && there.Version == schemaVersion && there.Indexes == want {
 		return nil
@@ -90,7 +95,7 @@ type schemaDoc struct {
 }
 
 // schemaVersion is what this program writes. Version 1 is the first.
-const schemaVersion = 1
+const schemaVersion = edgesInside
 
 // Database returns the database that a URI names, "" if it names none.
 func Database(uri string) (string, error) { return wire.Database(uri) }

@@ -50,15 +50,11 @@ func (s *Store) inputsOf(ctx context.Context, ids []bson.ObjectID, known map[bso
 	if err != nil {
 		return nil, err
 	}
-	missed, err := s.missed(ctx, ids, outputs)
-	if err != nil {
-		return nil, err
-	}
 	inputs := make([]plan.Input, len(ids))
 	for i, id := range ids {
 		p := outputs[id]
-		if p == nil { // its document is gone
-			inputs[i].Name = missed[firstItem(id)].missedName(id)
+		if p == nil { // the deletion of its plan has begun
+			inputs[i].Name = id.Hex()
 			continue
 		}
 		if inputs[i].Name = p.Name; p.Name == "" {
@@ -206,52 +202,4 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error
 		return nil, err
 	}
 	return s.inputsOf(ctx, h.ids, h.known)
-}
-
-// missed returns, by the ids of their first items, the foreach tasks that note one, of those of the ids that found has no task of.
-func (s *Store) missed(ctx context.Context, ids []bson.ObjectID, found map[bson.ObjectID]*taskDoc) (map[bson.ObjectID]*taskDoc, error) {
-	var firsts idSet
-	for _, id := range ids {
-		if found[id] == nil {
-			firsts.add(firstItem(id))
-		}
-	}
-	if len(firsts.list) == 0 {
-		return nil, nil
-	}
-	byFirst := map[bson.ObjectID]*taskDoc{}
-	docs, err := wire.Find[taskDoc](ctx, s.tasks, d("missing", wire.AnyOf(firsts.list)),
-		wire.Query{Fields: ones("name status gate expanded items missing"), Hint: indexMissing})
-	for i := range docs {
-		byFirst[docs[i].Missing] = &docs[i]
-	}
-	return byFirst, err
-}
-
-// missed returns what an item that is not there counts as; 0: who needs it waits. nil is a foreach task that was deleted.
-func (t *taskDoc) missed(item bson.ObjectID) rules.Outcome {
-	switch {
-	case t == nil:
-		return rules.MissingItem(nil, 0)
-	case !t.Gate.IsZero():
-		return 0 // the end of its retry says
-	}
-	of := plan.Task{Status: t.Status, Expanded: t.Expanded, Items: t.Items}
-	return rules.MissingItem(&of, itemIndex(item))
-}
-
-// missedName is the name of an item that is not there; its id, if the foreach task was deleted.
-func (t *taskDoc) missedName(item bson.ObjectID) string {
-	if t == nil {
-		return item.Hex()
-	}
-	return rules.ItemName(t.key(), itemIndex(item))
-}
-
-// itemsFrom matches a list of ids that has one of an item, from an index on, of the foreach task with this first item.
-func itemsFrom(first bson.ObjectID, index int) bson.D {
-	from, last := first, first
-	from[9], from[10], from[11] = byte(index>>16), byte(index>>8), byte(index)
-	last[9], last[10], last[11] = 0xff, 0xff, 0xff
-	return d("$elemMatch", d("$gte", from, "$lte", last))
 }

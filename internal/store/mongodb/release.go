@@ -15,7 +15,7 @@ import (
 const releaseAtOnce = 256
 
 // endedFields are what release has to know of a finished task.
-var endedFields = ones("status plan of reason coe open complete gate mtime ended noticed items instance missing")
+var endedFields = ones("status plan of reason coe open complete gate mtime ended noticed items instance")
 
 // release looks at the children of the tasks at the front of the queue, of as many as the budget allows.
 func (r *round) release(ctx context.Context) error {
@@ -56,11 +56,6 @@ func (r *round) release(ctx context.Context) error {
 	}
 	if err := r.releaseJoins(ctx, joins); err != nil {
 		return err
-	}
-	for _, e := range chunk {
-		if err := r.tellMissing(ctx, e.missing, 0); err != nil {
-			return err
-		}
 	}
 	done := r.queue[:len(chunk)]
 	r.queue = r.queue[len(chunk):]

@@ -72,21 +72,13 @@ func (r *retrier) Queues(ctx context.Context) (map[plan.QueueID]bool, error) {
 }
 
 func (r *retrier) Tasks(ctx context.Context, ids []plan.TaskID) (found []engine.Retaken[bson.ObjectID], err error) {
-	fields := d("status", 1, "hold", 1, "gate", 1, "plan", 1, "plans", 1, "name", 1, "queue", 1, "of", 1, "items", 1, "expanded", 1, "missing", 1)
+	fields := d("status", 1, "hold", 1, "gate", 1, "plan", 1, "name", 1, "queue", 1, "of", 1, "items", 1, "expanded", 1)
 	for chunk := range slices.Chunk(ids, addAtOnce) {
 		some := make(bson.A, len(chunk))
 		for i := range chunk {
 			some[i] = oid(chunk[i].ID)
 		}
 		docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", some)), wire.Query{Fields: fields})
-		if err != nil {
-			return nil, err
-		}
-		plans := map[bson.ObjectID]bool{}
-		for i := range docs {
-			docs[i].addPlans(plans)
-		}
-		gone, err := r.deleting(ctx, plans)
 		if err != nil {
 			return nil, err
 		}
@@ -100,9 +92,8 @@ func (r *retrier) Tasks(ctx context.Context, ids []plan.TaskID) (found []engine.
 			}
 			found = append(found, engine.Retaken[bson.ObjectID]{Key: t.ID, Of: t.Of, Retaken: rules.Retaken{
 				ID: taskID(t.ID), Name: t.Name, Status: t.Status, Queue: plan.QueueID{ID: plan.ID(t.Queue)},
-				Foreach: t.Items > 0 || !t.Missing.IsZero(), Expanded: t.Expanded, Items: t.Items,
-				Deleting: slices.ContainsFunc(t.Plans, func(id bson.ObjectID) bool { return gone[id] }),
-				Busy:     t.Hold == holdAdding || !t.Gate.IsZero(),
+				Foreach: t.Items > 0, Expanded: t.Expanded, Items: t.Items,
+				Busy: t.Hold == holdAdding || !t.Gate.IsZero(),
 			}})
 		}
 	}
@@ -126,12 +117,10 @@ func (r *retrier) Parents(ctx context.Context, tasks []bson.ObjectID) (parents m
 	if err != nil {
 		return nil, nil, err
 	}
-	missed, err := r.missed(ctx, ids, there)
-	for _, id := range ids {
-		t := there[id]
-		waits[id] = t == nil && missed[firstItem(id)].missed(id) == 0 || t != nil && !t.Status.Finished()
+	for id, t := range there {
+		waits[id] = !t.Status.Finished()
 	}
-	return parents, waits, err
+	return parents, waits, nil
 }
 
 // Below leaves held tasks to the gate. The items that go and have finished are taken too: a gate
@@ -164,12 +153,8 @@ func (r *retrier) Below(ctx context.Context, s *engine.Selection[bson.ObjectID],
 			}
 		}
 	}
-	missing, err := r.remade(ctx, r.docs)
-	if err != nil {
-		return err
-	}
 	r.docs = append(r.docs, dropped...)
-	return r.checkBelow(ctx, oid(r.id.ID), above, missing, check)
+	return r.checkBelow(ctx, oid(r.id.ID), above, check)
 }
 
 // Take notes the retry in its plan, and makes it.
@@ -266,26 +251,6 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 		return err
 	}
 	return s.start(ctx, first.target())
-}
-
-// shareAgain is share for tasks of no plan that a retry holds. Plans of theirs may be gone for long: it reports whether none is being
-// deleted.
-func (s *Store) shareAgain(ctx context.Context, docs []retryDoc) (bool, error) {
-	plans := map[bson.ObjectID]bool{}
-	for i := range docs {
-		tasks, err := s.gated(ctx, &docs[i], d("plans", 1))
-		if err != nil {
-			return false, err
-		}
-		for k := range tasks {
-			tasks[k].addPlans(plans)
-		}
-	}
-	if kept, err := s.share(ctx, plans); err != nil || kept {
-		return kept, err
-	}
-	gone, err := s.deleting(ctx, plans)
-	return len(gone) == 0, err
 }
 
 // The decisions about a retry.

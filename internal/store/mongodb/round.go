@@ -47,11 +47,10 @@ type parent struct {
 	plan, of bson.ObjectID
 	outcome  rules.Outcome
 	reason   plan.Reason
-	open     bool          // it is still marked as not released
-	items    bool          // it is a foreach task that ended before its items
-	outside  bool          // its plan was closed, and nothing of that has to be released: only tasks of no plan
-	missing  bson.ObjectID // of a foreach task whose items a retry deleted: the first of these
-	own      bool          // this instance noted it before it wrote its end, and that write may still be under way
+	open     bool // it is still marked as not released
+	items    bool // it is a foreach task that ended before its items
+	outside  bool // its plan was closed, and nothing of that has to be released: only tasks of no plan
+	own      bool // this instance noted it before it wrote its end, and that write may still be under way
 
 	after bson.ObjectID // the children up to this one were looked at
 	many  bool          // it has more children than one round looks at,
@@ -202,7 +201,7 @@ const auditKey = "audit"
 func (p *parent) fill(t *taskDoc) {
 	p.known, p.plan, p.of = true, t.Plan, t.Of
 	p.outcome, p.reason, p.open = rules.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Reason, t.Open
-	p.items, p.missing = t.dropsItems(), t.Missing
+	p.items = t.dropsItems()
 }
 
 func keys(chunk []parent) idList {
@@ -265,7 +264,7 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 }
 
 // childFields are what release has to know of a held task.
-var childFields = ones("status queue plan name rank def coe params text needs joins of index hold gen notbefore ran items expanded attempt cancel byref missing")
+var childFields = ones("status queue plan name rank def coe params text needs joins of index hold gen notbefore ran items expanded attempt cancel byref")
 
 // settling is what settle gathers until it writes.
 type settling struct {
@@ -287,7 +286,6 @@ type waiter struct {
 	failed  int           // of its items
 	bytes   int           // of all outputs together
 	largest int           // of the largest
-	absent  string        // why it is skipped, if an item that it needs is not made any more
 	damage  error         // its definition cannot be read
 	whole   bool          // other programs may claim it, which find nothing that is not in its params
 	plan    *planDoc      // nil: it is of none

@@ -18,7 +18,6 @@ const (
 	indexList     = "sluice_list"
 	indexName     = "sluice_name"
 	indexNeeds    = "sluice_needs"
-	indexNeeded   = "sluice_needed"
 	indexLate     = "sluice_late"
 	indexAdding   = "sluice_adding"
 	indexDue      = "sluice_due"
@@ -30,7 +29,6 @@ const (
 	indexGate     = "sluice_gate"
 	indexMtime    = "sluice_mtime"
 	indexDeleting = "sluice_deleting"
-	indexMissing  = "sluice_missing"
 )
 
 // The same of the indexes on plans.
@@ -137,8 +135,6 @@ var schema = []index{
 	{on: "tasks", keys: "plan name status", name: "sluice_unique", partial: `{"plan":{"$exists":true},"name":{"$exists":true},"status":HELD}`, unique: true},
 	// The held children of a task.
 	{on: "tasks", keys: "needs _id", name: indexNeeds, partial: `{"status":HELD}`},
-	// Whether a task of no plan that has not finished needs some of a plan; likewise.
-	{on: "tasks", keys: "plans", name: indexNeeded, partial: `{"plans":{"$exists":true},"open":true}`},
 	// The children of a task that were added late or are of no plan, whatever they do: those of a plan that is retried are found by it.
 	{on: "tasks", keys: "needs", name: indexLate, partial: `{"batch":{"$exists":true},"needs":{"$exists":true}}`},
 	// Tasks whose parents nobody has looked at since they were added, and foreach tasks whose items are not all in: few, for a moment.
@@ -158,8 +154,6 @@ var schema = []index{
 	// Finished tasks of no plan, by when they ended, and those whose deletion has begun: nearly never any.
 	{on: "tasks", keys: "queue status ended", name: "sluice_over", partial: `{"plan":null,"ended":{"$exists":true}}`},
 	{on: "tasks", keys: "deleting", name: indexDeleting, partial: `{"deleting":true}`},
-	// Foreach tasks whose items a retry deleted, by the first of these.
-	{on: "tasks", keys: "missing", name: indexMissing, partial: `{"missing":{"$exists":true}}`},
 	// Likewise: gates of retries, which are there for a moment.
 	{on: "tasks", keys: "gate", name: indexGate, partial: `{"gate":{"$exists":true}}`},
 	// Claims of instances that are not registered: of the others a server finds none between their keys.

@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,9 +67,6 @@ func (r *round) Waiter(w *waiter) *rules.Waiter {
 	}
 	return v
 }
-
-// Absent implements engine.Settler.
-func (r *round) Absent(w *waiter) string { return w.absent }
 
 // Gathered implements engine.Settler.
 func (r *round) Gathered(ctx context.Context, w *waiter) (json.RawMessage, error) {
@@ -213,10 +209,6 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 	if err != nil {
 		return nil, nil, err
 	}
-	missed, err := r.missed(ctx, ids.list, parents)
-	if err != nil {
-		return nil, nil, err
-	}
 	joins, err := r.joinsOf(ctx, joined)
 	if err != nil {
 		return nil, nil, err
@@ -228,7 +220,7 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 		w.def, w.damage = w.definition()
 		if w.Hold != holdItems {
 			for _, id := range w.Needs {
-				w.see(id, parents[id], missed, r)
+				w.see(parents[id], r)
 			}
 		}
 		there := 0
@@ -237,7 +229,6 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 				there++
 				w.seen |= j.Seen
 				w.all = w.all && j.Done
-				w.absent = cmp.Or(w.absent, j.Absent)
 				w.failed, w.bytes, w.largest = w.failed+j.Failed, w.bytes+j.Bytes, max(w.largest, j.Largest)
 			}
 		}
@@ -274,20 +265,12 @@ func (t *taskDoc) lacking(there int) error {
 // pass it by.
 func (r *round) finished(t *taskDoc) bool { return t.adopted(r.at) || r.bare[t.ID] && t.counted(r.at) }
 
-// see takes notice of a parent; nil is one whose document is gone: it was asked for when the child was in, and parents are in before that.
-// An item that is gone counts as its foreach task, among the missed ones, says.
-func (w *waiter) see(id bson.ObjectID, p *taskDoc, missed map[bson.ObjectID]*taskDoc, r *round) {
+// see takes notice of a parent, or an item. nil is one whose document is gone, as somebody damaged the store: it was asked for when the child
+// was in, and parents are in before that. It counts as cancelled, so that nothing waits for ever.
+func (w *waiter) see(p *taskDoc, r *round) {
 	switch {
 	case p == nil:
-		of := missed[firstItem(id)]
-		outcome := of.missed(id)
-		w.seen |= outcome
-		w.all = w.all && outcome != 0
-		if outcome == rules.OutcomeSkipped && w.absent == "" {
-			named := of.named()
-			named.Items = of.Items
-			w.absent = rules.MissingDetail(named, itemIndex(id))
-		}
+		w.seen |= rules.OutcomeCancelled
 	case r.finished(p):
 		w.seen |= rules.OutcomeOf(p.Status, p.Reason, p.Lenient)
 		w.bytes, w.largest = w.bytes+p.Bytes, max(w.largest, p.Bytes)

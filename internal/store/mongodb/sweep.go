@@ -192,17 +192,16 @@ func (r *round) sweepShared(ctx context.Context, t *taskDoc) error {
 		return err
 	}
 	if state == leadWhole {
-		plans, own := map[bson.ObjectID]bool{}, byID(in)
+		own := byID(in)
 		var needed idSet
 		for i := range in {
-			in[i].addPlans(plans)
 			parents, err := r.parentIDs(ctx, &in[i])
 			if err != nil {
 				return err
 			}
 			needed.add(slices.DeleteFunc(slices.Clone(parents), func(id bson.ObjectID) bool { return own[id] != nil })...)
 		}
-		if kept, err := r.keepAll(ctx, plans, needed.list); err != nil {
+		if kept, err := r.keepNeeded(ctx, needed.list); err != nil {
 			return err
 		} else if kept {
 			return r.admit(ctx, t.Adding)
@@ -214,7 +213,7 @@ func (r *round) sweepShared(ctx context.Context, t *taskDoc) error {
 // judge says, of the late addition that the task is of, whether it is whole, dead, or may be under way, and returns its tasks. It is whole if
 // all were inserted before their adder died, if that did; dead if they were not, for long. The adder finds what was decided.
 func (r *round) judge(ctx context.Context, t *taskDoc) (state int, in []taskDoc, err error) {
-	in, err = wire.Find[taskDoc](ctx, r.tasks, d("adding", t.Adding), wire.Query{Fields: ones("plans lead needs joins"), Hint: indexAdding})
+	in, err = wire.Find[taskDoc](ctx, r.tasks, d("adding", t.Adding), wire.Query{Fields: ones("lead needs joins"), Hint: indexAdding})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -91,6 +91,8 @@ func TestAnAdderThatStandsStill(t *testing.T) {
 			to, refused := p, 0
 			if outside {
 				to = plan.PlanID{}
+				parents[0].ID = plan.TaskID{ID: plan.NewID(time.Now())}
+				no(s.AddTasks(t.Context(), to, parents[:1]))
 			}
 			sweep := func() {
 				old := d("$set", d("mtime", time.Now().Add(-2*lateAfter)))

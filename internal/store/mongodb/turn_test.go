@@ -37,6 +37,20 @@ func flatPlan(t *testing.T, s *Store, tasks int) (id plan.InstanceID) {
 	return id
 }
 
+// readyPlan makes a plan that runs: its only task waits for tomorrow.
+func readyPlan(t *testing.T, s *Store) plan.PlanID {
+	t.Helper()
+	no := noError(t)
+	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "later", Plugin: "x", Unlimited: true})
+	no(err)
+	p, err := s.CreatePlan(t.Context(), plan.Plan{Name: "ready"})
+	no(err)
+	later := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "later", Queue: q.ID, NotBefore: time.Now().Add(24 * time.Hour)}
+	no(s.AddTasks(t.Context(), p.ID, []plan.Task{later}))
+	no(s.Ready(t.Context(), p.ID))
+	return p.ID
+}
+
 // endings ends what was claimed.
 func endings(claimed []protocol.ClaimedTask) (ended []protocol.Ending) {
 	for _, c := range claimed {
@@ -306,7 +320,7 @@ func TestWhatManyEndingsQueueIsClaimedAtOnce(t *testing.T) {
 	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q"})
 	no(err)
 	child := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Needs: []plan.TaskID{did.Claimed[0].Task}}
-	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{child}))
+	no(s.AddTasks(t.Context(), onlyPlan(t, s), []plan.Task{child}))
 	turn.Ended = endings(did.Claimed)
 	if s.ample = true; len(turn.Ended) < manyEnded {
 		t.Fatalf("%d tasks end, want many", len(turn.Ended))
@@ -408,9 +422,9 @@ func TestWhoCannotTakeWhatItQueuedWakesOthers(t *testing.T) {
 	no(err)
 	children := make([]plan.Task, 2)
 	for i := range children {
-		children[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: y.ID, Needs: []plan.TaskID{did.Claimed[i].Task}}
+		children[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("child", i), Queue: y.ID, Needs: []plan.TaskID{did.Claimed[i].Task}}
 	}
-	no(s.AddTasks(t.Context(), plan.PlanID{}, children))
+	no(s.AddTasks(t.Context(), onlyPlan(t, s), children))
 	other := plan.InstanceID{ID: plan.NewID(time.Now())}
 	no(s.Register(t.Context(), plan.Instance{ID: other, Node: "n2", Plugins: []string{"y"}}))
 	woken := func() int64 {

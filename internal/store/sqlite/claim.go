@@ -171,6 +171,8 @@ func (t *tx) written(o *offer, limit int, several bool) (found []candidate) {
 	return found
 }
 
+const anyRetry = "SELECT 1 FROM plans INDEXED BY plans_retry WHERE retry <> 0 LIMIT 1"
+
 // closing reports whether any plan is closed and has not ended, or is being retried, or tasks of no plan are.
 func (t *tx) closing() bool {
 	t.flushClosings()

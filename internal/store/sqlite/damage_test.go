@@ -81,10 +81,9 @@ func (d *damager) each(query, what, change string, value func() int64) {
 
 // jobs drops some jobs, moves others, and adds some that are none.
 func (d *damager) jobs() {
-	// The items of a task of no plan whose deletion has begun are found by that alone, as the tasks of a plan that leaves.
-	d.each("SELECT seq AS n FROM jobs WHERE kind <> 9", "job is dropped", "DELETE FROM jobs WHERE seq = ?1 AND ?2 = 0", func() int64 { return 0 })
+	d.each("SELECT seq AS n FROM jobs", "job is dropped", "DELETE FROM jobs WHERE seq = ?1 AND ?2 = 0", func() int64 { return 0 })
 	d.each("SELECT seq AS n FROM jobs WHERE kind = 1", "past of a release", "UPDATE jobs SET past = ?2 WHERE seq = ?1", func() int64 { return d.r.Int64N(30) })
-	for kind := int64(jobRelease); kind <= jobOrphans; kind++ {
+	for kind := int64(jobRelease); kind <= jobForget; kind++ {
 		from := "tasks"
 		if kind == jobRoots || kind == jobClose || kind == jobAdopt || kind == jobForget {
 			from = "plans"

@@ -13,15 +13,13 @@
 //	gates      for tasks with parents: how many are unfinished, how the others ended, the sizes of their outputs
 //	kids       the edges, by parent, for release
 //	foreachs   for foreach tasks: the progress of their items and how these ended; lists: items still to be made
-//	ghosts     parents of tasks of no plan that were deleted with their plan, while one of these tasks exists
 //	jobs       the remaining work of turns: releases, roots, items, closings. The next turn continues, first come first served
 //	retries    the progress of each retry in progress; retried: the tasks that it takes
 //	files      the file of each plan, apart from plans, whose rows change with each of their counters
 //	plans, queues   with counters that change in the transaction that changes the tasks, and so are always right
 //	changes    a row for each transaction with the numbers of the tasks and plans it changed
 //
-// Rows name each other by n, a small number that is never used twice, but for an item that takes the place of one that others need (see
-// missing.go); ids are for the outside.
+// Rows name each other by n, a small number that is never used twice; ids are for the outside.
 //
 // # Inputs
 //

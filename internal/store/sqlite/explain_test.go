@@ -53,7 +53,6 @@ var mayScan = []string{
 	"j", "l", "json_each", "CONSTANT", "w", "(subquery-1)", "tasks USING INDEX tasks_mine", "plans USING INDEX plans_closed", "plans USING INDEX plans_leaving", "changes",
 	"plans USING INDEX plans_retry", "p USING INDEX plans_retry", // plans that are being retried
 	"retries",                                // a row for each retry that is being made
-	"above",                                  // Retry: what is taken and what goes with it, but for a large retry a reader checks that
 	"jumps",                                  // a row for each time that the clock was set forward
 	"instances",                              // Expire, and Prune
 	"queues",                                 // Expire
@@ -70,7 +69,7 @@ func checkStatements(t *testing.T, texts map[string]bool) {
 		case "BEGIN", "COMMIT", "ROLLBACK", "PRAGMA", "INSERT", "REPLACE":
 			continue
 		}
-		if strings.Contains(text, "sqlite_schema") { // as the file is opened
+		if strings.Contains(text, "sqlite_schema") || text == outside { // as the file is opened, or migrated
 			continue
 		}
 		if bareLimit.MatchString(text) {
@@ -91,13 +90,6 @@ var bareLimit = regexp.MustCompile(`LIMIT \?\d*($|[^\d +]| [^+])`)
 func TestEachHotStatementUsesItsIndex(t *testing.T) {
 	s := openTest(t, Options{})
 	defer s.Close()
-	// Before a deletion, the plans that a task of no plan once needed are searched for a task that
-	// still does.
-	needs := []string{
-		"CORRELATED SCALAR SUBQUERY 1", "SCAN jumps", "SCALAR SUBQUERY 2", "SCAN retries",
-		"CORRELATED SCALAR SUBQUERY 3", "SEARCH t USING COVERING INDEX tasks_plan (plan=?)", "SEARCH k USING PRIMARY KEY (parent=?)",
-		"SEARCH c USING INTEGER PRIMARY KEY (rowid=?)",
-	}
 	children, _ := taskQuery(&store.TaskQuery{Plan: plan.PlanID{ID: plan.ID{1}}, Parent: plan.TaskID{ID: plan.ID{1}}})
 	for _, c := range []struct {
 		name, statement string
@@ -119,13 +111,12 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 		{"a sweep finds delays that are over by their instant", dueDelays, []string{"SEARCH t USING INDEX tasks_delay (not_before<?)"}},
 		{"and the next one that will be", nextDelay, []string{"SEARCH tasks USING COVERING INDEX tasks_delay"}},
 		{"what is to be deleted is found without a look at what is kept", "SELECT " + planColumns + " FROM plans " + overPlans,
-			append([]string{"SEARCH plans USING INDEX plans_over (<expr><?)"}, needs...)},
+			[]string{"SEARCH plans USING INDEX plans_over (<expr><?)", "CORRELATED SCALAR SUBQUERY 1", "SCAN jumps"}},
 		{"also where the plan does not say how long", "SELECT " + planColumns + " FROM plans " + oldPlans,
-			append([]string{"SEARCH plans USING INDEX plans_old (ended>? AND ended<?)"}, needs...)},
+			[]string{"SEARCH plans USING INDEX plans_old (ended>? AND ended<?)", "CORRELATED SCALAR SUBQUERY 1", "SCAN jumps"}},
 		{"and tasks of no plan, of the queues and statuses that are not kept for ever", overTasks, []string{
 			"SCAN j VIRTUAL TABLE INDEX 1:", "SEARCH t USING INDEX tasks_over (queue=? AND <expr>=? AND ended>? AND ended<?)",
 			"CORRELATED SCALAR SUBQUERY 2", "SCAN jumps", "CORRELATED SCALAR SUBQUERY 3", "SEARCH k USING PRIMARY KEY (parent=?)",
-			"CORRELATED SCALAR SUBQUERY 5", "SEARCH i USING INDEX tasks_of (of=?)", "CORRELATED SCALAR SUBQUERY 4", "SEARCH k USING PRIMARY KEY (parent=?)",
 			"CORRELATED SCALAR SUBQUERY 1", "SEARCH logs USING PRIMARY KEY (task=?)",
 		}},
 		{"and deletions that were left half-way", "SELECT " + planColumns + " FROM plans " + deletingPlans, []string{"SCAN plans USING INDEX plans_leaving"}},

@@ -114,7 +114,6 @@ func (t *tx) makeItems(n int64) (done bool) {
 	f := t.foreach(n)
 	batch := f.made / listBatch * listBatch
 	number := t.number(min(int64(t.budget), f.items-f.made))
-	awaited := t.awaitedItems(n, f.made, t.budget)
 	for t.budget > 0 && f.made < f.items && t.err == nil {
 		items := t.listAt(n, batch)
 		if f.made-batch >= int64(len(items)) {
@@ -127,12 +126,7 @@ func (t *tx) makeItems(n int64) (done bool) {
 			}
 			task := rules.ItemTask(&of, int(f.made), item, params, t.at)
 			x := newTask{n: number, plan: r.plan, queue: r.queue, hold: forOthers, flags: flags, of: n, index: f.made}
-			if old, ok := awaited[f.made]; ok {
-				x.n = old
-				t.exec("DELETE FROM missing WHERE n = ?", old)
-			} else {
-				number++
-			}
+			number++
 			t.insert(&task, x)
 			f.made++
 			t.budget--
@@ -150,7 +144,6 @@ func (t *tx) makeItems(n int64) (done bool) {
 	t.exec("UPDATE tasks SET flags = ?, modified = ? WHERE n = ?", r.flags, t.now, n)
 	t.changed = append(t.changed, n)
 	t.add(jobOpen, n)
-	t.checkAbsent(n)
 	return true
 }
 

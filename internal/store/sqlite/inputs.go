@@ -1,8 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
-	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -44,7 +42,7 @@ func (c *conn) live(parents map[int64][]int64) map[int64][]plan.Input {
 	return out
 }
 
-// outputs returns the outputs of tasks that have finished, with their keys; null for what was deleted.
+// outputs returns the outputs of tasks that have finished, with their keys.
 func (c *conn) outputs(tasks []int64) map[int64]plan.Input {
 	found := make(map[int64]plan.Input, len(tasks))
 	if len(tasks) == 0 {
@@ -61,14 +59,6 @@ func (c *conn) outputs(tasks []int64) map[int64]plan.Input {
 			longer = append(longer, n)
 		case 2:
 			gathered = append(gathered, n)
-		}
-	}
-	if len(found) < len(tasks) {
-		for r := c.query("SELECT n, name, id FROM ghosts WHERE n IN (SELECT value FROM json_each(?))", list(tasks)); r.next(); {
-			found[r.int(0)] = plan.Input{Name: cmp.Or(r.text(1), hex.EncodeToString(r.bytes(2)))}
-		}
-		for n, item := range c.missed(tasks) {
-			found[n] = plan.Input{Name: item.Name}
 		}
 	}
 	if len(longer) > 0 {
@@ -144,34 +134,31 @@ func (c *conn) itemInputs(h heads, f *plan.Foreach) []plan.Input {
 	return rules.ItemInputs(f, in)
 }
 
-// freeze keeps the inputs of finished children that a retry, or a deletion, of their parents would change.
+// freeze keeps the inputs of finished children that a retry of their parents would change.
 func (t *tx) freeze(children []int64) {
 	for _, n := range children { // one at a time: together they may be large
-		if h := t.heads(n); h.check() != nil {
-			continue // it was not given them
+		if in := t.given(n); in != nil {
+			t.exec(keepInputs, n, in)
 		}
-		in := t.inputs([]int64{n})[n]
-		if in == nil {
-			continue
-		}
-		b, err := jsontext.Marshal(in)
-		if err != nil {
-			t.fail(err)
-			return
-		}
-		t.exec("INSERT OR IGNORE INTO frozen (n, inputs) VALUES (?, ?)", n, []byte(b))
 	}
 }
 
-// missed returns what is missing of tasks, with its id and name.
-func (c *conn) missed(ns []int64) map[int64]plan.Task {
-	found := map[int64]plan.Task{}
-	for r := c.query(`SELECT m.n, m.idx, f.id, f.name FROM json_each(?) AS j CROSS JOIN missing AS m ON m.n = j.value CROSS JOIN tasks AS f ON f.n = m.of`,
-		list(ns)); r.next(); {
-		index := int(r.int(1))
-		found[r.int(0)] = plan.Task{ID: rules.ItemID(plan.TaskID{ID: r.id(2)}, index), Name: rules.ItemName(r.text(3), index)}
+const keepInputs = "INSERT OR IGNORE INTO frozen (n, inputs) VALUES (?, ?)"
+
+// given returns the inputs that a task was given, as JSON; nil: none.
+func (c *conn) given(n int64) []byte {
+	if h := c.heads(n); h.check() != nil {
+		return nil
 	}
-	return found
+	in := c.inputs([]int64{n})[n]
+	if in == nil {
+		return nil
+	}
+	b, err := jsontext.Marshal(in)
+	if err != nil {
+		c.fail(err)
+	}
+	return b
 }
 
 // gathered puts the output of a foreach task together.

@@ -12,10 +12,8 @@ const (
 	jobAdopt       = 6  // move what is queued of a plan to its own lane; past: as for jobClose
 	jobDrop        = 7  // end the items of a foreach task that was cancelled; past: as for jobOpen
 	jobForget      = 8  // delete the tasks of an abandoned plan
-	jobOrphans     = 9  // delete the items of a foreach task of no plan that is deleted
 	jobRetry       = 10 // make the retry that a plan notes, see retry.go
 	jobForgetRetry = 11 // delete what is written down of a retry that is over; ref: its n
-	jobAbsent      = 12 // tell those who need items that a foreach task does not make any more
 )
 
 var errJoin = errors.New("a task that waits for parents is not there")

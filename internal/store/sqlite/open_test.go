@@ -454,7 +454,8 @@ func TestOlderDatabasesAreCountedAnew(t *testing.T) {
 	s.w.script(`UPDATE tasks SET flags = flags & ~ 512; ALTER TABLE plans DROP COLUMN gathered;
 		UPDATE plans SET failed = 5, allowed = 4, gathering = 1 WHERE name = 'ended'; UPDATE plans SET held = 1, gathering = 0 WHERE name = 'running';
 		ALTER TABLE plans RENAME COLUMN allowed TO broken; ALTER TABLE plans RENAME COLUMN gathering TO by_items;
-		CREATE INDEX tasks_later ON tasks (n) WHERE status = -4 AND gate <> 1 AND not_before > 0; PRAGMA user_version = 17`) // as it was before
+		CREATE INDEX tasks_later ON tasks (n) WHERE status = -4 AND gate <> 1 AND not_before > 0; CREATE TABLE missing (of); CREATE TABLE ghosts (n);
+		ALTER TABLE plans ADD COLUMN shared INTEGER NOT NULL DEFAULT 0; PRAGMA user_version = 17`) // as it was before
 	if err := s.w.clear(); err != nil {
 		t.Fatal(err)
 	}
@@ -473,7 +474,7 @@ func TestAFullDiskIsSaidAndChangesNothing(t *testing.T) {
 	p := newPlan(t, s, "nightly")
 	// A limit of pages is to SQLite what a full disk is.
 	s.w.script("PRAGMA max_page_count = 1")
-	_, tasks := compile(t, s, "more", manyTasks(200)...)
+	_, tasks := compile(t, s, "more", manyTasks(insertAtOnce)...) // more than the pages have room that a migration freed
 	err := s.AddTasks(t.Context(), p, tasks)
 	if err == nil {
 		err = s.AddTasks(t.Context(), plan.PlanID{}, tasks)

@@ -117,7 +117,7 @@ type fact struct {
 // waits reports whether the child waits for the parent.
 func (f fact) waits(child int64) bool { return f.outcome == 0 || f.told < child }
 
-// factsOf returns the facts about parents, as parentsOf has them. Deleted parents are left out.
+// factsOf returns the facts about parents, as parentsOf has them.
 func (c *conn) factsOf(parents map[int64][]int64) map[int64]fact {
 	facts := map[int64]fact{}
 	for r := c.query(`SELECT p.n, p.outcome, p.out_len, j.past FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value
@@ -128,13 +128,6 @@ func (c *conn) factsOf(parents map[int64][]int64) map[int64]fact {
 		}
 		facts[r.int(0)] = f
 	}
-	if parents := all(parents); len(facts) < len(parents) {
-		for r := c.query("SELECT m.n, m.absent FROM json_each(?) AS j CROSS JOIN missing AS m ON m.n = j.value", list(parents)); r.next(); {
-			if facts[r.int(0)] = (fact{}); r.bool(1) {
-				facts[r.int(0)] = fact{outcome: rules.OutcomeSkipped, told: 1<<63 - 1}
-			}
-		}
-	}
 	return facts
 }
 
@@ -142,9 +135,7 @@ func (c *conn) factsOf(parents map[int64][]int64) map[int64]fact {
 func countParents(child int64, rule plan.When, parents []int64, facts map[int64]fact) join {
 	g := newJoin(child, 0, rule)
 	for _, p := range distinct(slices.Clone(parents)) {
-		switch f, there := facts[p]; {
-		case !there: // a parent that is gone counts as cancelled
-			g.close(0, rules.OutcomeCancelled)
+		switch f := facts[p]; {
 		case f.waits(child):
 			g.waits += oneWaits
 		default:

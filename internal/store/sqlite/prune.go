@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -52,20 +51,6 @@ func (t *tx) Deletion(p *planRow) rules.Deletion {
 	return rules.Deletion{Title: p.Title(), State: p.State, Begun: p.deleting}
 }
 
-// NeededBy implements engine.Deleter. A retry in progress may take what needs some of the plan.
-func (t *tx) NeededBy(_ context.Context, p *planRow) (*plan.Task, error) {
-	if !p.shared || p.State == plan.PlanAbandoned {
-		return nil, nil
-	}
-	if t.noted(nil) != 0 {
-		return nil, t.s.halfway(nil)
-	}
-	if r := t.query("SELECT c.id, c.status "+needing+"? LIMIT 1", p.n); r.one() {
-		return &plan.Task{ID: plan.TaskID{ID: r.id(0)}, Status: plan.Status(r.int(1))}, nil
-	}
-	return nil, nil
-}
-
 // BeginDeletion implements engine.Deleter.
 func (t *tx) BeginDeletion(_ context.Context, p *planRow) (bool, error) {
 	if p.retry != 0 {
@@ -84,17 +69,12 @@ func (t *tx) DeleteEmpty(_ context.Context, p *planRow) error {
 	return nil
 }
 
-// needing is from where to read the tasks of no plan that have not finished and need some of the plan whose n follows.
-const needing = `FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN kids AS k ON k.parent = t.n CROSS JOIN tasks AS c ON c.n = k.child
-	WHERE c.plan = 0 AND c.outcome = 0 AND t.plan = `
-
 // The plans that ExpiredPlans finds.
 var (
 	deletingPlans = "INDEXED BY plans_leaving WHERE leaving = 1 ORDER BY n LIMIT ? + 0"
-	overPlans     = "INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ?1 AND ended + keep / 1000 + " + lateBy("plans.ended") + " < ?1" + unneeded +
+	overPlans     = "INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ?1 AND ended + keep / 1000 + " + lateBy("plans.ended") + " < ?1 AND leaving = 0 " +
 		"ORDER BY ended + keep / 1000 LIMIT ?2 + 0"
-	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ?1 AND ended + " + lateBy("plans.ended") + " < ?1" + unneeded + "ORDER BY ended LIMIT ?2 + 0"
-	unneeded = " AND leaving = 0 AND (shared = 0 OR state = -6 OR NOT EXISTS (" + retryOfNone + ") AND NOT EXISTS (SELECT 1 " + needing + "plans.n)) "
+	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ?1 AND ended + " + lateBy("plans.ended") + " < ?1 AND leaving = 0 ORDER BY ended LIMIT ?2 + 0"
 )
 
 func (t *tx) plansWhere(condition string, args ...any) (found []*planRow) {
@@ -107,15 +87,6 @@ func (t *tx) plansWhere(condition string, args ...any) (found []*planRow) {
 		found = append(found, p)
 	}
 	return found
-}
-
-// deleting returns the plans whose deletion has begun.
-func (t *tx) deleting() map[int64]bool {
-	plans := map[int64]bool{}
-	for _, p := range t.plansWhere(deletingPlans, -1) {
-		plans[p.n] = true
-	}
-	return plans
 }
 
 // dying is a task that is to be deleted, and how many rows that is.
@@ -143,9 +114,6 @@ func (t *tx) DeleteTasks(_ context.Context, p *planRow) (done bool, err error) {
 	first := t.dying("SELECT "+dyingColumns+` FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN bodies AS b ON b.n = t.n`,
 		list(distinct(of)))
 	chunk := t.affordable(slices.Concat(first, found))
-	if p.shared {
-		t.letGo(chunk)
-	}
 	t.deleteRows(chunk)
 	return len(found) < most && t.budget > 0, nil
 }
@@ -183,44 +151,11 @@ func (t *tx) deletePart(n int64) {
 	t.budget = 0
 }
 
-// deleteEdges deletes a child's edges, and returns the parents whose edges were there.
-func (t *tx) deleteEdges(child int64, parents []int64) (had []int64) {
+// deleteEdges deletes edges of a child.
+func (t *tx) deleteEdges(child int64, parents []int64) {
 	for _, p := range parents {
-		if t.exec("DELETE FROM kids WHERE parent = ? AND child = ?", p, child) > 0 {
-			had = append(had, p)
-		}
+		t.exec(cutEdge, p, child)
 	}
-	return had
-}
-
-// letGo prepares those who need tasks that are to be deleted, from outside their plan: who has run keeps its inputs, who waits takes
-// them for cancelled. The edges stay, with the ghosts of the parents, until the children go.
-func (t *tx) letGo(tasks []taskRow) {
-	ns := list(numbers(tasks))
-	var have []int64
-	wait := map[int64]int64{} // child: how many of the parents it still waits for
-	for r := t.query(`SELECT c.n, c.flags & ?, p.outcome <> 0 AND coalesce(j.past >= c.n, 1) FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value
-		CROSS JOIN kids AS k ON k.parent = p.n CROSS JOIN tasks AS c ON c.n = k.child LEFT JOIN jobs AS j ON j.kind = ? AND j.ref = p.n
-		WHERE c.plan <> p.plan`, flagDelivered|flagExpanded, ns, jobRelease); r.next(); {
-		if r.bool(1) {
-			have = append(have, r.int(0))
-		}
-		if !r.bool(2) {
-			wait[r.int(0)]++
-		}
-	}
-	t.freeze(distinct(have))
-	t.exec(`INSERT INTO ghosts (n, id, name) SELECT p.n, p.id, p.name FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value
-		WHERE EXISTS (SELECT 1 FROM kids AS k CROSS JOIN tasks AS c ON c.n = k.child WHERE k.parent = p.n AND c.plan <> p.plan)`, ns)
-	var joins []join
-	for r := t.query("SELECT n, waits, bytes, largest FROM gates WHERE n IN (SELECT value FROM json_each(?))",
-		list(slices.Collect(maps.Keys(wait)))); r.next(); {
-		g := join{child: r.int(0), waits: r.int(1), bytes: r.int(2), largest: r.int(3)}
-		g.close(wait[g.child], rules.OutcomeCancelled)
-		joins = append(joins, g)
-	}
-	t.writeJoins(joins)
-	t.decideAll(joins)
 }
 
 // deleteRows deletes tasks that are not active, and all that belongs to them. The edges to their children are the children's.
@@ -235,16 +170,10 @@ func (t *tx) deleteRows(tasks []taskRow) {
 		}
 		rules.CountInQueue(&t.queue(r.queue).Queue, r.status, -1)
 	}
-	t.dropMissing(tasks)
 	ns := list(numbers(tasks))
 	t.dropResults(ns)
-	var had []int64
 	for child, parents := range t.parentsOf(numbers(tasks)) {
-		had = append(had, t.deleteEdges(child, parents)...)
-	}
-	if tasks[0].plan == 0 && len(had) > 0 {
-		t.exec("DELETE FROM ghosts WHERE n IN (SELECT value FROM json_each(?)) AND NOT EXISTS (SELECT 1 FROM kids AS k WHERE k.parent = ghosts.n)",
-			list(distinct(had)))
+		t.deleteEdges(child, parents)
 	}
 	for _, from := range []string{
 		"tasks WHERE n", "bodies WHERE n", "outputs WHERE n", "gates WHERE n", "frozen WHERE n", "foreachs WHERE n", "lists WHERE of",

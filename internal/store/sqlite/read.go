@@ -393,12 +393,8 @@ func (c *conn) fillNeeds(tasks []foundTask) {
 		}
 	}
 	if len(parents) > 0 {
-		for r := c.query(`SELECT j.value, coalesce(p.id, g.id) FROM json_each(?) AS j LEFT JOIN tasks AS p ON p.n = j.value LEFT JOIN ghosts AS g ON g.n = j.value`,
-			list(parents)); r.next(); {
+		for r := c.query("SELECT n, id FROM tasks WHERE n IN (SELECT value FROM json_each(?))", list(parents)); r.next(); {
 			ids[r.int(0)] = plan.TaskID{ID: r.id(1)}
-		}
-		for n, item := range c.missed(parents) {
-			ids[n] = item.ID
 		}
 	}
 	for i := range tasks {

@@ -256,14 +256,6 @@ func (t *tx) Deliver(_ context.Context, r *taskRow) (why, err error) {
 	return why, t.err
 }
 
-// Absent implements engine.Settler.
-func (t *tx) Absent(r *taskRow) string {
-	if t.again {
-		return t.absentOf(r.n)
-	}
-	return t.gone
-}
-
 // Step implements engine.Settler.
 func (t *tx) Step(_ context.Context, r *taskRow, s rules.Step) error {
 	t.step(r, s)

@@ -221,7 +221,7 @@ func (t *tx) beginRetry(p *planRow, params json.RawMessage) (n int64) {
 		n = q.int(0)
 	}
 	if t.apart = nil; p != nil {
-		p.retry, p.dirty, t.retrying = n, true, nil
+		p.retry, p.dirty = n, true
 	}
 	return n
 }
@@ -326,7 +326,7 @@ func (t *tx) forgetRetry(p *planRow, n int64) {
 	t.add(jobForgetRetry, n)
 	t.add(jobRoots, 0) // tasks of no plan that were held up
 	if t.apart = nil; p != nil {
-		p.retry, p.dirty, t.retrying = 0, true, nil
+		p.retry, p.dirty = 0, true
 		t.add(jobRoots, p.n)
 	}
 }

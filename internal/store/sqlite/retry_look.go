@@ -29,37 +29,15 @@ func (r *retrier) Tasks(ctx context.Context, ids []plan.TaskID) (found []engine.
 			flags := q.int(4)
 			found = append(found, engine.Retaken[int64]{Key: q.int(0), Of: q.int(5), Retaken: rules.Retaken{
 				ID: plan.TaskID{ID: q.id(1)}, Name: q.text(2), Status: plan.Status(q.int(3)), Queue: plan.QueueID{ID: q.id(7)},
-				Foreach: flags&(flagForeach|flagReplaced) != 0, Expanded: flags&flagExpanded != 0, Items: int(q.int(6)),
+				Foreach: flags&flagForeach != 0, Expanded: flags&flagExpanded != 0, Items: int(q.int(6)),
 			}})
 			items += int(q.int(6))
-		}
-		if r.of == 0 {
-			c.findDeleting(found)
 		}
 	})
 	if r.tx != nil && items > r.s.retrySize {
 		err = errLarge
 	}
 	return found, err
-}
-
-// findDeleting notes which tasks of no plan need some of a plan whose deletion has begun.
-func (c *conn) findDeleting(tasks []engine.Retaken[int64]) {
-	ns := make([]int64, len(tasks))
-	for i := range tasks {
-		ns[i] = tasks[i].Key
-	}
-	parents := c.parentsOf(ns)
-	deleting := map[int64]bool{}
-	for q := c.query("SELECT t.n FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN plans AS p ON p.n = t.plan WHERE p.leaving = 1",
-		list(all(parents))); q.next(); {
-		deleting[q.int(0)] = true
-	}
-	for i := range tasks {
-		for _, p := range parents[tasks[i].Key] {
-			tasks[i].Deleting = tasks[i].Deleting || deleting[p]
-		}
-	}
 }
 
 func (r *retrier) Parents(ctx context.Context, tasks []int64) (parents map[int64][]int64, waits map[int64]bool, err error) {
@@ -73,27 +51,21 @@ func (r *retrier) Parents(ctx context.Context, tasks []int64) (parents map[int64
 	return parents, waits, err
 }
 
-// belowRetried finds what is below tasks (1) that a retry takes, and has not finished: their items, and the children of the tasks, of the items
-// of those that make them again (2), and of missing items that come back. The last column tells children from items.
-const belowRetried = `WITH above (n) AS (
-		SELECT value FROM json_each(?1)
-		UNION ALL SELECT i.n FROM json_each(?2) AS j CROSS JOIN tasks AS i INDEXED BY tasks_of ON i.of = j.value AND i.of <> 0
-		UNION ALL SELECT m.n FROM json_each(?2) AS j CROSS JOIN missing AS m ON m.of = j.value)
-	SELECT t.n, t.status, t.name, t.id, t.gate, 1 FROM above CROSS JOIN kids AS k ON k.parent = above.n CROSS JOIN tasks AS t ON t.n = k.child WHERE t.outcome = 0
+// belowRetried finds what is below tasks that a retry takes, and has not finished: their items, and their children. The last column tells
+// children from items.
+const belowRetried = `SELECT t.n, t.status, t.name, t.id, t.gate, 1 FROM json_each(?1) AS j CROSS JOIN kids AS k ON k.parent = j.value
+		CROSS JOIN tasks AS t ON t.n = k.child WHERE t.outcome = 0
 	UNION ALL SELECT t.n, t.status, t.name, t.id, t.gate, 0 FROM json_each(?1) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0
 		WHERE t.outcome = 0`
 
 // Below counts a task whose parents have decided, and that a retry holds up, as waiting to run.
 func (r *retrier) Below(ctx context.Context, s *engine.Selection[int64], check func(int64, *plan.Task, bool) error) (err error) {
-	var taken, remade []int64
+	var taken []int64
 	for i := range s.Tasks {
 		taken = append(taken, s.Tasks[i].Key)
-		if s.Tasks[i].Remakes {
-			remade = append(remade, s.Tasks[i].Key)
-		}
 	}
 	broken := r.read(ctx, func(c *conn) {
-		q := c.query(belowRetried, list(taken), list(remade))
+		q := c.query(belowRetried, list(taken))
 		for err == nil && q.next() {
 			t := plan.Task{ID: plan.TaskID{ID: q.id(3)}, Status: plan.Status(q.int(1)), Name: q.text(2)}
 			hold := q.int(4)

@@ -226,7 +226,7 @@ func (r *retry) rewrite(ns []int64) {
 			c.flags |= flagBadParams
 		}
 		r.exec("UPDATE tasks SET queue = ?, rank = ?, rule = ?, flags = flags & ~ ? | ? WHERE n = ?", c.queue, c.rank, orNull(c.rule),
-			flagContinue|flagForeach|flagOnNode|flagBadParams, c.flags|flagReplaced, c.n)
+			flagContinue|flagForeach|flagOnNode|flagBadParams, c.flags, c.n)
 		r.exec("UPDATE bodies SET def = ?, params = ? WHERE n = ?", c.def, c.params, c.n)
 	}
 }
@@ -255,9 +255,7 @@ func (r *retry) dropItemsOf(of int64) (done bool) {
 	most := r.budget
 	found := r.dying(itemsOf, of, most)
 	chunk := r.affordable(found)
-	r.missItems(chunk)
 	r.deleteRows(chunk)
-	r.waitForItems(of)
 	return len(found) < most && r.budget > 0
 }
 
@@ -312,9 +310,7 @@ func (r *retry) waitAgain(ns []int64) map[int64]bool {
 		}
 	}
 	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", forParents, list(wait))
-	r.again = true
 	r.decideAll(waiting)
-	r.again = false
 	return blocked
 }
 
@@ -355,29 +351,4 @@ func (r *retry) lookBelow() (done bool) {
 		}
 		r.waitAgain(ns)
 	})
-}
-
-// missItems notes which of the items that are about to be deleted others need. A task that has run
-// with them keeps its inputs.
-func (r *retry) missItems(items []taskRow) {
-	ns := list(numbers(items))
-	r.exec(`INSERT OR REPLACE INTO missing (of, idx, n) SELECT t.of, t.idx, t.n FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value
-		WHERE EXISTS (SELECT 1 FROM kids AS k WHERE k.parent = t.n)`, ns)
-	var have []int64
-	for q := r.query(`SELECT t.n FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child
-		WHERE t.outcome <> 0 AND t.flags & ? <> 0`, ns, flagDelivered|flagExpanded); q.next(); {
-		have = append(have, q.int(0))
-	}
-	r.freeze(distinct(have))
-}
-
-// waitForItems has those wait again who need missing items of a foreach task and have not been decided about.
-func (r *retry) waitForItems(of int64) {
-	r.exec("UPDATE missing SET absent = 0 WHERE of = ? AND absent = 1", of)
-	var ns []int64
-	for q := r.query(`SELECT t.n FROM missing AS m CROSS JOIN kids AS k ON k.parent = m.n CROSS JOIN tasks AS t ON t.n = k.child
-		WHERE m.of = ? AND t.outcome = 0 AND t.gate IN (?, ?)`, of, forParents, forPlan); q.next(); {
-		ns = append(ns, q.int(0))
-	}
-	r.waitAgain(distinct(ns))
 }

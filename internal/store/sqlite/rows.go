@@ -13,31 +13,30 @@ import (
 type planRow struct {
 	n int64
 	plan.Plan
-	shared   bool
 	deleting bool
 	retry    int64 // n of the retry that is being made, or 0
 	was      plan.Counts
 	dirty    bool // a field besides Counts was changed
 }
 
-const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, shared, leaving, modified, ended, keep, created, source, " +
+const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, leaving, modified, ended, keep, created, source, " +
 	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, allowed, size, gathering, retry, gathered"
 
 // planWidth is the number of planColumns.
-const planWidth = 31
+const planWidth = 30
 
 func (r *rows) plan() *planRow {
 	c := plan.Counts{
-		Held: int(r.int(16)), Queued: int(r.int(17)), Claimed: int(r.int(18)), Running: int(r.int(19)), Succeeded: int(r.int(20)), Failed: int(r.int(21)),
-		Terminated: int(r.int(22)), Cancelled: int(r.int(23)), Skipped: int(r.int(24)), Orphaned: int(r.int(25)), Allowed: int(r.int(26)), Gathering: int(r.int(28)),
-		Gathered: int(r.int(30)),
+		Held: int(r.int(15)), Queued: int(r.int(16)), Claimed: int(r.int(17)), Running: int(r.int(18)), Succeeded: int(r.int(19)), Failed: int(r.int(20)),
+		Terminated: int(r.int(21)), Cancelled: int(r.int(22)), Skipped: int(r.int(23)), Orphaned: int(r.int(24)), Allowed: int(r.int(25)), Gathering: int(r.int(27)),
+		Gathered: int(r.int(29)),
 	}
 	return &planRow{
-		n: r.int(0), shared: r.bool(9), deleting: r.bool(10), retry: r.int(29), was: c,
+		n: r.int(0), deleting: r.bool(9), retry: r.int(28), was: c,
 		Plan: plan.Plan{
 			ID: plan.PlanID{ID: r.id(1)}, Name: r.text(2), Run: int(r.int(3)), State: plan.Lifecycle(r.int(4)), Closing: plan.Closing(r.text(5)),
-			OnFailure: plan.OnFailure(r.text(6)), Own: r.bool(7), Edits: int(r.int(8)), Modified: instant(r.int(11)), Ended: instant(r.int(12)),
-			Keep: time.Duration(r.int(13)), Created: instant(r.int(14)), Source: r.text(15), Counts: c, Size: int(r.int(27)),
+			OnFailure: plan.OnFailure(r.text(6)), Own: r.bool(7), Edits: int(r.int(8)), Modified: instant(r.int(10)), Ended: instant(r.int(11)),
+			Keep: time.Duration(r.int(12)), Created: instant(r.int(13)), Source: r.text(14), Counts: c, Size: int(r.int(26)),
 		},
 	}
 }

@@ -86,10 +86,7 @@ func left(t testing.TB, s *Store) map[string]int {
 			count(table+" of no task", table+" WHERE "+column+" NOT IN (SELECT n FROM tasks)")
 		}
 		count("lists", "lists")
-		count("missing items of no task", "missing WHERE of NOT IN (SELECT n FROM tasks)")
-		count("missing items that are waited for", "missing WHERE absent = 0")
-		count("edges from tasks that are gone", "kids WHERE parent NOT IN (SELECT n FROM tasks UNION SELECT n FROM ghosts UNION SELECT n FROM missing)")
-		count("ghosts of no task", "ghosts WHERE n NOT IN (SELECT parent FROM kids)")
+		count("edges from tasks that are gone", "kids WHERE parent NOT IN (SELECT n FROM tasks)")
 		count("claims of others", "tasks WHERE status IN (-1, 0) AND instance NOT IN (SELECT n FROM instances WHERE gone = 0)")
 		return nil
 	})

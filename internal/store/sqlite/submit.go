@@ -158,12 +158,16 @@ func (t *tx) check(p *planRow, tasks []plan.Task) ([]addition, error) {
 	names := make(map[string]bool, len(tasks))
 	queues := map[plan.QueueID]int64{}
 	var again []same
+	var of plan.PlanID
+	if p != nil {
+		of = p.ID
+	}
 	for i := range tasks {
 		a := addition{Task: &tasks[i]}
 		switch at, twice := place[a.ID]; {
 		case a.ID.IsZero():
 			return nil, fmt.Errorf("task %q has no id; mint one", a.Name)
-		case there.tasks[a.ID] != 0:
+		case there.has(a.ID):
 			again = append(again, same{again: a.Task})
 			continue
 		case twice:
@@ -182,16 +186,23 @@ func (t *tx) check(p *planRow, tasks []plan.Task) ([]addition, error) {
 		if len(a.Needs) > 0 {
 			a.parents = make([]addedParent, 0, len(a.Needs))
 		}
+		if err := rules.CheckAdded(a.Task, of); err != nil {
+			return nil, err
+		}
 		for _, need := range a.Needs {
-			at, here := place[need]
-			n := there.tasks[need]
-			if !here && n == 0 {
-				return nil, fmt.Errorf("task %q needs task %s: %w", a.Key(), need, plan.ErrNotFound)
+			if at, here := place[need]; here {
+				a.parents = append(a.parents, addedParent{place: at})
+				continue
 			}
-			if here {
-				n = 0
+			var needed *rules.Needed
+			parent, is := there.parents[need]
+			if is {
+				needed = &rules.Needed{Plan: parent.plan, Item: parent.item}
 			}
-			a.parents = append(a.parents, addedParent{n: n, place: at})
+			if err := rules.CheckNeed(a.Task, of, need, needed); err != nil {
+				return nil, err
+			}
+			a.parents = append(a.parents, addedParent{n: parent.n})
 		}
 		place[a.ID] = int64(len(added))
 		added = append(added, a)
@@ -253,12 +264,21 @@ func (t *tx) checkSame(p *planRow, all []same) error {
 
 // known is what is there already of what tasks name.
 type known struct {
-	tasks map[plan.TaskID]int64 // tasks, and parents that they may have, by id
-	names map[string]bool       // taken in the plan, by others
+	parents map[plan.TaskID]knownTask // the tasks themselves, and parents
+	names   map[string]bool           // taken in the plan, by others
 }
 
+// knownTask is what is asked of a task that is there.
+type knownTask struct {
+	n    int64
+	plan plan.PlanID
+	item bool
+}
+
+func (k *known) has(id plan.TaskID) bool { return k.parents[id].n != 0 }
+
 func (t *tx) known(p *planRow, tasks []plan.Task) (known, error) {
-	k := known{tasks: map[plan.TaskID]int64{}, names: map[string]bool{}}
+	k := known{parents: map[plan.TaskID]knownTask{}, names: map[string]bool{}}
 	asked := make(map[plan.TaskID]bool, len(tasks))
 	ids := make([]plan.TaskID, len(tasks))
 	for i := range tasks {
@@ -273,22 +293,15 @@ func (t *tx) known(p *planRow, tasks []plan.Task) (known, error) {
 			}
 		}
 	}
-	var deleting, orphans map[int64]bool
-	if p == nil {
-		deleting, orphans = t.deleting(), t.orphans()
-	}
 	var r *rows
+	const knownColumns = "SELECT t.n, t.id, p.id, t.of <> 0 FROM tasks AS t LEFT JOIN plans AS p ON p.n = t.plan WHERE t.id "
 	if least, most, ok := dense(ids); ok {
-		r = t.query("SELECT n, id, plan, of FROM tasks WHERE id BETWEEN ? AND ?", least[:], most[:])
+		r = t.query(knownColumns+"BETWEEN ? AND ?", least[:], most[:])
 	} else {
-		r = t.query("SELECT n, id, plan, of FROM tasks WHERE id IN (SELECT unhex(value) FROM json_each(?))", listIDs(ids))
+		r = t.query(knownColumns+"IN (SELECT unhex(value) FROM json_each(?))", listIDs(ids))
 	}
 	for r.next() {
-		// A parent of another plan is none, nor is one of a plan that is being deleted, nor an item whose foreach task is deleted. A task
-		// that is there is, whatever its plan.
-		if id, of := (plan.TaskID{ID: r.id(1)}), r.int(2); asked[id] || p != nil && of == p.n || p == nil && !deleting[of] && !orphans[r.int(3)] {
-			k.tasks[id] = r.int(0)
-		}
+		k.parents[plan.TaskID{ID: r.id(1)}] = knownTask{r.int(0), plan.PlanID{ID: r.id(2)}, r.bool(3)}
 	}
 	if p == nil || p.Counts.Stored() == 0 {
 		return k, t.err
@@ -363,7 +376,7 @@ func (t *tx) addTasks(p *planRow, all []addition, from int) {
 		t.count(&rows[i])
 		x.n++
 	}
-	t.insertEdges(&in, edges, p == nil)
+	t.insertEdges(&in, edges)
 	t.insertRows(insertTask, in.tasks)
 	t.insertRows(insertBody, in.bodies)
 	if len(withParents) > 0 && (p == nil || p.Counts.Unfinished() < p.Counts.Stored()) { // else no parent can have finished
@@ -407,14 +420,11 @@ func addEdges(in *inserts, edges *[]edge, all []addition, a *addition) []int64 {
 }
 
 // insertEdges inserts edges of new tasks, in the order in which they are kept, and joins.
-func (t *tx) insertEdges(in *inserts, edges []edge, outside bool) {
+func (t *tx) insertEdges(in *inserts, edges []edge) {
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.parent, b.parent), cmp.Compare(a.child, b.child)) })
 	in.kids = make([]any, 0, 2*len(edges))
-	for i, e := range edges {
+	for _, e := range edges {
 		in.kids = append(in.kids, e.parent, e.child)
-		if outside && (i == 0 || edges[i-1].parent != e.parent) {
-			t.exec("UPDATE plans SET shared = 1 WHERE n = (SELECT plan FROM tasks WHERE n = ?) AND shared = 0", e.parent)
-		}
 	}
 	t.insertRows(insertKid, in.kids)
 	t.insertRows(insertJoin, in.joins)

@@ -34,8 +34,8 @@ const (
 	flagByRef                 // an item that gets its foreach task's inputs by reference
 	flagBadParams             // it has parents, and params that nothing can be delivered into
 	flagItems                 // a foreach task whose items are all in, and of which there are some
-	flagReplaced              // a retry gave it another definition: it may have had items before
-	flagRan                   // as plan.Task has it; also of a task that has ended since
+	_
+	flagRan // as plan.Task has it; also of a task that has ended since
 )
 
 // inlineOutput is how long an output may be, in bytes, to lie in the row of its task. Longer ones would fill the pages that every turn

@@ -100,9 +100,6 @@ func (t *tx) finish(r *taskRow, s rules.Step) {
 	}
 	was := r.status
 	t.move(r, s.Status, s.Reason)
-	if r.is(flagForeach | flagReplaced) {
-		t.checkAbsent(r.n)
-	}
 	outcome, size := rules.OutcomeOf(s.Status, s.Reason, r.is(flagContinue)), int64(len(s.Output))
 	if r.is(flagGathered) {
 		size = t.foreach(r.n).size()

@@ -43,11 +43,8 @@ type tx struct {
 	changed   []int64              // tasks whose change the feed shows
 	shown     []int64              // plans, the same
 
-	gone     string // why tasks are skipped that need an item which is not made any more
-	again    bool   // tasks are decided about whose parents may have finished before
-	retrying *bool  // whether any retry is being made; nil: nobody has asked
-	apart    *int64 // the retry of tasks of no plan, see noted; nil: likewise
-	moved    *int64 // see shift; nil: likewise
+	apart *int64 // the retry of tasks of no plan, see noted; nil: nobody has asked
+	moved *int64 // see shift; nil: likewise
 
 	wrote  bool
 	rows   int64                // that it changed
@@ -148,10 +145,13 @@ func (t *tx) planByID(id plan.PlanID) (*planRow, error) {
 		}
 	}
 	r := t.query("SELECT "+planColumns+" FROM plans WHERE id = ?", id.ID[:])
-	if !r.one() || r.bool(10) {
+	var p *planRow
+	if r.one() {
+		p = r.plan()
+	}
+	if p == nil || p.deleting {
 		return nil, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
 	}
-	p := r.plan()
 	if there, ok := t.plans[p.n]; ok {
 		return there, nil
 	}
@@ -182,8 +182,8 @@ func (t *tx) flushPlans() {
 func (t *tx) flushClosings() {
 	for _, p := range t.plans {
 		if p.dirty {
-			t.exec("UPDATE plans SET state = ?, closing = ?, own = ?, edits = ?, shared = ?, leaving = ?, retry = ?, modified = ?, ended = ? WHERE n = ?",
-				int64(p.State), string(p.Closing), p.Own, p.Edits, p.shared, p.deleting, p.retry, micro(p.Modified), micro(p.Ended), p.n)
+			t.exec("UPDATE plans SET state = ?, closing = ?, own = ?, edits = ?, leaving = ?, retry = ?, modified = ?, ended = ? WHERE n = ?",
+				int64(p.State), string(p.Closing), p.Own, p.Edits, p.deleting, p.retry, micro(p.Modified), micro(p.Ended), p.n)
 			p.dirty = false
 		}
 	}

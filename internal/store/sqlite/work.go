@@ -40,12 +40,12 @@ func (t *tx) nextJob() (job, bool) {
 func (t *tx) parked(j *job) bool {
 	of := j.ref
 	switch j.kind {
-	case jobOrphans, jobForgetRetry:
+	case jobForgetRetry:
 		return false
 	case jobRetry:
 		t.late = t.late || time.Since(t.began) > longRetry
 		return t.late
-	case jobItems, jobOpen, jobDrop, jobAbsent:
+	case jobItems, jobOpen, jobDrop:
 		r := t.query("SELECT plan FROM tasks WHERE n = ?", j.ref)
 		if !r.one() {
 			return false
@@ -72,10 +72,6 @@ func (t *tx) run(j job) {
 		past, done = t.openItems(j.ref, j.past)
 	case jobDrop:
 		past, done = t.dropItems(j.ref, j.past)
-	case jobOrphans:
-		done = t.deleteItems(j.ref)
-	case jobAbsent:
-		done = t.tellAbsent(j.ref)
 	case jobRetry:
 		done = t.makeRetry(j.ref)
 	case jobForgetRetry:
@@ -125,9 +121,7 @@ func (t *tx) releaseRoots(n int64) (done bool) {
 	}
 	done = len(roots) < t.budget
 	t.budget -= len(roots)
-	t.again = true // their parents may have finished before
 	t.settle(roots)
-	t.again = false
 	return done
 }
 

@@ -588,26 +588,6 @@ var cancelCases = []testCase{
 			w.wantPlan(p, c.end)
 		}
 	}},
-	{"what waits for items of a foreach task that is cancelled is released", func(w *world) {
-		const items = 300
-		p := w.submit(each("copy", plan.Foreach{List: ordinals(items)}))
-		n := w.node("n1")
-		n.end()
-		copied := w.named(p, "copy").ID
-		var all []plan.TaskID
-		for i := range items {
-			all = append(all, rules.ItemID(copied, i))
-		}
-		q := w.queue("exec", 0)
-		one, many, strict := w.newTask(q, "one", all[7]), w.newTask(q, "many", all...), w.newTask(q, "strict", all[7])
-		one.When, many.When = plan.AllDone, plan.AllDone
-		w.add(p.ID, one, many, strict)
-		w.no(w.s.CancelTask(w.ctx, copied))
-		n.sweep()
-		w.want(p, "copy[7] cancelled", "one queued", "many queued", "strict skipped")
-		n.run(ok)
-		w.wantPlan(p, plan.PlanCancelled)
-	}},
 	{"a foreach task of very many items is cancelled in several rounds, and then its plan ends", func(w *world) {
 		items := 2*protocol.DefaultBudget + 1
 		p := w.submit(each("copy", plan.Foreach{List: ordinals(items)}))

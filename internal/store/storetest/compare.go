@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -286,7 +285,6 @@ func (l *together) step(ctx context.Context) error {
 //     begun.
 //   - A store without transactions notes a retry in the plan, by Edits and Modified, before it refuses
 //     the retry.
-//   - Such a store keeps no names of deleted tasks: params and inputs name a deleted parent by its id.
 func (l *together) forgive(m *member, first, now shown) {
 	apart := m.d.Pass != nil
 	for name, p := range now.Plans {
@@ -298,7 +296,7 @@ func (l *together) forgive(m *member, first, now shown) {
 	for name, t := range now.Tasks {
 		was, there := first.Tasks[name]
 		stopped := was.Status == plan.Cancelled && was.Attempt == 0
-		if !there || !stopped && !(apart && l.orphaned(&was)) {
+		if !there || !stopped {
 			continue
 		}
 		t.Params = was.Params
@@ -312,17 +310,6 @@ func (l *together) forgive(m *member, first, now shown) {
 			now.Whole[name] = w
 		}
 	}
-}
-
-// orphaned reports whether a parent of the task was deleted, or of the foreach task that it is an item of.
-func (l *together) orphaned(t *plan.Task) bool {
-	if of, err := l.Task(context.Background(), t.Of); err == nil && !t.Of.IsZero() {
-		t = &of
-	}
-	return slices.ContainsFunc(t.Needs, func(id plan.TaskID) bool {
-		_, err := l.Task(context.Background(), id)
-		return errors.Is(err, plan.ErrNotFound)
-	})
 }
 
 // follow reads the store's feed of changes. It has everything that readers see changed, as readers see it now.

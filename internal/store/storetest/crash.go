@@ -127,7 +127,6 @@ type workload struct {
 	main, doomed   plan.Plan
 	tasks, victims []plan.Task
 	late           []plan.Task
-	needer         plan.Task            // of no plan: it needs a task of the doomed one
 	deleting       bool                 // the doomed plan is on its way out
 	finished       map[plan.TaskID]bool // what has ended and must not run again
 }
@@ -164,8 +163,6 @@ func newWorkload(t *testing.T, d *Driver) *workload {
 		w.late[i].ID, w.late[i].Queue = plan.TaskID{ID: plan.NewID(time.Now())}, w.tasks[0].Queue
 	}
 	w.late[1].Needs = append(w.late[1].Needs, w.late[0].ID)
-	w.needer = w.newTask(plan.Queue{ID: w.victims[0].Queue}, "needer", w.victims[0].ID)
-	w.needer.When = plan.AllDone
 	return w
 }
 
@@ -221,7 +218,7 @@ func (p *process) call(do func() error) error {
 func (w *workload) work(s store.Store, k *killer) error {
 	p := &process{workload: w, s: s, k: k, node: plan.InstanceID{ID: plan.NewID(time.Now())}, holding: map[plan.TaskID]bool{}}
 	for _, step := range []func() error{
-		p.arrive, p.submit, p.rescue, p.takeOver, p.runMain, p.fix, p.runMain, p.redo, p.runMain, p.cancelDoomed, p.needDoomed, p.deleteDoomed, p.leave,
+		p.arrive, p.submit, p.rescue, p.takeOver, p.runMain, p.fix, p.runMain, p.redo, p.runMain, p.cancelDoomed, p.deleteDoomed, p.leave,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -492,25 +489,6 @@ func (p *process) cancelDoomed() error {
 	return p.sweep()
 }
 
-// needDoomed has a task of no plan need one of the second plan for a while, which stays as long.
-func (p *process) needDoomed() error {
-	if there, err := p.s.Task(p.ctx, p.needer.ID); err == nil && there.Status.Finished() || p.deleting {
-		return nil
-	}
-	if err := p.call(func() error { return p.s.AddTasks(p.ctx, plan.PlanID{}, []plan.Task{p.needer}) }); err != nil {
-		return err
-	}
-	err := p.call(func() error { _, err := p.s.DeletePlan(p.ctx, p.doomed.ID, 3); return err })
-	if !errors.Is(err, plan.ErrPlanActive) {
-		return fmt.Errorf("a plan that is needed is deleted with error %w, want that it is active", err)
-	}
-	err = p.call(func() error { return p.s.CancelTask(p.ctx, p.needer.ID) })
-	if errors.Is(err, plan.ErrConflict) { // it was cancelled before
-		err = nil
-	}
-	return err
-}
-
 // deleteDoomed deletes the second plan, or ends what another process began of that.
 func (p *process) deleteDoomed() error {
 	p.deleting = true
@@ -544,7 +522,6 @@ func (w *workload) verify() {
 	w.equal("tasks of main", w.plan(w.main.ID).Counts.Stored(), len(want))
 	w.wantPlan(w.main, plan.PlanCancelled)
 	w.gone(w.doomed, w.victims[0].ID)
-	w.equal("what needed the other plan", []any{w.task(w.needer.ID).Status, w.task(w.needer.ID).Needs}, []any{plan.Cancelled, w.needer.Needs})
 	for name, params := range map[string]string{
 		"join":     `{"needs":{"r0":"r0","r1":"r1","r2":"r2","r3":"r3","r4":"r4","r5":"r5"},"args":["r0","r1","r2","r3","r4","r5"]}`,
 		"fan7":     `{"needs":{"join":"join"},"args":["join"]}`,

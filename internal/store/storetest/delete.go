@@ -1,10 +1,8 @@
 package storetest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,20 +42,6 @@ func (w *world) prune(keep time.Duration) (plans int) {
 		plans, more = plans+n, m
 	}
 	return plans
-}
-
-// kept wants a plan to stay, whoever is to delete it, since a task of no plan needs some of it.
-func (w *world) kept(p plan.Plan, by plan.Task) {
-	w.Helper()
-	what := fmt.Sprintf("what a task that is %v needs: ", w.task(by.ID).Status)
-	_, err := w.s.DeletePlan(w.ctx, p.ID, 100)
-	w.is(err, plan.ErrPlanActive)
-	if err != nil && (!strings.Contains(err.Error(), p.Title()) || !strings.Contains(err.Error(), by.ID.String())) {
-		w.Errorf("%sthe error is %q, which does not name %s and %s", what, err, p.Title(), by.ID)
-	}
-	w.equal(what+"pruned", w.prune(time.Minute), 0)
-	w.equal(what+"expired", w.expire(), 0)
-	w.equal(what+"tasks left", w.plan(p.ID).Counts.Total(), p.Counts.Total())
 }
 
 var deleteCases = []testCase{
@@ -221,110 +205,6 @@ var deleteCases = []testCase{
 		}
 		w.equal("plans", []int{plans, left()}, "[4 0]")
 	}},
-	{"a plan stays until each task of no plan that needs some of it has finished", func(w *world) {
-		q, n := w.queue("exec", 0), w.node("n1")
-		for _, c := range []struct {
-			name   string
-			tasks  int
-			output string // of each of the plan's tasks
-			delete func(p plan.Plan)
-		}{
-			{"inputs that are copied", 2, `"of t"`, func(p plan.Plan) { w.equal("more", must(w.s.DeletePlan(w.ctx, p.ID, 100))(w), false) }},
-			{"inputs that are read by reference", 2, `"` + strings.Repeat("x", plan.MaxCopiedOne) + `"`, func(plan.Plan) {
-				w.equal("expired", w.expire(), 1)
-			}},
-			{"many inputs", 300, "", func(plan.Plan) { w.equal("pruned", w.prune(time.Minute), 1) }},
-		} {
-			spec := plan.Spec{Name: "needed", Keep: time.Minute}
-			for i := range c.tasks {
-				spec.Add(task(fmt.Sprint("t", i)))
-			}
-			p := w.submitSpec(&spec)
-			n.run(func(t protocol.ClaimedTask) protocol.Ending { return succeed(t, c.output) })
-			p = w.plan(p.ID)
-			var parents []plan.TaskID
-			for _, t := range w.all(store.TaskQuery{Plan: p.ID}) {
-				parents = append(parents, t.ID)
-			}
-			slow := w.newTask(q, "slow")
-			quick, x := w.newTask(q, "quick", parents[0]), w.newTask(q, "x", append(parents, slow.ID)...)
-			w.add(plan.PlanID{}, slow, quick, x)
-			taken := n.take("slow", "quick")
-			n.end(ok(taken[1]))
-			w.pass(time.Hour)
-
-			stays := func(status plan.Status) {
-				w.Helper()
-				w.equal(c.name+": status", w.task(x.ID).Status, status)
-				w.kept(p, x)
-			}
-			stays(plan.Held)
-			n.end(ok(taken[0]))
-			stays(plan.Queued)
-			claim := n.turn(protocol.Turn{Slots: 1}).Claimed[0]
-			stays(plan.Claimed)
-			w.equal("lost", len(must(n.s.Start(w.ctx, []protocol.Claim{claim.Claim}))(w)), 0)
-			stays(plan.Running)
-			in := must(n.s.Inputs(w.ctx, x.ID))(w)
-			w.equal(c.name+": inputs", len(in), c.tasks+1)
-			w.equalJSON(c.name+": the first input", in[0].Output, cmp.Or(c.output, "null"))
-			n.end(later(claim, time.Hour))
-			stays(plan.Held)
-			w.pass(2 * time.Hour)
-			n.sweep()
-			n.end(ok(n.one()))
-
-			before := w.task(x.ID)
-			c.delete(p)
-			w.gone(p, parents[0])
-			after := w.task(x.ID)
-			w.equal(c.name+": status after", after.Status, plan.Succeeded)
-			w.equal(c.name+": needs after", after.Needs, x.Needs)
-			w.equalJSON(c.name+": params after", after.Params, cmp.Or(string(before.Params), "null"))
-			w.equal(c.name+": whether inputs were copied", strings.Contains(string(after.Params), `"args"`), len(c.output) <= plan.MaxCopiedOne)
-		}
-	}},
-	{"plans that stay stand in nobody's way", func(w *world) {
-		q := w.queue("exec", 0)
-		w.add(plan.PlanID{}, w.newTask(q, "slow"))
-		slow := w.node("n1").one()
-		for range 4 {
-			p := w.ended(plan.Spec{Name: "needed", Keep: time.Minute}, 1)
-			w.add(plan.PlanID{}, w.newTask(q, "x", w.named(p, "t0").ID, slow.Task))
-		}
-		last := w.ended(plan.Spec{Name: "last", Keep: time.Minute}, 1)
-		first := w.named(last, "t0").ID
-		w.pass(time.Hour)
-		for more := true; more; {
-			more = must(w.s.Expire(w.ctx, 3))(w).More
-		}
-		w.gone(last, first)
-		w.equal("plans left", len(must(w.s.Plans(w.ctx, store.PlanQuery{Name: "needed"}))(w)), 4)
-	}},
-	{"a deletion that has begun goes on, and what is left of the plan is needed by nobody more", func(w *world) {
-		p := w.ended(plan.Spec{Name: "gone", Keep: -1}, 30)
-		first := w.named(p, "t0").ID
-		q, n := w.queue("exec", 0), w.node("n2")
-		x := w.newTask(q, "x", first, w.named(p, "t29").ID)
-		w.add(plan.PlanID{}, x)
-		n.run(ok)
-		w.equal("more", must(w.s.DeletePlan(w.ctx, p.ID, 10))(w), true)
-		late := w.newTask(q, "late", w.all(store.TaskQuery{Plan: p.ID})[0].ID)
-		err := w.s.AddTasks(w.ctx, plan.PlanID{}, []plan.Task{w.newTask(q, "fine"), late})
-		w.is(err, plan.ErrNotFound)
-		if err != nil && !strings.Contains(err.Error(), "late") {
-			w.Errorf("the error is %q, which does not name the task", err)
-		}
-		w.equal("added", len(w.all(store.TaskQuery{NoPlan: true})), 1)
-		again := []rules.Retried{{ID: x.ID, Status: plan.Succeeded}}
-		w.refused(w.s.Retry(w.ctx, plan.PlanID{}, again, nil, nil), "needs some of a plan that is being deleted")
-		w.equal("what is not retried", w.task(x.ID).Status, plan.Succeeded)
-		w.equal("expired", w.expire(), 1)
-		w.gone(p, first)
-		w.no(w.s.Retry(w.ctx, plan.PlanID{}, again, nil, nil))
-		alone := w.task(x.ID)
-		w.equal("what is retried without its parents", alone.State(), "skipped")
-	}},
 	{"a plan whose deletion has begun cannot be retried", func(w *world) {
 		for _, size := range []int{0, 30} {
 			spec := plan.Spec{Name: "gone"}
@@ -348,59 +228,6 @@ var deleteCases = []testCase{
 				more = must(w.s.DeletePlan(w.ctx, p.ID, 10))(w)
 			}
 			w.gone(p, left.ID)
-		}
-	}},
-	{"a task that is added beside a deletion keeps the plan, or finds it gone", func(w *world) {
-		q, other := w.queue("exec", 0), w.reopen(nil)
-		for range 8 {
-			p := w.ended(plan.Spec{Name: "wanted", Keep: -1}, 3)
-			first := w.named(p, "t0").ID
-			x := w.newTask(q, "x", first)
-			var added, deleted error
-			var wg sync.WaitGroup
-			wg.Go(func() { added = other.AddTasks(w.ctx, plan.PlanID{}, []plan.Task{x}) })
-			wg.Go(func() {
-				for more := true; more && deleted == nil; {
-					more, deleted = w.s.DeletePlan(w.ctx, p.ID, 2)
-				}
-			})
-			wg.Wait()
-			if added != nil {
-				w.is(added, plan.ErrNotFound)
-				w.no(deleted)
-				w.gone(p, first)
-				_, err := w.s.Task(w.ctx, x.ID)
-				w.is(err, plan.ErrNotFound)
-				continue
-			}
-			w.is(deleted, plan.ErrPlanActive)
-			w.equal("tasks left", w.plan(p.ID).Counts.Total(), 3)
-			w.equal("what was added", w.task(x.ID).Status, plan.Queued)
-			w.node("n2").run(ok)
-		}
-	}},
-	{"a task whose parents are deleted counts them as cancelled", func(w *world) {
-		q, n := w.queue("exec", 0), w.node("n1")
-		for _, parents := range []int{1, 300} {
-			spec := plan.Spec{Name: "nightly"}
-			for i := range parents {
-				spec.Add(task(fmt.Sprint("t", i)))
-			}
-			var needs []plan.TaskID
-			for _, t := range w.all(store.TaskQuery{Plan: w.submitUnready(&spec).ID}) {
-				needs = append(needs, t.ID)
-			}
-			strict, anyway := w.newTask(q, "strict", needs...), w.newTask(q, "anyway", needs...)
-			anyway.When = plan.AllDone
-			w.add(plan.PlanID{}, strict, anyway)
-			w.pass(2 * time.Hour)
-			n.sweep() // the submission is abandoned and its tasks deleted
-			n.sweep()
-			w.equal("state", []any{w.task(strict.ID).Status, w.task(strict.ID).Reason}, []any{plan.Cancelled, plan.ReasonSkipped})
-			c := n.one()
-			w.equal("claimed", c.Name, "anyway")
-			w.equal("args", string(lookup(w, c.Params, "args")), "[null"+strings.Repeat(",null", parents-1)+"]")
-			n.end(ok(c))
 		}
 	}},
 }

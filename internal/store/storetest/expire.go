@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -85,19 +84,14 @@ var expireCases = []testCase{
 		n.end(ok(running))
 		w.no(w.s.CancelTask(w.ctx, later.ID))
 	}},
-	{"a task stays as long as one that needs it, or an item of it", func(w *world) {
+	{"a task stays as long as one that needs it", func(w *world) {
 		q, n := w.keeping("q", plan.Keep{Succeeded: time.Hour, Failed: 10 * time.Hour}), w.node("n1")
 		a := w.newTask(q, "a")
-		bad, list := w.newTask(q, "bad", a.ID), w.newTask(q, "list")
-		list.Foreach = &plan.Foreach{List: json.RawMessage("[1,2,3]")}
-		w.add(plan.PlanID{}, a, bad, list)
+		bad := w.newTask(q, "bad", a.ID)
+		w.add(plan.PlanID{}, a, bad)
 		n.run(ends)
-		items := w.all(store.TaskQuery{Of: list.ID})
-		w.equal("items", len(items), 3)
-		last := w.newTask(q, "last", items[1].ID)
-		w.add(plan.PlanID{}, last)
 		w.pass(2 * time.Hour)
-		w.equal("while the tasks that need them are there", w.expired(), protocol.Expired{})
+		w.equal("while the task that needs it is there", w.expired(), protocol.Expired{})
 
 		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []rules.Retried{{ID: bad.ID, Status: plan.Failed}}, nil, nil))
 		var in []plan.Input
@@ -111,34 +105,9 @@ var expireCases = []testCase{
 		if len(in) != 1 || string(in[0].Output) != `"of a"` {
 			w.Errorf("a task that is retried after its parent's time has the inputs %+v", in)
 		}
-		w.pass(2 * time.Hour)
-		w.equal("once the one that needs an item has gone", w.expired().Tasks, 2)
-		w.equal("left", w.there(), "[a bad]")
-		for _, i := range items {
-			_, err := w.s.Task(w.ctx, i.ID)
-			w.is(err, plan.ErrNotFound)
-		}
 		w.pass(20 * time.Hour)
 		w.equal("once both are over", w.expired().Tasks, 2)
 		w.equal("left in the end", w.there(), "[]")
-	}},
-	{"what a deleted plan's task gave to a task of no plan goes with that", func(w *world) {
-		q, n := w.keeping("q", plan.Keep{Succeeded: time.Hour}), w.node("n1")
-		p := w.ended(plan.Spec{Name: "gone", Keep: time.Minute}, 1)
-		first := w.named(p, "t0").ID
-		x, y := w.newTask(q, "x", first), w.newTask(q, "y", first)
-		y.NotBefore = w.clock.Now().Add(90 * time.Minute)
-		w.add(plan.PlanID{}, x, y)
-		n.run(ok)
-		w.pass(100 * time.Minute)
-		n.sweep()
-		n.run(ok)
-		w.equal("the plan and one of its children", w.expired(), protocol.Expired{Plans: 1, Tasks: 1})
-		w.equal("what the other one needs", w.task(y.ID).Needs, []plan.TaskID{first})
-		w.pass(2 * time.Hour)
-		w.equal("the other one", w.expired(), protocol.Expired{Tasks: 1})
-		n.sweep()
-		w.nothingLeft("the last child went")
 	}},
 	{"a task that is added beside the deletion of what it needs keeps that, or finds it gone", func(w *world) {
 		q, n, other := w.keeping("q", plan.Keep{Succeeded: time.Hour}), w.node("n1"), w.reopen(nil)

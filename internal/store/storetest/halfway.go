@@ -22,8 +22,8 @@ var halfwayCases = []testCase{
 
 const never = -1
 
-// A halfway is a retry of a plan in which p has failed and q runs. Before its write number at something happens: a late task and one of no
-// plan that need p are added, and q ends.
+// A halfway is a retry of a plan in which p has failed and q runs. Before its write number at something happens: a late task that needs p
+// is added, and q ends.
 type halfway struct {
 	dies  int  // how many writes later the process dies
 	many  int  // further parents of a task that waits for p and q
@@ -35,7 +35,7 @@ type halfway struct {
 	n     *node
 	p     plan.Task
 	q     protocol.ClaimedTask
-	added []plan.Task // the late one and the one of no plan
+	added []plan.Task // the late one
 
 	writes int
 	met    bool  // it had so many writes
@@ -140,21 +140,15 @@ func (w *world) patience() time.Duration {
 
 func (h *halfway) happen() {
 	w := h.w
-	for _, name := range []string{"late", "plain"} {
-		t := plan.Task{
-			ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: name, Queue: h.p.Queue, Needs: []plan.TaskID{h.p.ID},
-			Definition: plan.Definition{When: plan.AllDone},
-		}
-		of := h.plan.ID
-		if name == "plain" {
-			of = plan.PlanID{}
-		}
-		switch err := w.s.AddTasks(w.ctx, of, []plan.Task{t}); {
-		case err == nil:
-			h.added = append(h.added, t)
-		case !h.ended || !errors.Is(err, plan.ErrPlanEnded):
-			w.Errorf("add task %q before write %d: %v", name, h.at, err)
-		}
+	late := plan.Task{
+		ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "late", Queue: h.p.Queue, Needs: []plan.TaskID{h.p.ID},
+		Definition: plan.Definition{When: plan.AllDone},
+	}
+	switch err := w.s.AddTasks(w.ctx, h.plan.ID, []plan.Task{late}); {
+	case err == nil:
+		h.added = append(h.added, late)
+	case !h.ended || !errors.Is(err, plan.ErrPlanEnded):
+		w.Errorf("add a task before write %d: %v", h.at, err)
 	}
 	if h.ended {
 		return

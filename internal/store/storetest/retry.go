@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -330,94 +329,6 @@ var retryCases = []testCase{
 		w.want(p, "a failed", "b skipped", "late running")
 		n.end(ok(c[0]), ok(first[1]))
 		w.wantPlan(p, plan.PlanFailed)
-	}},
-	{"a retry is refused while a task of no plan below is queued or runs, and holds it if it waits", func(w *world) {
-		p := w.submit(task("a"), task("b"))
-		n := w.node("n1")
-		c := n.take("a", "b")
-		n.end(fail(c[0]))
-		q := w.queue("exec", 0)
-		below, waits := w.newTask(q, "below", c[0].Task), w.newTask(q, "waits", c[0].Task, c[1].Task)
-		below.When, waits.When = plan.AllDone, plan.AllDone
-		w.add(plan.PlanID{}, below, waits)
-		w.equal("status", []any{w.task(below.ID).Status, w.task(waits.ID).Status}, []any{plan.Queued, plan.Held})
-		seen := w.selectRetry(p, false, "a")
-		w.refused(w.s.Retry(w.ctx, p.ID, seen, nil, nil), `task "below" below is queued, and not among what is to run again: wait for it, or cancel it: sluice task cancel `+below.ID.String())
-		runs := n.one()
-		w.is(w.s.Retry(w.ctx, p.ID, seen, nil, nil), plan.ErrPlanActive)
-		w.want(p, "a failed", "b running")
-		n.end(ok(runs))
-		w.no(w.s.Retry(w.ctx, p.ID, seen, nil, nil))
-		n.end(ok(c[1]))
-		w.equal("waits", w.task(waits.ID).Status, plan.Held)
-		w.equal("ran", n.run(ok), "[a waits]")
-		w.wantPlan(p, plan.PlanSucceeded)
-	}},
-	{"a retry is refused while a task of no plan below waits for its instant, its next attempt or its items", func(w *world) {
-		p := w.submit(task("a"))
-		n := w.node("n1")
-		n.end(succeed(n.one(), `1`))
-		a := w.named(p, "a").ID
-		q := w.queue("exec", 0)
-		copies, tries, instant := w.newTask(q, "copies", a), w.newTask(q, "tries", a), w.newTask(q, "instant", a)
-		copies.Foreach = &plan.Foreach{List: json.RawMessage(`[7]`)}
-		instant.NotBefore = w.clock.Now().Add(time.Hour)
-		for _, below := range []plan.Task{instant, copies, tries} {
-			w.add(plan.PlanID{}, below)
-			n.end()
-			c := n.claim(9)
-			for len(c) > 0 && below.ID == tries.ID {
-				n.end(later(c[0], time.Hour))
-				c = c[1:]
-			}
-			w.equal("status", w.task(below.ID).Status, plan.Held)
-			w.refused(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, true, "a"), nil, nil), fmt.Sprintf("task %q below waits to run, and is not among", below.Name))
-			w.want(p, "a succeeded")
-			n.end()
-			for _, item := range w.all(store.TaskQuery{Of: below.ID}) {
-				w.equal("status of the item", item.Status, plan.Running)
-				n.end(ok(c[0]))
-			}
-			w.pass(2 * time.Hour)
-			n.sweep()
-			n.run(func(c protocol.ClaimedTask) protocol.Ending {
-				w.equalJSON("params of "+c.Name, c.Params, `{"needs":{"a":1},"args":[1]}`)
-				return ok(c)
-			})
-			w.equal("status", w.task(below.ID).Status, plan.Succeeded)
-		}
-		w.retry(p, true, "a")
-		w.equal("ran", n.run(ok), "[a]")
-	}},
-	{"a retry that would drop an item is refused while a task of no plan that needs it is queued or runs", func(w *world) {
-		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"))
-		n := w.node("n1")
-		n.run(func(c protocol.ClaimedTask) protocol.Ending {
-			switch c.Name {
-			case "list":
-				return succeed(c, `["x","y"]`)
-			case "copy[1]":
-				return fail(c)
-			}
-			return succeed(c, `"copied"`)
-		})
-		w.want(p, "copy failed", "copy[0] succeeded", "copy[1] failed")
-		below := w.newTask(w.queue("exec", 0), "below", w.named(p, "copy[0]").ID)
-		w.add(plan.PlanID{}, below)
-		w.equal("status", w.task(below.ID).Status, plan.Queued)
-		drops := w.selectRetry(p, true, "list")
-		if slices.ContainsFunc(drops, func(r rules.Retried) bool { return r.ID == below.Needs[0] }) {
-			w.Fatal("the item that is dropped was chosen")
-		}
-		w.refused(w.s.Retry(w.ctx, p.ID, drops, nil, nil), `task "below" below is queued, and not among what is to run again`)
-		keeps := w.selectRetry(p, false, "copy")
-		w.no(w.s.Retry(w.ctx, p.ID, keeps, nil, nil))
-		c := n.take("below", "copy[1]")
-		w.equalJSON("params", c[0].Params, `{"needs":{"copy[0]":"copied"},"args":["copied"]}`)
-		n.end(fail(c[1]))
-		w.is(w.s.Retry(w.ctx, p.ID, drops, nil, nil), plan.ErrPlanActive)
-		n.end(ok(c[0]))
-		w.no(w.s.Retry(w.ctx, p.ID, drops, nil, nil))
 	}},
 	{"a queued task below goes back to held first", func(w *world) {
 		p := w.submit(task("a"), plan.TaskSpec{Name: "below", Needs: []string{"a"}, When: plan.AllDone}, task("below2", "below"))

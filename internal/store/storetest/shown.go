@@ -105,39 +105,6 @@ var shownCases = []testCase{
 		n.sweep()
 		w.want(p, "b queued", "c skipped")
 	}},
-	{"a parent that was deleted has no output, and is not among the parents", func(w *world) {
-		p, n := w.submit(task("a")), w.node("n1")
-		t := w.newTask(w.queue("exec", 0), "plain", w.named(p, "a").ID)
-		t.When = plan.AllDone
-		w.add(plan.PlanID{}, t)
-		n.run(func(c protocol.ClaimedTask) protocol.Ending { return succeed(c, "7") })
-		_, err := w.s.DeletePlan(w.ctx, p.ID, 100)
-		w.no(err)
-		w.equal("the parents", must(w.s.Parents(w.ctx, t.ID))(w), []plan.Parent{})
-		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []rules.Retried{{ID: t.ID, Status: plan.Succeeded}}, nil, nil))
-		n.sweep()
-		var got struct{ Args json.RawMessage }
-		w.no(json.Unmarshal(n.one().Params, &got))
-		w.equalJSON("the outputs of the parents", got.Args, "[null]")
-	}},
-	{"an item that is needed is waited for until its task ends, also if that is no foreach task any more", func(w *world) {
-		p, n := w.submit(each("copy", list(1, 2))), w.node("n1")
-		n.sweep()
-		items := n.take("copy[0]", "copy[1]")
-		t := w.newTask(w.queue("exec", 0), "plain", items[1].Task)
-		w.add(plan.PlanID{}, t)
-		n.end(ok(items[0]), fail(items[1]))
-		copied := w.named(p, "copy")
-		copied.Foreach = nil
-		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{copied}, nil))
-		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []rules.Retried{{ID: t.ID, Status: w.task(t.ID).Status}}, nil, nil))
-		n.sweep()
-		w.equal("the task that needs the item", plan.State(w.task(t.ID).Status, w.task(t.ID).Reason), "held")
-		n.run(ok)
-		n.sweep()
-		w.want(p, "copy succeeded")
-		w.equal("the task that needs the item", plan.State(w.task(t.ID).Status, w.task(t.ID).Reason), "skipped")
-	}},
 	{"a turn answers with higher ranks first, then older tasks, whatever the order of the queue is", func(w *world) {
 		q := w.queue("exec", 0)
 		q.Sort = plan.SortLIFO
@@ -222,30 +189,6 @@ var shownCases = []testCase{
 		n.run(ok)
 		n.sweep()
 		w.want(p, "a cancelled", "b succeeded", "late succeeded", "waits succeeded")
-	}},
-	{"a plan that was abandoned may go, though a task of no plan waits for one of its tasks", func(w *world) {
-		q, n := w.queue("exec", 0), w.node("n1")
-		slow := w.newTask(q, "slow")
-		w.add(plan.PlanID{}, slow)
-		for _, budget := range []int{1, 1000} { // with 1 some of the plan's tasks may still be in
-			p := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w)
-			first := w.newTask(q, "first")
-			w.add(p.ID, first, w.newTask(q, "second"), w.newTask(q, "third"))
-			plain := w.newTask(q, "plain", first.ID, slow.ID)
-			plain.When = plan.AllDone
-			w.add(plan.PlanID{}, plain)
-			for range 10 { // a store may need several looks before it abandons a submission
-				if w.plan(p.ID).State == plan.PlanAbandoned {
-					break
-				}
-				w.pass(2 * time.Hour)
-				must(w.s.Sweep(w.ctx, protocol.Sweep{Instance: n.id, Budget: budget}))(w)
-			}
-			w.wantPlan(p, plan.PlanAbandoned)
-			w.equal("more is left", must(w.s.DeletePlan(w.ctx, p.ID, 1000))(w), false)
-			w.gone(p, first.ID)
-			w.equal("the task of no plan", w.task(plain.ID).Status, plan.Held)
-		}
 	}},
 	{"what was not given is shown in one way", func(w *world) {
 		t := w.newTask(w.queue("exec", 0), "plain")

@@ -113,9 +113,12 @@ var taskCases = []testCase{
 	}},
 	{"a batch with a mistake adds nothing, and says which task it is", func(w *world) {
 		q := w.queue("exec", 0)
-		p := w.submit(task("a"))
+		p := w.submit(task("a"), each("copy", list(1)))
+		w.node("n1").sweep()
 		other := w.submit(task("foreign"))
-		a, foreign := w.named(p, "a").ID, w.named(other, "foreign").ID
+		a, foreign, item := w.named(p, "a").ID, w.named(other, "foreign").ID, w.named(p, "copy[0]").ID
+		alone := w.newTask(q, "alone")
+		w.add(plan.PlanID{}, alone)
 		later := w.newTask(q, "later")
 		self := w.newTask(q, "self")
 		self.Needs = []plan.TaskID{self.ID}
@@ -127,7 +130,9 @@ var taskCases = []testCase{
 		}{
 			{"an unknown queue", []plan.Task{w.newTask(plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}}, "lost")}, plan.ErrNotFound, "lost"},
 			{"an unknown parent", []plan.Task{w.newTask(q, "child", plan.TaskID{ID: plan.NewID(time.Now())})}, plan.ErrNotFound, "child"},
-			{"a parent of another plan", []plan.Task{w.newTask(q, "child", a, foreign)}, plan.ErrNotFound, "child"},
+			{"a parent of another plan", []plan.Task{w.newTask(q, "child", a, foreign)}, plan.ErrNotFound, "which is not of its plan"},
+			{"a parent of no plan", []plan.Task{w.newTask(q, "child", alone.ID)}, plan.ErrNotFound, "which is not of its plan"},
+			{"an item as a parent", []plan.Task{w.newTask(q, "child", item)}, plan.ErrNotFound, "which is an item: let it need the foreach task"},
 			{"a parent that comes later", []plan.Task{w.newTask(q, "child", later.ID), later}, plan.ErrNotFound, "child"},
 			{"a task that needs itself", []plan.Task{self}, plan.ErrNotFound, "self"},
 			{"a name that the plan has", []plan.Task{w.newTask(q, "a")}, plan.ErrExists, "a"},
@@ -138,10 +143,15 @@ var taskCases = []testCase{
 			if err != nil && !strings.Contains(err.Error(), c.says) {
 				w.Errorf("%s: the error is %q, which does not name %q", c.name, err, c.says)
 			}
-			if got := w.plan(p.ID).Counts.Total(); got != 1 {
-				w.Fatalf("%s: the plan has %d tasks, want 1", c.name, got)
+			if got := w.plan(p.ID).Counts.Stored(); got != 3 {
+				w.Fatalf("%s: the plan has %d tasks, want 3", c.name, got)
 			}
 		}
+		copies := w.newTask(q, "copies")
+		copies.Foreach = &plan.Foreach{List: json.RawMessage("[1]")}
+		w.refused(w.s.AddTasks(w.ctx, plan.PlanID{}, []plan.Task{copies}), `task "copies" is of no plan and has a foreach: submit it in a plan`)
+		w.is(w.s.AddTasks(w.ctx, plan.PlanID{}, []plan.Task{w.newTask(q, "child", a)}), plan.ErrNotFound)
+		w.equal("tasks of no plan", len(w.all(store.TaskQuery{NoPlan: true})), 1)
 	}},
 	{"any number of tasks may be added at once", func(w *world) {
 		q := w.queue("exec", 0)
@@ -189,13 +199,12 @@ var taskCases = []testCase{
 		n.sweep()
 		w.equal("tasks", w.plan(p.ID).Counts.Total()+w.plan(closed.ID).Counts.Total(), 2)
 	}},
-	{"a task of no plan runs when its parents have finished, of whatever plan they are", func(w *world) {
+	{"a task of no plan runs when its parents have finished", func(w *world) {
 		q := w.queue("exec", 0)
-		p := w.submit(task("a"))
-		first := w.newTask(q, "first")
-		second := w.newTask(q, "second", first.ID, w.named(p, "a").ID)
+		a, first := w.newTask(q, "a"), w.newTask(q, "first")
+		second := w.newTask(q, "second", first.ID, a.ID)
 		unnamed := w.newTask(q, "", second.ID)
-		w.add(plan.PlanID{}, first, second, unnamed)
+		w.add(plan.PlanID{}, a, first, second, unnamed)
 		n := w.node("n1")
 		c := n.take("a", "first")
 		n.end(succeed(c[0], "1"))
@@ -210,7 +219,6 @@ var taskCases = []testCase{
 		after := w.newTask(q, "after", unnamed.ID)
 		w.add(plan.PlanID{}, after)
 		w.equalJSON("params", n.one().Params, fmt.Sprintf(`{"needs":{%q:null},"args":[null]}`, unnamed.ID))
-		w.wantPlan(p, plan.PlanSucceeded)
 	}},
 	{"tasks of no plan may have the same name", func(w *world) {
 		q := w.queue("exec", 0)

@@ -267,9 +267,6 @@ func (l *together) turn(ctx context.Context, t protocol.Turn) (protocol.Turned, 
 			first = did
 		}
 		m.claims = slices.Clone(did.Claimed)
-		for k := range did.Claimed {
-			l.forgiveClaim(m, &did.Claimed[k])
-		}
 		slices.SortFunc(did.Lost, func(a, b plan.TaskID) int { return strings.Compare(a.String(), b.String()) })
 		// How much of the work a turn does, and how much it leaves for later, is the driver's choice.
 		did.Queued, did.More, did.Ended, did.Over = 0, false, nil, false
@@ -277,13 +274,6 @@ func (l *together) turn(ctx context.Context, t protocol.Turn) (protocol.Turned, 
 	})
 	l.pair()
 	return first, err
-}
-
-// forgiveClaim does with a claim as forgive does with tasks.
-func (l *together) forgiveClaim(m *member, c *protocol.ClaimedTask) {
-	if t, err := l.Task(context.Background(), c.Task); err == nil && m.d.Pass != nil && l.orphaned(&t) {
-		c.Params = t.Params
-	}
 }
 
 // pair remembers which token each store gave where the first store gave another.
@@ -319,7 +309,6 @@ func (l *together) Take(ctx context.Context, t protocol.Take) (protocol.ClaimedT
 		m.claims = nil
 		if err == nil {
 			m.claims = []protocol.ClaimedTask{c}
-			l.forgiveClaim(m, &c)
 		}
 		return c, err
 	})

@@ -391,7 +391,7 @@ func (w *walker) anyTasks(q store.TaskQuery) []plan.Task {
 }
 
 // late makes a task that needs some of others.
-func (w *walker) late(prefix string, among []plan.Task) (plan.Task, []string) {
+func (w *walker) late(prefix string, inPlan bool, among []plan.Task) (plan.Task, []string) {
 	w.seen++
 	t := w.newTask(w.queue([]string{"exec", "narrow"}[w.r.IntN(2)], 0), fmt.Sprint(prefix, w.seen))
 	var needs []string
@@ -407,7 +407,7 @@ func (w *walker) late(prefix string, among []plan.Task) (plan.Task, []string) {
 	case w.chance(5):
 		t.NotBefore = w.clock.Now().Add(delay)
 		needs = append(needs, "an instant")
-	case w.chance(6):
+	case inPlan && w.chance(6):
 		t.Foreach = &plan.Foreach{List: json.RawMessage(`[5]`)}
 		needs = append(needs, "(foreach)")
 	}
@@ -416,13 +416,13 @@ func (w *walker) late(prefix string, among []plan.Task) (plan.Task, []string) {
 
 func (w *walker) addLate() {
 	if k, p, ok := w.anyPlan(); ok {
-		t, needs := w.late("late", w.anyTasks(store.TaskQuery{Plan: p}))
+		t, needs := w.late("late", true, w.anyTasks(store.TaskQuery{Plan: p, NoItems: true}))
 		w.done(w.s.AddTasks(w.ctx, p, []plan.Task{t}), "add %s to plan %d, which needs %v", t.Name, k, needs)
 	}
 }
 
 func (w *walker) addPlain() {
-	t, needs := w.late("plain", w.anyTasks(store.TaskQuery{}))
+	t, needs := w.late("plain", false, w.anyTasks(store.TaskQuery{NoPlan: true}))
 	w.done(w.s.AddTasks(w.ctx, plan.PlanID{}, []plan.Task{t}), "add %s of no plan, which needs %v", t.Name, needs)
 }
 
@@ -464,14 +464,14 @@ func (w *walker) retryPlan() {
 
 // retryPlain retries a task of no plan, with or without what is below it.
 func (w *walker) retryPlain() {
-	tasks := slices.DeleteFunc(w.anyTasks(store.TaskQuery{NoPlan: true}), func(t plan.Task) bool { return !t.Of.IsZero() })
+	tasks := w.anyTasks(store.TaskQuery{NoPlan: true})
 	t, ok := pickOne(w, slices.DeleteFunc(slices.Clone(tasks), func(t plan.Task) bool { return !t.Status.Finished() }))
 	if !ok {
 		return
 	}
 	retried, err := []rules.Retried{{ID: t.ID, Status: t.Status}}, error(nil)
 	if w.chance(2) {
-		retried, err = rules.SelectRetry(w.anyTasks(store.TaskQuery{NoPlan: true}), []plan.TaskID{t.ID}, true)
+		retried, err = rules.SelectRetry(tasks, []plan.TaskID{t.ID}, true)
 	}
 	if err == nil {
 		err = w.s.Retry(w.ctx, plan.PlanID{}, retried, nil, nil)

@@ -113,13 +113,20 @@ func (d *db) check(p *planRow, tasks []plan.Task) ([]*task, error) {
 		if t.queue = d.queues[t.Queue]; t.queue == nil {
 			return nil, fmt.Errorf("task %q: queue %s: %w", t.Key(), t.Queue, plan.ErrNotFound)
 		}
+		if err := rules.CheckAdded(&t.Task, t.Plan); err != nil {
+			return nil, err
+		}
 		for _, id := range t.Needs {
 			parent := byID[id]
 			if parent == nil {
 				parent = d.tasks[id]
 			}
-			if parent == nil || p != nil && parent.plan != p || parent.deleting() {
-				return nil, fmt.Errorf("task %q needs task %s: %w", t.Key(), id, plan.ErrNotFound)
+			var needed *rules.Needed
+			if parent != nil {
+				needed = &rules.Needed{Plan: parent.Plan, Item: parent.of != nil}
+			}
+			if err := rules.CheckNeed(&t.Task, t.Plan, id, needed); err != nil {
+				return nil, err
 			}
 			t.parents = append(t.parents, parent)
 		}
@@ -141,9 +148,6 @@ func (d *db) checkSame(there *task, p *planRow, again plan.Task) error {
 	}
 	return secret.CheckSame(&was, &again, secret.Of(queues))
 }
-
-// deleting reports whether the task is of a plan whose deletion has begun.
-func (t *task) deleting() bool { return t.plan != nil && t.plan.deleting }
 
 // newTask keeps of a submitted task what its submitter may say.
 func newTask(t *plan.Task) *task {
@@ -185,16 +189,9 @@ func (tx *tx) insert(t *task) {
 func (t *task) look() {
 	t.waiting, t.seen = 0, 0
 	for _, p := range t.parents {
-		switch {
-		case p.gone:
-			if outcome := p.missed(); outcome != 0 {
-				t.seen |= outcome
-			} else {
-				t.waiting++
-			}
-		case p.Status.Finished():
+		if p.Status.Finished() {
 			t.seen |= rules.OutcomeOfTask(&p.Task)
-		default:
+		} else {
 			t.waiting++
 		}
 	}

@@ -53,18 +53,6 @@ func (tx *tx) Deletion(p *planRow) rules.Deletion {
 	return rules.Deletion{Title: p.Title(), State: p.State, Begun: p.deleting}
 }
 
-// NeededBy implements engine.Deleter.
-func (tx *tx) NeededBy(_ context.Context, p *planRow) (*plan.Task, error) {
-	for _, t := range p.tasks {
-		for _, c := range t.children {
-			if c.plan == nil && !c.Status.Finished() {
-				return &c.Task, nil
-			}
-		}
-	}
-	return nil, nil
-}
-
 // BeginDeletion implements engine.Deleter.
 func (tx *tx) BeginDeletion(_ context.Context, p *planRow) (bool, error) {
 	p.deleting = true
@@ -101,7 +89,7 @@ func (tx *tx) ExpiredPlans(_ context.Context, byDefault time.Duration) iter.Seq2
 	}
 }
 
-// CompleteDeletions implements engine.Expirer. A task of no plan goes at once, with its items.
+// CompleteDeletions implements engine.Expirer. A task of no plan goes at once.
 func (tx *tx) CompleteDeletions(context.Context) (int, bool, error) { return 0, true, nil }
 
 // Keeps implements engine.Expirer.
@@ -117,24 +105,15 @@ func (tx *tx) Keeps(context.Context) (map[plan.QueueID]plan.Keep, error) {
 func (tx *tx) DeleteExpired(_ context.Context, limits map[rules.Kept[plan.QueueID]]time.Duration) (n int, err error) {
 	for _, t := range tx.tasks {
 		limit, limited := limits[rules.KeptAs(t.Queue, t.Status)]
-		if tx.budget <= 0 || t.plan != nil || t.of != nil || !limited || tx.at.Sub(t.Ended) <= limit || t.needed() {
+		needed := slices.ContainsFunc(t.children, func(c *task) bool { return !c.gone })
+		if tx.budget <= 0 || t.plan != nil || !limited || tx.at.Sub(t.Ended) <= limit || needed {
 			continue
 		}
-		for _, gone := range append([]*task{t}, t.items...) { // at once: a retry between two parts would miss some
-			tx.delete(gone)
-			tx.budget--
-		}
+		tx.delete(t)
+		tx.budget--
 		n++
 	}
 	return n, nil
-}
-
-// needed reports whether a task needs this one or an item of it, or an item has not finished.
-func (t *task) needed() bool {
-	there := func(c *task) bool { return !c.gone }
-	return slices.ContainsFunc(t.children, there) || slices.ContainsFunc(t.items, func(i *task) bool {
-		return !i.Status.Finished() || slices.ContainsFunc(i.children, there)
-	})
 }
 
 // delete takes a task that nobody runs, and that is not queued, from everywhere but its plan's list.
@@ -146,19 +125,6 @@ func (tx *tx) delete(t *task) {
 		delete(t.plan.byName, t.Name)
 	}
 	delete(tx.tasks, t.ID)
-	tx.lookBelow(t)
-	tx.tellMissing(t)
-}
-
-// lookBelow has the children of a task that is gone look for it again: they may still wait for it.
-func (tx *tx) lookBelow(t *task) {
-	for _, c := range t.children {
-		if !c.gone {
-			c.look()
-			tx.delay(c)
-			tx.due.push(c)
-		}
-	}
 }
 
 // abandon ends submissions that nobody has touched for an hour, and reports whether more is left of them to delete.

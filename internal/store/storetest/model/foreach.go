@@ -38,7 +38,6 @@ func (tx *tx) insertItems(t *task) error {
 			plan: t.plan, queue: t.queue, of: t, ready: true, byRef: byRef,
 		}
 		item.own = item.Params
-		t.replace(item)
 		tx.insert(item)
 		t.items = append(t.items, item)
 		tx.budget--
@@ -51,7 +50,6 @@ func (tx *tx) insertItems(t *task) error {
 	t.Expanding, t.Expanded, t.making = false, true, nil
 	tx.count(t, 1)
 	tx.touch(t)
-	tx.tellMissing(t)
 	for _, item := range t.items {
 		tx.due.push(item)
 	}
@@ -82,12 +80,6 @@ func (t *task) recount() {
 // dropItems deletes the items of a held foreach task, which makes new ones when its parents let it.
 func (tx *tx) dropItems(t *task) {
 	for _, item := range t.items {
-		if len(item.children) > 0 {
-			if t.missing == nil {
-				t.missing = map[int]*task{}
-			}
-			t.missing[item.Index] = item
-		}
 		tx.delete(item)
 	}
 	if p := t.plan; p != nil && len(t.items) > 0 {
@@ -96,38 +88,6 @@ func (tx *tx) dropItems(t *task) {
 	tx.count(t, -1)
 	t.Expanding, t.Expanded, t.Items, t.items, t.making = false, false, 0, nil, nil
 	tx.count(t, 1)
-}
-
-// missed returns what a task that is gone counts as for its children; 0: they wait for the item that takes its place.
-func (t *task) missed() rules.Outcome {
-	if t.of == nil || t.of.gone {
-		return rules.MissingItem(nil, 0)
-	}
-	return rules.MissingItem(&t.of.Task, t.Index)
-}
-
-// replace gives a new item the children of the one that was deleted.
-func (t *task) replace(item *task) {
-	old := t.missing[item.Index]
-	if old == nil {
-		return
-	}
-	delete(t.missing, item.Index)
-	item.children = old.children
-	for _, c := range item.children {
-		for k := range c.parents {
-			if c.parents[k] == old {
-				c.parents[k] = item
-			}
-		}
-	}
-}
-
-// tellMissing has those look again who need items of a foreach task that are not there.
-func (tx *tx) tellMissing(t *task) {
-	for _, item := range t.missing {
-		tx.lookBelow(item)
-	}
 }
 
 // list returns the outputs of the items.

@@ -120,7 +120,6 @@ type task struct {
 	// for a foreach task:
 	making   []json.RawMessage // the items that are being made
 	items    []*task
-	missing  map[int]*task // items that others need and that a retry deleted, by index, until there is a new one
 	done     int           // items that have finished,
 	outcomes rules.Outcome // how they did,
 	failed   int           // how many failed,

@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"time"
 
@@ -51,9 +50,8 @@ func (r *retry) Tasks(_ context.Context, ids []plan.TaskID) (found []engine.Reta
 		if t == nil || t.plan != r.plan {
 			continue
 		}
-		deleting := r.plan == nil && slices.ContainsFunc(t.parents, func(p *task) bool { return !p.gone && p.deleting() })
 		found = append(found, engine.Retaken[*task]{Key: t, Of: t.of, Retaken: rules.Retaken{
-			ID: t.ID, Name: t.Name, Status: t.Status, Queue: t.Queue, Foreach: t.Foreach != nil || t.missing != nil, Expanded: t.Expanded, Items: t.Items, Deleting: deleting,
+			ID: t.ID, Name: t.Name, Status: t.Status, Queue: t.Queue, Foreach: t.Foreach != nil, Expanded: t.Expanded, Items: t.Items,
 		}})
 	}
 	return found, nil
@@ -64,7 +62,7 @@ func (r *retry) Parents(_ context.Context, tasks []*task) (parents map[*task][]*
 	for _, t := range tasks {
 		parents[t] = t.parents
 		for _, p := range t.parents {
-			waits[p] = p.gone && p.missed() == 0 || !p.gone && !p.Status.Finished()
+			waits[p] = !p.Status.Finished()
 		}
 	}
 	return parents, waits, nil
@@ -73,13 +71,7 @@ func (r *retry) Parents(_ context.Context, tasks []*task) (parents map[*task][]*
 func (r *retry) Below(_ context.Context, s *engine.Selection[*task], check func(*task, *plan.Task, bool) error) error {
 	for i := range s.Tasks {
 		t := s.Tasks[i].Key
-		below := slices.Concat(t.items, t.children)
-		if s.Tasks[i].Remakes {
-			for _, item := range slices.AppendSeq(slices.Clone(t.items), maps.Values(t.missing)) {
-				below = append(below, item.children...)
-			}
-		}
-		for _, b := range below {
+		for _, b := range slices.Concat(t.items, t.children) {
 			if b.gone || b.Status.Finished() {
 				continue
 			}
@@ -113,7 +105,6 @@ func (r *retry) Take(ctx context.Context, s *engine.Selection[*task], reopen fun
 	for i := range s.Tasks {
 		if t := s.Tasks[i].Key; s.Tasks[i].Remakes {
 			r.dropItems(t)
-			r.tellMissing(t) // of items that an earlier retry deleted
 		}
 	}
 	for i := range s.Tasks {

@@ -105,16 +105,6 @@ func (tx *tx) Gathered(_ context.Context, t *task) (json.RawMessage, error) {
 	return t.list(), nil
 }
 
-// Absent implements engine.Settler.
-func (tx *tx) Absent(t *task) string {
-	for _, p := range t.parents {
-		if p.gone && p.missed() == rules.OutcomeSkipped {
-			return rules.MissingDetail(&p.of.Task, p.Index)
-		}
-	}
-	return ""
-}
-
 // Deliver implements engine.Settler.
 func (tx *tx) Deliver(_ context.Context, t *task) (why, err error) { return t.deliver(), nil }
 
@@ -218,7 +208,6 @@ func (tx *tx) finished(t *task) error {
 			tx.due.push(c)
 		}
 	}
-	tx.tellMissing(t) // it counts the parents anew, this task among them
 	if t.of != nil {
 		t.of.gather(t)
 		if t.of.Expanded && t.of.done == t.of.Items { // only its end is left to do
