@@ -17,14 +17,15 @@ import (
 const mermaidEdges = 500
 
 // Mermaid writes g as a Mermaid flowchart. With more than 500 edges, at which
-// Mermaid gives up by default, groups of siblings are folded (see [Fold]).
+// Mermaid gives up by default, groups of siblings are folded (see folded).
 func Mermaid(w io.Writer, g Graph) error {
-	if _, err := layout.Levels(len(g.Nodes), g.Edges); err != nil {
+	level, err := layout.Levels(len(g.Nodes), g.Edges)
+	if err != nil {
 		return err
 	}
 	g = g.cleaned()
 	if len(g.Edges) > mermaidEdges {
-		g = Fold(g)
+		g, _ = folded(g, level, counted)
 	}
 	b := bufio.NewWriter(w)
 	if g.Title != "" {

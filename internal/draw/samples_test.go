@@ -40,7 +40,7 @@ func layered(levels, width, degree, reach int, seed uint64) Graph {
 	g := Graph{}
 	for l := range levels {
 		for i := range width {
-			g.Nodes = append(g.Nodes, Node{Name: fmt.Sprintf("t%d%c", l, 'a'+i), State: looks[r.IntN(len(looks))].word})
+			g.Nodes = append(g.Nodes, Node{Name: fmt.Sprintf("t%c%c", 'a'+l, 'a'+i), State: looks[r.IntN(len(looks))].word})
 			for range degree {
 				if l > 0 {
 					g.Edges = append(g.Edges, [2]int{max(l-1-r.IntN(reach), 0)*width + r.IntN(width), l*width + i})

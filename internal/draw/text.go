@@ -21,7 +21,7 @@ type TextOptions struct {
 const mostBoxes = 400
 
 // Text draws g for a terminal, with the title above and a count of the states below. It draws boxes
-// joined by lines if they fit the width. Else it folds groups of siblings (see [Fold]). Else it
+// joined by lines if they fit the width. Else it folds groups of siblings (see folded). Else it
 // writes a list by levels, each task with its parents. No line is wider than o.Width, from 16 cells
 // up; Text cuts longer names.
 //
@@ -57,19 +57,15 @@ func (o TextOptions) body(g Graph, level []int) ([]string, error) {
 			return lines, err
 		}
 	}
-	folded := fold(g, o.groupNote)
-	if n := len(folded.Nodes); n < len(g.Nodes) {
-		if n <= mostBoxes {
-			if lines, ok, err := o.boxes(folded); ok || err != nil {
+	if short, levels := folded(g, level, o.groupNote); len(short.Nodes) < len(g.Nodes) {
+		g, level = short, levels
+		if len(g.Nodes) <= mostBoxes {
+			if lines, ok, err := o.boxes(g); ok || err != nil {
 				return lines, err
 			}
 		}
-		var err error
-		if level, err = layout.Levels(n, folded.Edges); err != nil {
-			return nil, err
-		}
 	}
-	return o.list(folded, level), nil
+	return o.list(g, level), nil
 }
 
 // groupNote is the note of a folded group, short enough for a box.

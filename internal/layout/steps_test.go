@@ -29,6 +29,8 @@ func TestWhereNodesLie(t *testing.T) {
 			[]Point{{0, 0}, {0, 12}, {0, 24}, {8, 36}, {16, 24}, {16, 12}}},
 		{"nodes cross over where edges would", 4, [][2]int{{0, 3}, {1, 2}}, o,
 			[]Point{{0, 0}, {16, 0}, {16, 12}, {0, 12}}},
+		{"levels that read backwards are turned", 5, [][2]int{{0, 3}, {2, 3}, {1, 4}, {0, 4}}, o,
+			[]Point{{16, 0}, {32, 0}, {0, 0}, {8, 12}, {24, 12}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := arrange(t, Graph{Nodes: same(c.n, size), Edges: c.e}, c.o)

@@ -7,12 +7,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/fold"
 	"github.com/seed-1177d267/sluice/internal/layout"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A fold says which tasks are drawn as one node.
-type fold struct {
+// A grouped says which tasks are drawn as one node.
+type grouped struct {
 	nodes []node
 	of    []int32 // of each task: its node
 }
@@ -31,9 +32,6 @@ func (n *node) foreach() bool { return n.task >= 0 && n.group.Of > 0 }
 
 // window is how many tasks of an open group are shown one by one.
 const window = 200
-
-// smallest is how many tasks are worth a group.
-const smallest = 3
 
 // itemsOf begins the key of what the items of a foreach task are. The name of the task follows.
 const itemsOf = "of:"
@@ -54,7 +52,7 @@ type unit struct {
 // and after them stay together. Needs lead from level to level, so a group of one level, or of
 // neighbouring levels, makes no cycle. A unit of items lies in the level of the items: all their
 // parents are before it. The children of an item, or of the foreach task, are after it.
-func (w *drawing) folding(edges [][2]int, l laid) fold {
+func (w *drawing) folding(edges [][2]int, l laid) grouped {
 	if l.whole && len(w.names) <= l.most && len(edges) <= 4*l.most {
 		return w.collect(w.units(false), each, "", 0)
 	}
@@ -66,20 +64,17 @@ func (w *drawing) folding(edges [][2]int, l laid) fold {
 	band := 1 + (depth-1)/max(l.most, 1)
 	ways := []way{
 		each,
-		{smallest, func(u unit) (string, string) {
-			p := pattern(w.names[u.task])
-			return strconv.Itoa(u.level) + ":" + p, p
-		}},
-		{smallest, func(u unit) (string, string) { return strconv.Itoa(u.level), "" }},
-		{1, func(u unit) (string, string) {
+		{fold.Smallest, func(u unit) string { return strconv.Itoa(u.level) + ":" + fold.Pattern(w.names[u.task]) }},
+		{fold.Smallest, func(u unit) string { return strconv.Itoa(u.level) }},
+		{1, func(u unit) string {
 			l := u.level / band
-			return strconv.Itoa(l*band) + "-" + strconv.Itoa(l*band+band-1), ""
+			return strconv.Itoa(l*band) + "-" + strconv.Itoa(l*band+band-1)
 		}},
 	}
 	if len(units) > l.most {
 		ways = ways[1:]
 	}
-	var f fold
+	var f grouped
 	for i, by := range ways {
 		f = w.collect(units, by, "", 0)
 		if i < len(ways)-1 && (len(f.nodes) > l.most || !f.fits(edges, 4*l.most)) {
@@ -98,11 +93,11 @@ func (w *drawing) folding(edges [][2]int, l laid) fold {
 // A way of folding makes one node of the units with one key, where there are enough of them. An empty key is that of no group.
 type way struct {
 	enough int
-	of     func(unit) (key, name string)
+	of     func(unit) (key string)
 }
 
 // each is the way that draws each unit for itself.
-var each = way{1, func(unit) (string, string) { return "", "" }}
+var each = way{1, func(unit) string { return "" }}
 
 // units returns the units, in the order of the plan.
 func (w *drawing) units(closed bool) []unit {
@@ -140,7 +135,7 @@ func (w *drawing) opened(units []unit, key string) []unit {
 }
 
 // fits reports whether there are at most so many different edges between nodes.
-func (f *fold) fits(edges [][2]int, most int) bool {
+func (f *grouped) fits(edges [][2]int, most int) bool {
 	seen := make(map[[2]int32]bool, min(len(edges), most))
 	for _, e := range edges {
 		if ends := [2]int32{f.of[e[0]], f.of[e[1]]}; ends[0] != ends[1] {
@@ -154,71 +149,56 @@ func (f *fold) fits(edges [][2]int, most int) bool {
 }
 
 // collect makes the nodes of a way. In the open group, some units from the given one are nodes.
-func (w *drawing) collect(units []unit, by way, open string, from int) fold {
-	type class struct {
-		key, name string
-		members   []unit
-	}
-	byKey := map[string]int{}
-	classes := make([]class, 0, len(units))
+func (w *drawing) collect(units []unit, by way, open string, from int) grouped {
 	apart := map[int32]bool{} // foreach tasks whose items are in other units
-	for _, u := range units {
-		key, name := by.of(u)
-		if of := w.runs[u.task].Of; of >= 0 && open != "" {
-			key, name = itemsOf+w.names[of], w.names[of]+"[*]"
+	key := func(i int) string {
+		u := units[i]
+		switch of := w.runs[u.task].Of; {
+		case of >= 0 && open != "":
 			apart[of] = true
+			return itemsOf + w.names[of]
+		case open == itemsOf+w.names[u.task]:
+			return ""
 		}
-		if open == itemsOf+w.names[u.task] {
-			key = ""
-		}
-		c, ok := byKey[key]
-		if !ok || key == "" {
-			c = len(classes)
-			byKey[key] = c
-			classes = append(classes, class{key: key, name: name})
-		}
-		classes[c].members = append(classes[c].members, u)
+		return by.of(u)
 	}
-	f := fold{of: make([]int32, len(w.names))}
-	add := func(n node, members []unit) {
-		n.level, n.aside = members[0].level, true
-		for _, u := range members {
-			f.of[u.task] = int32(len(f.nodes))
-			n.aside = n.aside && w.aside[u.task]
-		}
-		f.nodes = append(f.nodes, n)
-	}
+	f := grouped{of: make([]int32, len(w.names))}
 	alone := len(units) == len(w.names)
-	for _, c := range classes {
+	for _, class := range fold.Classes(len(units), by.enough, key) {
+		key, members := key(class[0]), make([]unit, len(class))
+		for i, at := range class {
+			members[i] = units[at]
+		}
 		// A group of several levels is sorted by level. The tasks before a window then need none of
 		// the tasks in it.
-		slices.SortStableFunc(c.members, func(a, b unit) int { return a.level - b.level })
-		count := len(c.members)
+		slices.SortStableFunc(members, func(a, b unit) int { return a.level - b.level })
+		count := len(members)
+		part := func(from, to int) {
+			if from == to {
+				return
+			}
+			u := members[from]
+			n := node{task: -1, group: api.GraphGroup{Key: key, From: from, Count: to - from, Of: count}, level: u.level, aside: true}
+			if to == from+1 {
+				n.task, n.name, n.group = u.task, w.names[u.task], api.GraphGroup{}
+				if many := int(w.items[u.task]); many > 0 && !alone && !apart[u.task] {
+					n.group = api.GraphGroup{Key: itemsOf + n.name, Count: many, Of: many}
+				}
+			} else if name, ok := strings.CutPrefix(key, itemsOf); ok {
+				n.name = name + "[*]"
+			} else {
+				n.name = common(w.names, members[from:to])
+			}
+			for _, u := range members[from:to] {
+				f.of[u.task] = int32(len(f.nodes))
+				n.aside = n.aside && w.aside[u.task]
+			}
+			f.nodes = append(f.nodes, n)
+		}
 		first, last := count, count // shown one by one; none
-		switch {
-		case c.key == open && open != "":
+		if key == open && open != "" {
 			first = min(max(from, 0), count-1)
 			last = min(first+window, count)
-		case count < by.enough:
-			first = 0
-		}
-		part := func(from, to int) {
-			switch {
-			case to == from:
-			case to == from+1:
-				u := c.members[from]
-				n := node{task: u.task, name: w.names[u.task]}
-				if many := w.items[u.task]; many > 0 && !alone && !apart[u.task] {
-					n.group = api.GraphGroup{Key: itemsOf + n.name, Count: int(many), Of: int(many)}
-				}
-				add(n, c.members[from:to])
-			default:
-				name := c.name
-				if name == "" {
-					name = common(w.names, c.members[from:to])
-				}
-				add(node{task: -1, name: name, group: api.GraphGroup{Key: c.key, From: from, Count: to - from, Of: count}}, c.members[from:to])
-			}
 		}
 		part(0, first)
 		for i := first; i < last; i++ {
@@ -236,30 +216,11 @@ func (w *drawing) collect(units []unit, by way, open string, from int) fold {
 	return f
 }
 
-// pattern is a name with each of its numbers as a star.
-func pattern(name string) string {
-	if strings.IndexFunc(name, isDigit) < 0 {
-		return name
-	}
-	b := make([]byte, 0, len(name))
-	for i := range len(name) {
-		switch digit := isDigit(rune(name[i])); {
-		case !digit:
-			b = append(b, name[i])
-		case i == 0 || !isDigit(rune(name[i-1])):
-			b = append(b, '*')
-		}
-	}
-	return string(b)
-}
-
-func isDigit(r rune) bool { return r >= '0' && r <= '9' }
-
 // common is what tasks of several patterns are called together: those patterns, as far as they are few.
 func common(names []string, members []unit) string {
 	var seen []string
 	for _, u := range members {
-		if p := pattern(names[u.task]); !slices.Contains(seen, p) {
+		if p := fold.Pattern(names[u.task]); !slices.Contains(seen, p) {
 			if len(seen) == 3 {
 				return strings.Join(append(seen, "…"), ", ")
 			}
@@ -267,25 +228,6 @@ func common(names []string, members []unit) string {
 		}
 	}
 	return strings.Join(seen, ", ")
-}
-
-// edges returns the edges between different nodes, each once, with the number of needs in each.
-func (f *fold) edges(of [][2]int) (edges [][2]int, weights []int) {
-	at := make(map[[2]int]int, len(of))
-	for _, e := range of {
-		e = [2]int{int(f.of[e[0]]), int(f.of[e[1]])}
-		if e[0] == e[1] {
-			continue
-		}
-		i, ok := at[e]
-		if !ok {
-			i = len(edges)
-			at[e] = i
-			edges, weights = append(edges, e), append(weights, 0)
-		}
-		weights[i]++
-	}
-	return edges, weights
 }
 
 // Pixels. A character of a page's labels is about 7 wide.
@@ -298,7 +240,7 @@ const (
 )
 
 // arrange draws a fold; the ids are of tasks. There is room for the labels, of nodes that are items; nil: of none.
-func (f *fold) arrange(of [][2]int, ids []plan.TaskID, labels []string) (*api.Graph, error) {
+func (f *grouped) arrange(of [][2]int, ids []plan.TaskID, labels []string) (*api.Graph, error) {
 	longest := 0
 	for i := range f.nodes {
 		long := utf8.RuneCountInString(f.nodes[i].name)
@@ -315,13 +257,12 @@ func (f *fold) arrange(of [][2]int, ids []plan.TaskID, labels []string) (*api.Gr
 			g.Aside[i] = f.nodes[i].aside
 		}
 	}
-	edges, weights := f.edges(of)
+	edges, weights := fold.Edges(of, f.of)
 	g.Edges = edges
 	l, err := layout.Arrange(g, layout.Options{Direction: layout.Right, NodeGap: 14, EdgeGap: 10, LevelGap: 56, AsideGap: 40})
 	if err != nil {
 		return nil, err
 	}
-	inOrder(l, edges)
 	out := &api.Graph{
 		Width: l.Width, Height: l.Height, BoxWidth: box.Width, BoxHeight: box.Height, X: make([]int, len(f.nodes)), Y: make([]int, len(f.nodes)),
 		Level: make([]int, len(f.nodes)), Names: make([]string, len(f.nodes)), IDs: make([]string, len(f.nodes)), Groups: []api.GraphGroup{}, Edges: []int{},
@@ -349,71 +290,4 @@ func (f *fold) arrange(of [][2]int, ids []plan.TaskID, labels []string) (*api.Gr
 		out.Weights = weights
 	}
 	return out, nil
-}
-
-// inOrder flips the connected parts of a layout in which most nodes of a level are below later
-// ones. The number of crossings does not change, and items then read from the top. The lane of
-// handlers stays below the others.
-func inOrder(l *layout.Layout, edges [][2]int) {
-	part := make([]int, len(l.Nodes))
-	for i := range part {
-		part[i] = i
-	}
-	first := func(i int) int { // of a node's part
-		for part[i] != i {
-			part[i] = part[part[i]]
-			i = part[i]
-		}
-		return i
-	}
-	for _, e := range edges {
-		part[first(e[1])] = first(e[0])
-	}
-	aside := func(x, y int) bool {
-		a := l.Aside
-		return a.Width > 0 && y >= a.Y && y <= a.Y+a.Height && x >= a.X && x <= a.X+a.Width
-	}
-	type extent struct{ top, bottom, falls int }
-	parts := map[int]*extent{}
-	last := map[[2]int]int{} // by part and level: the node before
-	for i, b := range l.Nodes {
-		if aside(b.X, b.Y) {
-			continue
-		}
-		p := first(i)
-		x, ok := parts[p]
-		if !ok {
-			x = &extent{top: b.Y, bottom: b.Y + b.Height}
-			parts[p] = x
-		}
-		x.top, x.bottom = min(x.top, b.Y), max(x.bottom, b.Y+b.Height)
-		at := [2]int{p, b.Level}
-		if before, ok := last[at]; ok && l.Nodes[before].Y < b.Y {
-			x.falls++
-		} else if ok {
-			x.falls--
-		}
-		last[at] = i
-	}
-	for i, e := range edges {
-		for _, p := range l.Routes[i] {
-			if x := parts[first(e[0])]; x != nil && !aside(p.X, p.Y) {
-				x.top, x.bottom = min(x.top, p.Y), max(x.bottom, p.Y)
-			}
-		}
-	}
-	for i, e := range edges {
-		if x := parts[first(e[0])]; x != nil && x.falls < 0 {
-			for k, p := range l.Routes[i] {
-				if !aside(p.X, p.Y) {
-					l.Routes[i][k].Y = x.top + x.bottom - p.Y
-				}
-			}
-		}
-	}
-	for i, b := range l.Nodes {
-		if x := parts[first(i)]; x != nil && x.falls < 0 && !aside(b.X, b.Y) {
-			l.Nodes[i].Y = x.top + x.bottom - b.Y - b.Height
-		}
-	}
 }

@@ -70,7 +70,7 @@ type laid struct {
 	whole bool // each task is drawn for itself where there is room for all
 	open  string
 	from  int
-	fold  fold
+	fold  grouped
 	body  *api.Graph // without states
 }
 
@@ -474,7 +474,7 @@ func (d *drawings) reached(ctx context.Context, p *plan.Plan, w *drawing, at map
 }
 
 // single returns the nodes that are one task which runs, by the task.
-func (f *fold) single(w *drawing) map[int32]int {
+func (f *grouped) single(w *drawing) map[int32]int {
 	at := map[int32]int{}
 	for i := range f.nodes {
 		if n := &f.nodes[i]; n.task >= 0 && n.group.Of == 0 && w.state[n.task] == running {
@@ -485,7 +485,7 @@ func (f *fold) single(w *drawing) map[int32]int {
 }
 
 // tasks are those of the nodes, -1 of a group.
-func (f *fold) tasks() []int32 {
+func (f *grouped) tasks() []int32 {
 	tasks := make([]int32, len(f.nodes))
 	for i := range f.nodes {
 		tasks[i] = f.nodes[i].task
@@ -526,7 +526,7 @@ func (d *drawings) lay(ctx context.Context, w *drawing, l laid) (*laid, error) {
 }
 
 // states tells the state of nodes that are a task or a foreach with its items, and counts the tasks of groups.
-func (f *fold) states(w *drawing) (state []int, counts [][]int) {
+func (f *grouped) states(w *drawing) (state []int, counts [][]int) {
 	state, counts = make([]int, len(f.nodes)), [][]int{}
 	group := make([]int, len(f.nodes))
 	for i := range f.nodes {

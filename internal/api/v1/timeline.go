@@ -129,7 +129,7 @@ func (w *drawing) timeline(p *plan.Plan, now time.Time, l laid) (t *api.Timeline
 
 // rows fills in the rows in which a task ran, by the start of the first. It returns the row of each
 // node (-1 for none) and the task of each bar.
-func (w *drawing) rows(t *api.Timeline, f *fold, byNode [][]bar) (row []int, tasks []int32) {
+func (w *drawing) rows(t *api.Timeline, f *grouped, byNode [][]bar) (row []int, tasks []int32) {
 	row = make([]int, len(f.nodes))
 	var order []int
 	first := make([]float64, len(f.nodes))
@@ -233,7 +233,7 @@ func density(bars []bar, end float64) []float64 {
 }
 
 // path fills in the critical path of what ran. That of a plan that runs ends with what has run longest.
-func (w *drawing) path(t *api.Timeline, f *fold, runs []rules.Ran, row []int, begin time.Time, ms func(time.Time) float64) {
+func (w *drawing) path(t *api.Timeline, f *grouped, runs []rules.Ran, row []int, begin time.Time, ms func(time.Time) float64) {
 	links := rules.CriticalPath(begin, runs)
 	if t.PathLeft = max(0, len(links)-mostLinks); t.PathLeft > 0 {
 		lengths := make([]time.Duration, len(links))
