@@ -108,6 +108,14 @@ func Invalid(format string, args ...any) *Problem {
 // Error implements error.
 func (p *Problem) Error() string { return p.Detail }
 
+// GetStatus and ContentType say how huma answers with a problem.
+func (p *Problem) GetStatus() int { return p.Status }
+
+func (p *Problem) ContentType(string) string { return ProblemType }
+
+// ProblemType is the media type of a problem.
+const ProblemType = "application/problem+json"
+
 // Unwrap returns the sentinel for the code, or nil. A failed precondition is a plan.ErrConflict as
 // well.
 func (p *Problem) Unwrap() error {

@@ -1,14 +1,12 @@
 package v1
 
 import (
+	"cmp"
 	"context"
-	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"net/http"
 	"reflect"
 	"slices"
@@ -17,6 +15,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
@@ -45,64 +44,51 @@ type stream struct{ Body func(http.ResponseWriter) }
 // serve registers an operation. A handler gets a struct whose fields are the parts of the request,
 // by their tags path, query and header, and Body or RawBody. It returns the body of the answer; an
 // empty struct is none. A struct with a Body may have a Status, an ETag and a Location as well.
-//
-// serve does nothing but call register, because the compiler makes it anew for each operation.
-// huma.Register would be made anew as well, at 30 KB for each type of request.
 func serve[I, O any](a *API, e endpoint, handle func(context.Context, *I) (*O, error)) {
-	a.register(&e, reflect.TypeFor[I](), reflect.TypeFor[O](), func(ctx context.Context, in any) (any, error) {
-		return handle(ctx, in.(*I))
+	o := a.operation(&e, reflect.TypeFor[I](), reflect.TypeFor[O]())
+	huma.Register(a.api, o.Operation, func(ctx context.Context, in *I) (*answer, error) {
+		if of, ok := any(in).(interface{ changed() string }); ok && o.Method != http.MethodGet {
+			auth.Changed(ctx, of.changed())
+		}
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, a.problem(ctx, err)
+		}
+		return &answer{func(c huma.Context) { o.write(c, out) }}, nil
 	})
 }
 
-// An operation reads requests, calls its handler, and writes the answers.
+// An answer is what huma is given: a function that writes it.
+type answer struct{ Body func(huma.Context) }
+
+// An operation is what serve knows of an endpoint.
 type operation struct {
 	huma.Operation
 	a      *API
-	in     reflect.Type
-	params []param
-	body   []int        // the field for it; nil: none is read
-	schema *huma.Schema // of the body; nil: it is not JSON
-	parts  bool         // what the handler returns has a Body
-	silent bool         // the answer has no body
-	handle func(ctx context.Context, in any) (out any, err error)
+	parts  bool // what the handler returns has a Body
+	silent bool // the answer has no body
 }
 
-// A param is a part of a request but for its body.
-type param struct {
-	huma.Param
-	field   []int
-	missing string // what it is when it is left out
-	hidden  bool   // the document leaves it out, as a header of HTTP itself
-}
-
-func (p *param) explodes() bool { return p.Explode != nil && *p.Explode }
-
-func (a *API) register(e *endpoint, in, out reflect.Type, handle func(context.Context, any) (any, error)) {
-	o := &operation{a: a, in: in, handle: handle, Operation: huma.Operation{
+func (a *API) operation(e *endpoint, in, out reflect.Type) *operation {
+	o := &operation{a: a, Operation: huma.Operation{
 		Method: e.method, Path: api.Root + e.path, OperationID: e.id, Summary: e.summary, Description: e.doc, Tags: []string{e.tag},
-		DefaultStatus: e.status, MaxBodyBytes: e.body, BodyReadTimeout: bodyTime, Responses: map[string]*huma.Response{},
-		Security: []map[string][]string{{"token": {string(e.scope)}}, {"basic": {string(e.scope)}}},
+		DefaultStatus: e.status, MaxBodyBytes: cmp.Or(e.body, smallBody), BodyReadTimeout: bodyTime, Responses: map[string]*huma.Response{},
+		Errors:      append([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable}, e.errors...),
+		Security:    []map[string][]string{{"token": {string(e.scope)}}, {"basic": {string(e.scope)}}},
+		Middlewares: huma.Middlewares{checkGiven},
 	}}
-	switch {
-	case e.body == 0:
-		o.MaxBodyBytes = smallBody
-	case e.body > smallBody:
+	if e.body > smallBody {
 		o.BodyReadTimeout += time.Duration(e.body/(16<<20)) * time.Minute
 	}
-	failures := append([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable, http.StatusInternalServerError}, e.errors...)
-	if o.takes(e.forms); len(o.params) > 0 || o.schema != nil {
-		failures = append(failures, http.StatusUnprocessableEntity)
-	}
-	o.gives(e, out)
-	for _, status := range failures {
-		o.Responses[strconv.Itoa(status)] = &huma.Response{
-			Description: http.StatusText(status), Content: map[string]*huma.MediaType{problemType: {Schema: a.schemaOf(reflect.TypeFor[api.Problem]())}},
+	if _, raw := in.FieldByName("RawBody"); raw { // its handler reads it
+		o.SkipValidateBody, o.RequestBody = true, &huma.RequestBody{Content: map[string]*huma.MediaType{}}
+		for kind, schema := range e.forms {
+			o.RequestBody.Content[kind] = &huma.MediaType{Schema: schema}
 		}
 	}
-	a.api.OpenAPI().AddOperation(&o.Operation)
-	pattern := o.Method + " " + o.Path
-	a.scopes[pattern] = e.scope
-	a.mux.Handle(pattern, o)
+	o.gives(e, out)
+	a.scopes[o.Method+" "+o.Path] = e.scope
+	return o
 }
 
 func (a *API) schemaOf(t reflect.Type) *huma.Schema {
@@ -116,50 +102,6 @@ func schemaName(t reflect.Type, hint string) string {
 		name += "Body"
 	}
 	return name
-}
-
-// takes learns from the handler's type what a request has.
-func (o *operation) takes(forms map[string]*huma.Schema) {
-	all := o.a.api.OpenAPI().Components.Schemas
-	for _, f := range reflect.VisibleFields(o.in) {
-		switch {
-		case f.Anonymous: // its fields follow
-		case f.Name == "Body":
-			hint := o.OperationID + "Request"
-			if o.in.Name() != "" {
-				hint = o.in.Name() + "Body"
-			}
-			o.body, o.schema = f.Index, huma.SchemaFromField(all, f, hint)
-			o.schema.PrecomputeMessages()
-			o.RequestBody = &huma.RequestBody{Required: f.Type.Kind() != reflect.Pointer, Content: map[string]*huma.MediaType{"application/json": {Schema: o.schema}}}
-		case f.Name == "RawBody":
-			o.body = f.Index
-			o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-				f.Tag.Get("contentType"): {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
-			}}
-			for kind, schema := range forms {
-				o.RequestBody.Content[kind] = &huma.MediaType{Schema: schema}
-			}
-		default:
-			p := param{field: f.Index, missing: f.Tag.Get("default"), hidden: f.Tag.Get("hidden") != ""}
-			for _, p.In = range []string{"path", "query", "header"} {
-				if p.Name = f.Tag.Get(p.In); p.Name != "" {
-					break
-				}
-			}
-			if p.Required = p.In == "path"; p.In == "query" {
-				name, explode, _ := strings.Cut(p.Name, ",")
-				explodes := explode != ""
-				p.Name, p.Explode = name, &explodes
-			}
-			p.Schema = huma.SchemaFromField(all, f, "")
-			p.Description = p.Schema.Description
-			o.params = append(o.params, p)
-			if !p.hidden {
-				o.Parameters = append(o.Parameters, &o.params[len(o.params)-1].Param)
-			}
-		}
-	}
 }
 
 // gives learns from the handler's type what an answer has.
@@ -212,22 +154,9 @@ func (o *operation) gives(e *endpoint, out reflect.Type) {
 // answerHeaders are the headers of answers that handlers give.
 var answerHeaders = []string{"ETag", "Location"}
 
-// ServeHTTP implements http.Handler.
-func (o *operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	in := reflect.New(o.in)
-	if p := o.read(w, r, in.Elem()); p != nil {
-		WriteProblem(w, p)
-		return
-	}
-	ctx := r.Context()
-	if of, ok := in.Interface().(interface{ changed() string }); ok && o.Method != http.MethodGet {
-		auth.Changed(ctx, of.changed())
-	}
-	out, err := o.handle(ctx, in.Interface())
-	if err != nil {
-		WriteProblem(w, o.a.problem(ctx, err))
-		return
-	}
+// write writes what a handler returned.
+func (o *operation) write(c huma.Context, out any) {
+	r, w := humago.Unwrap(c)
 	status := o.DefaultStatus
 	if o.silent {
 		w.WriteHeader(status)
@@ -251,115 +180,79 @@ func (o *operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	if err := writeJSON(w, out); err != nil && ctx.Err() == nil {
+	if err := writeJSON(w, out); err != nil && r.Context().Err() == nil {
 		o.a.log.Warn("an answer could not be written to its end", "path", r.URL.Path, "error", err)
 		panic(http.ErrAbortHandler) // the client is to see that it is cut
 	}
 }
 
-// read fills in what the handler gets. A problem names each mistake of the request.
-func (o *operation) read(w http.ResponseWriter, r *http.Request, in reflect.Value) *api.Problem {
-	query := r.URL.Query()
-	if p := o.repeated(query, r.Header); p != nil {
-		return p
-	}
-	var wrong huma.ValidateResult
-	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if !slices.ContainsFunc(o.params, func(p param) bool { return p.In == "query" && p.Name == name }) {
-			wrong.Add(at("query."+name), "", "unknown query parameter")
-		}
-	}
-	status := http.StatusUnprocessableEntity
-	if len(wrong.Errors) > 0 {
-		return refused(status, "validation failed", wrong.Errors...)
-	}
-	for i := range o.params {
-		p := &o.params[i]
-		place, values := at(p.In+"."+p.Name), p.values(r, query)
-		switch value, err := p.set(in.FieldByIndex(p.field), values); {
-		case len(values) == 0 && p.Required:
-			wrong.Add(place, "", "required "+p.In+" parameter is missing")
-		case err != nil:
-			wrong.Add(place, values[0], err.Error())
-		case len(values) > 0:
-			o.validate(p.Schema, place, value, &wrong)
-		}
-	}
-	if o.body != nil {
-		text, p := o.readBody(w, r)
-		switch {
-		case p != nil:
-			return p
-		case len(text) == 0 && o.RequestBody.Required:
-			return refused(http.StatusBadRequest, "request body is required", wrong.Errors...)
-		case o.schema == nil:
-			in.FieldByIndex(o.body).SetBytes(text)
-		case len(text) > 0:
-			status = o.decode(r.Header.Get("Content-Type"), text, in.FieldByIndex(o.body), &wrong)
-		}
-	}
-	if len(wrong.Errors) > 0 {
-		return refused(status, "validation failed", wrong.Errors...)
-	}
-	return nil
-}
-
-// at is a place in a request, as in query.limit.
-func at(place string) *huma.PathBuffer { return huma.NewPathBuffer([]byte(place), len(place)) }
-
-func (o *operation) validate(s *huma.Schema, place *huma.PathBuffer, value any, wrong *huma.ValidateResult) {
-	huma.Validate(o.a.api.OpenAPI().Components.Schemas, s, place, huma.ModeWriteToServer, value, wrong)
-}
-
-// decode reads a body that is JSON into a field, and returns the status of what is wrong with it.
-func (o *operation) decode(kind string, text []byte, into reflect.Value, wrong *huma.ValidateResult) (status int) {
-	kind, _, _ = strings.Cut(kind, ";")
-	if kind = strings.TrimSpace(kind); kind != "" && kind != "application/json" && !strings.HasSuffix(kind, "+json") {
-		wrong.Add(at("body"), "", "unknown content type: "+kind)
-		return http.StatusUnsupportedMediaType
-	}
-	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
-		wrong.Add(at("body"), "", err.Error())
-		return http.StatusBadRequest
-	}
-	if name := jsontext.Twice(text); name != "" {
-		wrong.Add(at("body"), "", fmt.Sprintf("it has %q twice in one object; give it once", name))
-		return http.StatusBadRequest
-	}
-	before := len(wrong.Errors)
-	if o.validate(o.schema, at("body"), value, wrong); len(wrong.Errors) == before {
-		err := json.Unmarshal(text, into.Addr().Interface())
-		if no, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // a number that its Go type cannot hold
+// asJSON is how huma reads bodies and writes problems.
+var asJSON = huma.Format{
+	Marshal: writeJSON,
+	Unmarshal: func(text []byte, into any) error {
+		text = textfile.WithoutMark(text)
+		err := json.Unmarshal(text, into)
+		if no, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && no.Field != "" { // a number that its Go type cannot hold
 			embedded := func(name string) bool { return name[0] <= 'Z' }
-			place := slices.DeleteFunc(strings.Split("body."+no.Field, "."), embedded)
-			wrong.Add(at(strings.Join(place, ".")), "", no.Value+" does not fit")
-		} else if err != nil {
-			wrong.Add(at("body"), "", err.Error())
+			place := slices.DeleteFunc(strings.Split(no.Field, "."), embedded)
+			return errors.New(strings.Join(place, ".") + ": " + no.Value + unfit)
+		}
+		if _, first := into.(*any); first && err == nil {
+			if name := jsontext.Twice(text); name != "" {
+				return fmt.Errorf("it has %q twice in one object; give it once", name)
+			}
+		}
+		return err
+	},
+}
+
+// unfit ends the message for a value that its field cannot hold. The field is before it.
+const unfit = " does not fit"
+
+// checkGiven refuses parameters that huma would ignore in part, and joins the values of lists.
+func checkGiven(c huma.Context, next func(huma.Context)) {
+	r, w := humago.Unwrap(c)
+	query := r.URL.Query()
+	params := c.Operation().Parameters
+	if p := repeated(params, query, r.Header); p != nil {
+		WriteProblem(w, p)
+		return
+	}
+	var unknown huma.ValidateResult
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		at := slices.IndexFunc(params, func(p *huma.Param) bool { return p.In == "query" && p.Name == name })
+		if at < 0 {
+			unknown.Add(huma.NewPathBuffer([]byte("query."+name), len("query."+name)), "", "unknown query parameter")
+		} else if !*params[at].Explode {
+			query[name] = []string{strings.Join(query[name], ",")}
 		}
 	}
-	return http.StatusUnprocessableEntity
+	if len(unknown.Errors) > 0 {
+		WriteProblem(w, refused(http.StatusUnprocessableEntity, "validation failed", unknown.Errors...))
+		return
+	}
+	r.URL.RawQuery = query.Encode()
+	next(c)
 }
 
 // repeated refuses a query parameter or a header that is given several times and is no list, or
 // that is empty: a value or a condition would be ignored without notice. A script with an empty list
 // of ids must not get all tasks, and one whose key is empty must not submit a plan twice. A cursor
 // may be empty: that is the first page.
-func (o *operation) repeated(query map[string][]string, header http.Header) (p *api.Problem) {
+func repeated(params []*huma.Param, query map[string][]string, header http.Header) (p *api.Problem) {
 	refuse := func(place, short, text string) {
 		if p == nil {
 			p = api.Invalid("%s: %s", place, text)
 		}
 		p.Fields = append(p.Fields, api.Field{Message: short, Location: place})
 	}
-	for i := range o.params {
-		param := &o.params[i]
-		values := query[param.Name]
-		switch {
-		case param.In == "header" && !param.hidden:
+	for _, param := range params {
+		var values []string
+		switch param.In {
+		case "header":
 			values = header.Values(param.Name)
-		case param.In != "query" || param.explodes():
-			continue
+		case "query":
+			values = query[param.Name]
 		}
 		place := param.In + "." + param.Name
 		switch {
@@ -375,82 +268,21 @@ func (o *operation) repeated(query map[string][]string, header http.Header) (p *
 	return p
 }
 
-// values returns what a request has for a param, or what it is when it is left out.
-func (p *param) values(r *http.Request, query map[string][]string) []string {
-	value := ""
-	switch p.In {
-	case "path":
-		value = r.PathValue(p.Name)
-	case "header":
-		value = r.Header.Get(p.Name)
-	default:
-		if p.explodes() {
-			return query[p.Name]
+func init() {
+	huma.NewErrorWithContext = func(c huma.Context, status int, message string, errs ...error) huma.StatusError {
+		kind, _, _ := strings.Cut(c.Header("Content-Type"), ";")
+		switch status {
+		case http.StatusUnsupportedMediaType:
+			errs = append(errs[:0], &huma.ErrorDetail{Location: "body", Message: "unknown content type: " + kind})
+		case http.StatusRequestEntityTooLarge:
+			message = fmt.Sprintf("the body of the request has to be smaller than %d MiB", c.Operation().MaxBodyBytes>>20)
 		}
-		value = strings.Join(query[p.Name], ",")
+		return refused(status, message, errs...)
 	}
-	if value == "" {
-		value = p.missing
+	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
+		return refused(status, message, errs...)
 	}
-	switch {
-	case value == "":
-		return nil
-	case p.Schema.Type == huma.TypeArray:
-		return strings.Split(value, ",")
-	}
-	return []string{value}
 }
-
-// set reads values into a field, and returns what is held against the param's schema.
-func (p *param) set(f reflect.Value, values []string) (any, error) {
-	if len(values) == 0 {
-		return nil, nil
-	}
-	switch f.Kind() {
-	case reflect.String:
-		f.SetString(values[0])
-	case reflect.Int, reflect.Int64:
-		n, err := strconv.ParseInt(values[0], 10, 64)
-		if err != nil {
-			return nil, errors.New("invalid integer")
-		}
-		f.SetInt(n)
-		return n, nil
-	case reflect.Bool:
-		b, err := strconv.ParseBool(values[0])
-		if err != nil {
-			return nil, errors.New("invalid boolean")
-		}
-		f.SetBool(b)
-		return b, nil
-	case reflect.Slice:
-		f.Set(reflect.ValueOf(values))
-		return values, nil
-	default:
-		if err := f.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(values[0])); err != nil {
-			return nil, fmt.Errorf("invalid value: %w", err)
-		}
-	}
-	return values[0], nil
-}
-
-// readBody reads a body that is not too large and not too slow.
-func (o *operation) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *api.Problem) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(o.BodyReadTimeout)) // not every connection has one
-	text, err := io.ReadAll(io.LimitReader(r.Body, o.MaxBodyBytes))
-	var slow net.Error
-	switch {
-	case int64(len(text)) == o.MaxBodyBytes:
-		return nil, refused(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body of the request has to be smaller than %d MiB", o.MaxBodyBytes>>20))
-	case errors.As(err, &slow) && slow.Timeout():
-		return nil, refused(http.StatusRequestTimeout, "request body read timeout")
-	case err != nil:
-		return nil, refused(http.StatusInternalServerError, "cannot read request body", err)
-	}
-	return textfile.WithoutMark(text), nil
-}
-
-const problemType = "application/problem+json"
 
 // refused makes the problem of a request that cannot be read, with each mistake and its place.
 func refused(status int, message string, errs ...error) *api.Problem {
@@ -471,6 +303,9 @@ func refused(status int, message string, errs ...error) *api.Problem {
 		f := api.Field{Message: err.Error()}
 		if d, ok := err.(huma.ErrorDetailer); ok {
 			f.Message, f.Location = d.ErrorDetail().Message, d.ErrorDetail().Location
+			if place, what, ok := strings.Cut(f.Message, ": "); ok && strings.HasSuffix(what, unfit) {
+				f.Message, f.Location = what, strings.TrimSuffix(f.Location+"."+place, ".")
+			}
 		}
 		if f.Location == "path.plan" { // see ByPlanID
 			f.Message += fmt.Sprintf("; what changes a plan is given its id, which GET %s/plans/NAME tells", api.Root)

@@ -67,9 +67,6 @@ func TestAFilterGivenTwiceIsHeededTwiceOrRefused(t *testing.T) {
 	})
 }
 
-// A query string is refused whole if net/url would read it only partly, or if a store would read
-// something else. So no request submits a plan that was to be checked, and no list answers more
-// than was asked for.
 // The command refuses an empty key, which is mostly a variable that is not set. The API does too, and
 // so for every header that would be a condition.
 func TestAHeaderThatIsEmptyOrGivenTwiceIsRefused(t *testing.T) {
@@ -127,6 +124,45 @@ func TestANameThatIsTwiceInABodyIsRefused(t *testing.T) {
 	})
 }
 
+func TestABodyThatCannotBeReadIsRefusedForItsPlace(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		for _, c := range []struct {
+			path, body, location string
+			status               int
+		}{
+			{"/queues", `{"name":"imap","plugin":"demo","threads":99999999999999999999}`, "body.threads", 422},
+			{"/queues", `{"name":"imap","plugin":"demo","threads":1e400}`, "body", 400},
+			{"/queues", `{"name":"imap",`, "body", 400},
+			{"/queues", `null`, "body", 422},
+			{"/tasks/retry", `null`, "body", 422},
+			{"/queues", "\ufeff" + `{"name":"imap"}`, "body", 422},
+		} {
+			status, text := s.ask("POST", c.path, c.body)
+			var p api.Problem
+			if err := json.Unmarshal([]byte(text), &p); err != nil || status != c.status || len(p.Fields) == 0 || p.Fields[0].Location != c.location {
+				t.Errorf("%s with %s: %d %s (%v), want %d at %s", c.path, c.body, status, text, err, c.status, c.location)
+			}
+		}
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/queues", strings.NewReader(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "text/plain; charset=utf-8")
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		var p api.Problem
+		if err := json.NewDecoder(a.Body).Decode(&p); err != nil || a.StatusCode != 415 || p.Fields[0].Message != "unknown content type: text/plain" {
+			t.Errorf("a body that is text: %d %+v (%v)", a.StatusCode, p, err)
+		}
+	})
+}
+
+// A query string is refused whole if net/url would read it only partly, or if a store would read
+// something else. So no request submits a plan that was to be checked, and no list answers more
+// than was asked for.
 func TestAQueryThatIsNotReadWholeIsRefused(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		for query, want := range map[string]struct{ pair, remedy, location string }{
@@ -139,6 +175,7 @@ func TestAQueryThatIsNotReadWholeIsRefused(t *testing.T) {
 			"?check%zz=true":                       {"pair 1, check%zz=…", "%25", "query.check%zz"},
 			"?param=level=hunter2%ff%feb":          {"pair 1, param=level=…", "UTF-8", "query.param=level"},
 			"?param=level=hunter2%00b":             {"pair 1, param=level=…", "NUL", "query.param=level"},
+			"?param=":                              {"query.param", "leave it out", "query.param"},
 			"?check=":                              {"query.check", "leave it out", "query.check"},
 			"?check":                               {"query.check", "leave it out", "query.check"},
 			"?dir=&fail_fast=true&param=level%3D4": {"query.dir", "leave it out", "query.dir"},

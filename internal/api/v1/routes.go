@@ -39,7 +39,9 @@ func New(c Config) *API {
 				},
 			},
 		},
-		OpenAPIPath: api.Root + "/openapi",
+		OpenAPIPath:   api.Root + "/openapi",
+		Formats:       map[string]huma.Format{"application/json": asJSON, "json": asJSON},
+		DefaultFormat: "application/json",
 	}
 	a.api = humago.New(a.mux, conf)
 	a.plans()

@@ -157,7 +157,7 @@ func (a *API) problem(ctx context.Context, err error) *api.Problem {
 
 // WriteProblem writes a problem as the API does, for who refuses a request before it gets here.
 func WriteProblem(w http.ResponseWriter, p *api.Problem) {
-	w.Header().Set("Content-Type", problemType)
+	w.Header().Set("Content-Type", api.ProblemType)
 	w.WriteHeader(p.Status)
 	_ = writeJSON(w, p) // the caller is gone
 }
