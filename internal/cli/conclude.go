@@ -199,10 +199,11 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, s *runS
 		return err
 	}
 	if w != nil {
-		if err := w.lookFlaky(ctx); err != nil {
+		ids, err := w.flaky(ctx)
+		if err != nil {
 			return err
 		}
-		if r.Flaky, err = retriedTasks(ctx, st, w.flaky); err != nil {
+		if r.Flaky, err = retriedTasks(ctx, st, ids); err != nil {
 			return err
 		}
 	}

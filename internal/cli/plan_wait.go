@@ -85,7 +85,7 @@ func planWait(a *app) *cobra.Command {
 	return cmd
 }
 
-// await returns when the plan has ended, or ctx has, with its error, and which tasks were seen to succeed after their first attempt. A
+// await returns when the plan has ended, or ctx has, with its error, and which tasks succeeded after their first attempt. A
 // restart of a server does not end it.
 func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *format) ([]plan.TaskID, error) {
 	var w *watcher
@@ -107,14 +107,14 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 		stalled: explain.Stalled(nodes, &p), looked: time.Now(), // of that the person was told
 	}
 	if a.redraws() && !output.json() && !p.State.Ended() {
-		w.view, w.live, w.most = view.NewLive(a.Stdout, a.style(), false), true, view.KeepEnds
+		w.view, w.live, w.most = view.NewLive(a.Stdout, a.paint(a.Stdout), false), true, view.KeepEnds
 	}
 	w.counts = !w.live
 	if err := w.follow(ctx); err != nil {
 		return nil, err
 	}
-	if err = w.watch(ctx, nil); err == nil {
-		err = w.lookFlaky(ctx)
+	if err := w.watch(ctx, nil); err != nil {
+		return nil, err
 	}
-	return w.flaky, err
+	return w.flaky(ctx)
 }

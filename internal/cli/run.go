@@ -245,7 +245,7 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 		if w.most = view.KeepEnds; all {
 			w.most = 0
 		}
-		w.view, w.live, w.drawn.own = view.NewLive(a.Stdout, a.style(), all), true, own
+		w.view, w.live, w.drawn.own = view.NewLive(a.Stdout, a.paint(a.Stdout), all), true, own
 	default:
 		fmt.Fprintf(a.Stdout, "%s: %s, %d at once here, in %s\n", p.Title(), view.Number(p.Counts.Total(), "task"), s.threads, a.Redact(a.storeURI()))
 		w.logs = newOutputs(st, s.logs.value)
@@ -260,7 +260,9 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	switch {
 	case !s.anew: // before a node of this process runs the plan: whatever it ends is news
 		w.prepare()
-		err = errors.Join(w.know(ctx), w.knowFlaky(ctx))
+		if w.from, err = st.Now(ctx); err == nil {
+			err = w.know(ctx)
+		}
 	case w.feed != nil:
 		err = w.catchUp(ctx)
 	}

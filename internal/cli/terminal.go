@@ -34,11 +34,6 @@ func (a *app) paint(w io.Writer) view.Palette {
 // redraws reports whether live progress can be shown on standard output.
 func (a *app) redraws() bool { return a.Getenv("TERM") != "dumb" && view.Redraws(a.Stdout) }
 
-// style is what standard output can show.
-func (a *app) style() view.Style {
-	return view.Style{Palette: a.paint(a.Stdout), Unicode: a.unicode()}
-}
-
 // table returns a table for standard output whose second column has states.
 func (a *app) table(head ...string) *view.Table {
 	return &view.Table{Head: head, Paint: a.paint(a.Stdout).States(1)}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +13,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/feed"
-	"github.com/seed-1177d267/sluice/internal/rules"
-	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -35,7 +32,7 @@ type watcher struct {
 	logs   *outputs // what the view shows of them; nil: it keeps no account
 	mark   string   // for what is cut off labels
 	live   bool     // the view shows the running tasks, the remaining time, and the causes of waiting
-	lines  bool     // the view is lines that stay: a cause of waiting is shown once
+	lines  bool     // the view is lines that stay: why nothing runs is shown once
 	most   int      // of a plan of more tasks these lines are for failures and retries alone; 0: there is one for each task
 	drawn  drawn
 	brief  bool                    // the plan is, or was, that large: no changes are read any more
@@ -45,12 +42,11 @@ type watcher struct {
 	said   []string
 	told   map[string]time.Time // when a text was last said
 	note   note
-	until  time.Time       // note is shown; the zero time is for ever
-	busy   time.Time       // when something of the plan was last seen to run
-	idle   string          // why nothing runs
-	causes map[string]bool // of that which were told
-	asked  time.Time       // when that was found out
-	heard  time.Time       // when something was last told
+	until  time.Time // note is shown; the zero time is for ever
+	busy   time.Time // when something of the plan was last seen to run
+	idle   string    // why nothing runs
+	asked  time.Time // when that was found out
+	heard  time.Time // when something was last told
 
 	stalled bool      // no node runs the plan
 	looked  time.Time // when that was found out
@@ -62,13 +58,11 @@ type watcher struct {
 	known  bool      // those are known from before the plan was followed
 
 	seen map[plan.TaskID]feed.Stamp // whose lines were shown
-	runs map[plan.TaskID]ran        // attempts that were seen to run
 
-	flaky    []plan.TaskID             // tasks that were seen to succeed after their first attempt
-	fresh    bool                      // nothing of the plan had been tried before it was followed
-	reset    bool                      // the rest had none: a retry forgets the attempts of the tasks that it runs again
-	stale    map[plan.TaskID]time.Time // when those ended that eachFlaky found before the plan was followed
-	attempts map[plan.TaskID]int       // of each task, how many are known to have ended, those that were not seen included
+	from     time.Time           // when the plan was followed, by the store's clock; zero if nothing before it counts
+	fresh    bool                // nothing of the plan had been tried before it was followed
+	reset    bool                // the rest had none: a retry forgets the attempts of the tasks that it runs again
+	attempts map[plan.TaskID]int // of each task, how many are known to have ended, those that were not seen included
 }
 
 // A note is something that a person should know about a run as a whole. A lasting one is good until the next one.
@@ -85,8 +79,6 @@ const (
 	quietTime = time.Minute      // lines that stay tell nothing before they tell what runs
 	someNames = 3                // of what runs, then
 	fewTasks  = 20               // a plan of more has no line for each success in a log
-	mostSaid  = 50               // logs are read for what attempts said that nobody saw end, at a look
-	saidLog   = 1000             // entries of such a log; a longer one is not shown
 )
 
 // watch follows the plan until done is closed, or, if done is nil, until the plan has ended. While
@@ -96,7 +88,7 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	w.begun = time.Now()
-	w.busy, w.told, w.causes = w.begun, map[string]time.Time{}, map[string]bool{}
+	w.busy, w.told = w.begun, map[string]time.Time{}
 	w.prepare()
 	for last := false; ; {
 		err := w.step(ctx)
@@ -137,7 +129,7 @@ func (w *watcher) prepare() {
 	if w.attempts != nil {
 		return
 	}
-	w.attempts, w.runs = map[plan.TaskID]int{}, map[plan.TaskID]ran{}
+	w.attempts = map[plan.TaskID]int{}
 	if w.seen = map[plan.TaskID]feed.Stamp{}; w.feed != nil {
 		w.seen = w.feed.Seen
 	}
@@ -222,7 +214,7 @@ func (w *watcher) step(ctx context.Context) error {
 		}
 		w.feed.Anew, w.due = false, time.Now()
 	}
-	started, err := w.unseen(ctx, w.unread)
+	began, err := w.began(ctx, w.unread)
 	if err != nil {
 		return err
 	}
@@ -236,7 +228,7 @@ func (w *watcher) step(ctx context.Context) error {
 	var events []view.Event
 	for _, c := range w.unread {
 		if !c.Task.IsZero() {
-			events = w.add(events, c, started, values)
+			events = w.add(events, c, began, values)
 		}
 	}
 	w.unread = w.unread[:0]
@@ -247,45 +239,16 @@ func (w *watcher) step(ctx context.Context) error {
 func (w *watcher) isLarge() bool { return w.most > 0 && w.p.Counts.Total() > w.most }
 
 // add adds the events of a task's change, and those of earlier attempts.
-func (w *watcher) add(events []view.Event, c store.Change, started map[plan.TaskID]time.Time, names values) []view.Event {
+func (w *watcher) add(events []view.Event, c store.Change, began map[plan.TaskID]time.Time, names values) []view.Event {
 	t := plan.Task{ID: c.Task, Name: c.Name}
 	e := eventOf(&c)
-	e.Took, e.Label = w.took(c, started[c.Task]), names.label(&t, w.mark)
-	if _, known := started[c.Task]; c.Status == plan.Held {
-		if e.Again = known && c.Attempt > 0; !e.Again {
-			e.Took = -1 // it waits for something else than its next attempt
-		}
-	}
-	if e.Status == plan.Succeeded && e.Attempt > 1 {
-		w.flaky = append(w.flaky, e.Task)
+	e.Took, e.Label = -1, names.label(&t, w.mark)
+	start, known := began[c.Task]
+	e.Again = c.Status == plan.Held && known && c.Attempt > 0 // else it waits for something else than its next attempt
+	if !start.IsZero() && (e.Again || c.Status.Finished()) {
+		e.Took = max(0, c.At.Sub(start))
 	}
 	return append(append(events, w.missed(&e)...), e)
-}
-
-// A ran is an attempt that was seen to run, and when it began.
-type ran struct {
-	attempt int
-	began   time.Time
-}
-
-// took returns how long the attempt ran that the change ended, or less than zero if that is
-// unknown. started is when an attempt began that this process did not see run, if it is known.
-func (w *watcher) took(c store.Change, started time.Time) time.Duration {
-	r, seen := w.runs[c.Task]
-	if c.Status == plan.Running {
-		if !seen || r.attempt != c.Attempt { // else the attempt was marked to be cancelled
-			w.runs[c.Task] = ran{c.Attempt, c.At}
-		}
-		return -1
-	}
-	delete(w.runs, c.Task)
-	if seen && r.attempt == c.Attempt {
-		started = r.began
-	}
-	if started.IsZero() {
-		return -1
-	}
-	return max(0, c.At.Sub(started))
 }
 
 // tellEvents shows the events. Changes of one write have no order of their own. So tasks that ran
@@ -294,7 +257,7 @@ func (w *watcher) tellEvents(ctx context.Context, events []view.Event) error {
 	slices.SortStableFunc(events, func(x, y view.Event) int {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(order(&x), order(&y)))
 	})
-	return errors.Join(w.tellSkips(ctx, events), w.tellSaid(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
+	return errors.Join(w.tellSkips(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
 }
 
 // reread reads how the plan stands now. Where that fails it stays as it was, with the id that the next look asks for.
@@ -335,53 +298,21 @@ func (w *watcher) missed(e *view.Event) (past []view.Event) {
 	if !known && !w.fresh && !w.reset && !(w.brief && w.known) { // else what had gone wrong before is known
 		before = over
 	}
-	last := over
+	w.attempts[e.Task] = over
+	last, detail := over, e.Detail // an attempt that has not ended keeps why the one before it failed
 	if e.Status == plan.Held || e.Status.Finished() {
-		last-- // the change itself tells of that one, or it made the items of a foreach task
+		last, detail = over-1, "" // the change itself tells of that one, or it made the items of a foreach task
 	}
 	for n := before + 1; n <= last; n++ {
 		c := *e
 		c.Status, c.Attempt, c.Reason, c.Detail, c.At = plan.Held, n, plan.ReasonNone, "", e.At.Add(-time.Nanosecond)
-		if n == over && !e.Status.Finished() {
-			c.Detail, c.Lost = e.Detail, e.Reason == plan.ReasonLost // an attempt that has not ended keeps why the one before it failed
+		if n == last {
+			c.Detail = detail
 		}
 		c.Took, c.Again, c.Past = -1, false, true
 		past = append(past, c)
 	}
-	w.attempts[e.Task] = over
 	return past
-}
-
-// tellSaid adds what those attempts said last that nobody saw end, or that they were lost with their node: the next attempt's end has taken
-// the place of their detail.
-func (w *watcher) tellSaid(ctx context.Context, events []view.Event) error {
-	if w.lines && w.logs == nil { // JSON objects tell of no attempt that nobody saw
-		return nil
-	}
-	logs := map[plan.TaskID][]view.Try{}
-	for i := range events {
-		e := &events[i]
-		if !e.Past || e.Lost || e.Detail != "" {
-			continue
-		}
-		tries, read := logs[e.Task]
-		if !read {
-			if e.Vague = len(logs) == mostSaid; e.Vague {
-				continue
-			}
-			entries, _, err := w.st.Log(ctx, e.Task, 0, saidLog)
-			if err != nil && !errors.Is(err, plan.ErrNotFound) {
-				return err
-			}
-			if len(entries) < saidLog {
-				tries = view.Tries(entries, &plan.Task{})
-			}
-			logs[e.Task] = tries
-		}
-		said := view.OfAttempt(tries, e.Attempt)
-		e.Said, e.Lost = runner.LastSaid(said), len(said) > 0 && rules.IsLoss(&said[len(said)-1])
-	}
-	return nil
 }
 
 // order is the place of an event among those of one write.
@@ -481,6 +412,7 @@ func (w *watcher) wonder(ctx context.Context) error {
 	if err := w.reread(ctx); err != nil || works() { // the feed may not tell yet what others run
 		return err
 	}
+	was := w.idle
 	w.idle = ""
 	for _, s := range []plan.Status{plan.Queued, plan.Held} {
 		waits, err := w.st.Tasks(ctx, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{s}, Limit: 1})
@@ -508,22 +440,14 @@ func (w *watcher) wonder(ctx context.Context) error {
 		default:
 		}
 		text := fmt.Sprintf("nothing runs: %s is %s: %s", values.label(&last.Task, w.mark), states.OfTask(&last.Task), last.Why)
-		if w.live {
-			w.idle = text
-		} else if cause := withoutNumbers(text); !w.causes[cause] {
-			w.causes[cause] = true
+		if was == "" && !w.live {
 			w.said = append(w.said, text)
 		}
+		w.idle = text
 		return nil
 	}
 	return nil
 }
-
-// A number, with the units of durations: those differ from one look to the next too.
-var numbers = regexp.MustCompile(`[0-9][0-9.smhd]*`)
-
-// withoutNumbers is the part of a reason that stays while times and counts in it change.
-func withoutNumbers(text string) string { return numbers.ReplaceAllString(text, "") }
 
 // values returns the values of the items that the view names. These are items that failed or are
 // tried again, and, in a view with a line for each end, all others, which are many.
@@ -538,28 +462,27 @@ func (w *watcher) values(ctx context.Context, changes []store.Change) (values, e
 	return itemValues(ctx, w.st, named)
 }
 
-// unseen returns the starts of attempts that ended between two looks, because stores may leave out
-// states in between. It also returns those of attempts that another one follows. A foreach task
-// that has made its items is held as well.
-func (w *watcher) unseen(ctx context.Context, changes []store.Change) (map[plan.TaskID]time.Time, error) {
-	began := map[plan.TaskID]int{} // the attempts that these changes show to run
+// began returns when the attempts began that the changes end. The time is zero if another attempt has
+// begun since. A foreach task that has made its items is held as well, and has ended no attempt.
+func (w *watcher) began(ctx context.Context, changes []store.Change) (map[plan.TaskID]time.Time, error) {
+	attempt := map[plan.TaskID]int{}
 	var ids []plan.TaskID
 	for _, c := range changes {
-		switch {
-		case c.Status == plan.Running:
-			began[c.Task] = c.Attempt
-		case c.Status == plan.Held && c.Attempt > 0 && !c.Task.IsZero():
-			ids = append(ids, c.Task)
-		case c.Status.Finished() && c.Attempt > 0 && c.Attempt != began[c.Task] && c.Attempt != w.runs[c.Task].attempt && !c.Task.IsZero():
+		if (c.Status == plan.Held || c.Status.Finished()) && c.Attempt > 0 && !c.Task.IsZero() {
+			attempt[c.Task] = c.Attempt
 			ids = append(ids, c.Task)
 		}
 	}
 	tasks, err := store.TasksByID(ctx, w.st, store.TaskQuery{}, ids)
-	started := make(map[plan.TaskID]time.Time, len(ids))
+	began := make(map[plan.TaskID]time.Time, len(ids))
 	for i := range tasks {
-		if t := &tasks[i]; !t.Expanding && !t.Expanded || t.Status.Finished() {
-			started[t.ID] = t.Started
+		switch t := &tasks[i]; {
+		case (t.Expanding || t.Expanded) && !t.Status.Finished():
+		case t.Attempt == attempt[t.ID]:
+			began[t.ID] = t.Started
+		default:
+			began[t.ID] = time.Time{}
 		}
 	}
-	return started, err
+	return began, err
 }

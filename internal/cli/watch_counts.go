@@ -56,7 +56,7 @@ func (w *watcher) stepCounts(ctx context.Context) error {
 // watch.
 func (w *watcher) troubles(ctx context.Context) ([]view.Event, error) {
 	var changes []store.Change
-	started := map[plan.TaskID]time.Time{}
+	began := map[plan.TaskID]time.Time{}
 	stamps := map[plan.TaskID]feed.Stamp{}
 	err := store.EachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Troubled: true}, func(t *plan.Task) error {
 		is := feed.Stamp{At: t.Modified.UnixNano(), Status: t.Status, Attempt: t.Attempt}
@@ -65,7 +65,7 @@ func (w *watcher) troubles(ctx context.Context) ([]view.Event, error) {
 		}
 		stamps[t.ID] = is
 		if !t.Started.IsZero() {
-			started[t.ID] = t.Started
+			began[t.ID] = t.Started
 		}
 		changes = append(changes, changeOf(t))
 		return nil
@@ -80,10 +80,9 @@ func (w *watcher) troubles(ctx context.Context) ([]view.Event, error) {
 	maps.Copy(w.seen, stamps)
 	var events []view.Event
 	for _, c := range changes {
-		events = w.add(events, c, started, names)
+		events = w.add(events, c, began, names)
 	}
 	if !w.known && !w.fresh {
-		w.flaky = w.flaky[:0]
 		return nil, nil
 	}
 	return events, nil
@@ -116,23 +115,19 @@ func (w *watcher) lookRunning(ctx context.Context, shown bool) error {
 	return err
 }
 
-// lookFlaky finds the tasks that succeeded after their first attempt. A watcher that reads changes
-// learns of these from the changes.
-func (w *watcher) lookFlaky(ctx context.Context) error {
-	return w.eachFlaky(ctx, func(t *plan.Task) error {
-		if ended, known := w.stale[t.ID]; !known || !ended.Equal(t.Ended) {
-			w.flaky = append(w.flaky, t.ID)
+// flaky returns the tasks that succeeded after their first attempt, since the watch began if others
+// ran the plan before.
+func (w *watcher) flaky(ctx context.Context) (ids []plan.TaskID, err error) {
+	if w.p.Counts.Succeeded == 0 {
+		return nil, nil
+	}
+	err = store.EachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{plan.Succeeded}, Retried: true, Brief: true}, func(t *plan.Task) error {
+		if !t.Ended.Before(w.from) {
+			ids = append(ids, t.ID)
 		}
 		return nil
 	})
-}
-
-// eachFlaky calls do for each task that has succeeded after its first attempt, of a view that learns of them in no other way.
-func (w *watcher) eachFlaky(ctx context.Context, do func(*plan.Task) error) error {
-	if !w.counts || w.p.Counts.Succeeded == 0 {
-		return nil
-	}
-	return store.EachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{plan.Succeeded}, Retried: true, Brief: true}, do)
+	return ids, err
 }
 
 // know reads the failures from before the watch, so that none of them is shown as news.
@@ -145,13 +140,4 @@ func (w *watcher) know(ctx context.Context) error {
 	}
 	w.known = true
 	return nil
-}
-
-// knowFlaky finds out which tasks had succeeded after their first attempt before the plan was followed.
-func (w *watcher) knowFlaky(ctx context.Context) error {
-	w.stale = map[plan.TaskID]time.Time{}
-	return w.eachFlaky(ctx, func(t *plan.Task) error {
-		w.stale[t.ID] = t.Ended
-		return nil
-	})
 }

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/secret"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // mostSaid is the most characters of a line that a failure shows.
@@ -66,17 +65,6 @@ func saysNothing(line string) bool {
 		return ok && (word == "real" || word == "user" || word == "sys") && strings.ContainsAny(rest, "0123456789")
 	}
 	return !strings.ContainsFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
-}
-
-// LastSaid is Said of what a task's log has of one attempt.
-func LastSaid(entries []plan.LogEntry) string {
-	var s lastWords
-	for i := range entries {
-		if entries[i].Stream == plan.Stderr {
-			s.add(entries[i].Text)
-		}
-	}
-	return s.text()
 }
 
 // text returns the line for a message: one line, without colours and control characters, and

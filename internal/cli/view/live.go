@@ -12,13 +12,13 @@ const KeepEnds = 100
 
 // A Live redraws a few lines in place on a terminal.
 type Live struct {
-	screen *Screen
-	style  Style
-	all    bool
+	screen  *Screen
+	palette Palette
+	all     bool
 }
 
 // NewLive returns a view on a terminal. all says that each end is to stay, with what the task printed.
-func NewLive(w io.Writer, style Style, all bool) *Live {
+func NewLive(w io.Writer, palette Palette, all bool) *Live {
 	size := func() (int, int) {
 		columns, rows := Size(w)
 		if columns <= 0 || rows <= 0 {
@@ -26,7 +26,7 @@ func NewLive(w io.Writer, style Style, all bool) *Live {
 		}
 		return columns, rows
 	}
-	return &Live{screen: NewScreen(w, size), style: style, all: all}
+	return &Live{screen: NewScreen(w, size), palette: palette, all: all}
 }
 
 // Tells implements Watch.
@@ -41,7 +41,7 @@ func (v *Live) Tells(m *Moment, e *Event) bool {
 func (v *Live) Show(m *Moment) error {
 	f := m.Frame
 	f.Note = m.Note
-	return v.screen.Show(told(v, m, v.style.Palette), func(columns, rows int) []string { return Render(f, columns, rows, v.style) })
+	return v.screen.Show(told(v, m, v.palette), func(columns, rows int) []string { return Render(f, columns, rows, v.palette) })
 }
 
 // Close implements Watch.

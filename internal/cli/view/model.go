@@ -25,10 +25,6 @@ type Model struct {
 	from    plan.Counts // the first counts
 	fromAt  time.Time
 	countAt time.Time // of counts
-
-	// The estimate that is shown changes at most once a second, else its last digit is a blur.
-	left   time.Duration
-	leftAt time.Time
 }
 
 // A run is an attempt, and when it began.
@@ -39,7 +35,7 @@ type run struct {
 
 // NewModel returns the model of a plan that has gone on since the given time.
 func NewModel(title string, began time.Time) *Model {
-	return &Model{title: title, began: began, left: -1}
+	return &Model{title: title, began: began}
 }
 
 // SetCounts says how many tasks are where at the time now.
@@ -99,7 +95,7 @@ type Run struct {
 
 // Frame returns what there is to show.
 func (m *Model) Frame(now time.Time) Frame {
-	v := Frame{Title: m.title, Elapsed: now.Sub(m.began), Counts: m.counts, Running: slices.Clone(m.running)}
+	v := Frame{Title: m.title, Elapsed: now.Sub(m.began), Counts: m.counts, Running: slices.Clone(m.running), Left: -1}
 	for i := range v.Running {
 		r := &v.Running[i]
 		r.For = max(0, now.Sub(m.since[r.Task].since))
@@ -111,20 +107,8 @@ func (m *Model) Frame(now time.Time) Frame {
 	if m.cut {
 		v.More = max(0, m.counts.Running-len(v.Running))
 	}
-	if now.Sub(m.leftAt) >= time.Second || m.leftAt.IsZero() {
-		m.left, m.leftAt = m.remaining(), now
-	}
-	if v.Left = m.left; v.Left >= 0 {
-		v.Left = max(0, v.Left-now.Sub(m.leftAt))
+	if left, ok := rules.TimeLeft(m.from, m.counts, m.countAt.Sub(m.fromAt)); ok {
+		v.Left = left
 	}
 	return v
-}
-
-// remaining returns what rules.TimeLeft says of the pace since the first counts, less than zero if nobody can tell.
-func (m *Model) remaining() time.Duration {
-	left, ok := rules.TimeLeft(m.from, m.counts, m.countAt.Sub(m.fromAt))
-	if !ok {
-		return -1
-	}
-	return left
 }

@@ -62,17 +62,3 @@ func TestTimeLeftIsByThePaceSinceTheFirstCounts(t *testing.T) {
 		t.Errorf("left %v, want %v", got, want)
 	}
 }
-
-func TestTimeLeftStandsStillForASecond(t *testing.T) {
-	m := NewModel("p#1", start)
-	m.SetCounts(plan.Counts{Held: 22}, start)
-	m.SetCounts(plan.Counts{Succeeded: 10, Running: 2, Queued: 10}, at(11))
-	first := m.Frame(at(11)).Left
-	m.SetCounts(plan.Counts{Succeeded: 20, Running: 2}, at(11.5))
-	if got := m.Frame(at(11.5)).Left; got != first-500*time.Millisecond {
-		t.Errorf("left %v after half a second, want half a second less than %v", got, first)
-	}
-	if got := m.Frame(at(12)).Left; got >= 0 {
-		t.Errorf("left %v, of tasks that all run", got)
-	}
-}

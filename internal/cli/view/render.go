@@ -11,81 +11,38 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A Style is what the terminal can show.
-type Style struct {
-	Palette Palette
-	Unicode bool
-}
-
 // MostRunning is how many running tasks are listed, however tall the terminal is.
 const MostRunning = 20
 
 // Render returns the lines that show the view on a terminal of that many columns and rows. No line takes all columns, so that none
 // wraps, and there are fewer lines than rows.
-func Render(v Frame, columns, rows int, s Style) []string {
+func Render(v Frame, columns, rows int, p Palette) []string {
 	room := max(1, columns-1)
-	lines := []string{summary(v, room, s), counts(v, room, s)}
+	lines := []string{summary(v, room, p), counts(v, room, p)}
 	if v.Note != "" {
 		l := line{room: room}
-		l.put(v.Note, s.Palette.Warn)
+		l.put(v.Note, p.Warn)
 		lines = append(lines, l.String())
 	}
-	lines = append(lines, runs(&v, room, max(0, rows-1-len(lines)), s)...)
+	lines = append(lines, runs(&v, room, max(0, rows-1-len(lines)), p)...)
 	return lines[:max(1, min(len(lines), rows-1))]
 }
 
-// summary is the first line: what runs, for how long, how far it is and how long it still takes. The bar takes the room that the rest
-// leaves.
-func summary(v Frame, room int, s Style) string {
-	total := v.Counts.Total()
-	done := v.Counts.Done()
-	share := 0.0
-	if total > 0 {
-		share = float64(done) / float64(total)
-	}
-	// 99.6 % is not yet all of it.
-	text := fmt.Sprintf("%d of %d (%d%%)", done, total, int(100*share))
-	if v.Left >= 0 && done < total {
+// summary is the first line: what runs, for how long, how far it is and how long it still takes.
+func summary(v Frame, room int, p Palette) string {
+	share, text := far(v.Counts)
+	if v.Left >= 0 && share < 1 {
 		text += ", about " + duration.Roughly(v.Left) + " left"
 	}
 	l := line{room: room}
-	l.put(v.Title, s.Palette.Bold)
-	l.put("  "+clock(v.Elapsed)+"  ", nil)
-	if bar := min(30, l.room-cells.Width(text)-4); bar >= 8 {
-		full, empty, open, shut := "#", "-", "[", "]"
-		if s.Unicode {
-			full, empty, open, shut = "█", "░", "", ""
-		}
-		n := int(share * float64(bar))
-		good, other, bad := shares(n, v.Counts)
-		l.put(open, nil)
-		l.put(strings.Repeat(full, good), s.Palette.Good)
-		l.put(strings.Repeat(full, other), s.Palette.Warn)
-		l.put(strings.Repeat(full, bad), s.Palette.Bad)
-		l.put(strings.Repeat(empty, bar-n), s.Palette.Dim)
-		l.put(shut+"  ", nil)
-	}
-	l.put(text, nil)
+	l.put(v.Title, p.Bold)
+	l.put("  "+clock(v.Elapsed)+"  "+text, nil)
 	return l.String()
 }
 
-// shares divides n cells of a bar among the tasks that succeeded, those that neither succeeded nor failed, and those that failed. A failure
-// is seen from the first cell on, however few failed.
-func shares(n int, c plan.Counts) (good, other, bad int) {
-	done := c.Done()
-	if n == 0 || done == 0 {
-		return n, 0, 0
-	}
-	if failed := c.Broken(); failed > 0 {
-		bad = max(1, n*failed/done)
-	}
-	other = min(n-bad, n*(done-c.Succeeded-c.Broken())/done)
-	return n - bad - other, other, bad
-}
-
 // counts is the second line: how many tasks are in each state.
-func counts(v Frame, room int, s Style) string {
-	c, p := v.Counts, s.Palette
+func counts(v Frame, room int, p Palette) string {
+	c := v.Counts
 	l := line{room: room}
 	l.put(" ", nil)
 	for _, part := range []struct {
@@ -111,7 +68,7 @@ func counts(v Frame, room int, s Style) string {
 }
 
 // runs lists what runs in at most the given number of lines.
-func runs(v *Frame, room, most int, s Style) []string {
+func runs(v *Frame, room, most int, p Palette) []string {
 	running := v.Running
 	if len(running) == 0 || most == 0 {
 		return nil
@@ -128,22 +85,22 @@ func runs(v *Frame, room, most int, s Style) []string {
 	var lines []string
 	for _, r := range running[:shown] {
 		l := line{room: room}
-		l.put("  "+cells.Pad(cells.Cut(cells.Clean(r.Name), names, l.mark()), names), nil)
-		l.put(cells.PadLeft(clock(r.For), 9), s.Palette.Busy)
+		l.put("  "+cells.Pad(cells.Cut(cells.Clean(r.Name), names, cutMark), names), nil)
+		l.put(cells.PadLeft(clock(r.For), 9), p.Busy)
 		if r.Progress != nil {
 			l.put("  "+r.Progress.String(), nil)
 		}
 		if r.Attempt > 1 {
-			l.put(fmt.Sprintf("  attempt %d", r.Attempt), s.Palette.Warn)
+			l.put(fmt.Sprintf("  attempt %d", r.Attempt), p.Warn)
 		}
 		if r.Node != "" {
-			l.put("  on "+cells.Clean(string(r.Node)), s.Palette.Dim)
+			l.put("  on "+cells.Clean(string(r.Node)), p.Dim)
 		}
 		lines = append(lines, l.String())
 	}
 	if more := len(running) + v.More - shown; more > 0 {
 		l := line{room: room}
-		l.put(fmt.Sprintf("  and %d more", more), s.Palette.Dim)
+		l.put(fmt.Sprintf("  and %d more", more), p.Dim)
 		lines = append(lines, l.String())
 	}
 	return lines
@@ -157,6 +114,8 @@ func clock(d time.Duration) string {
 	return duration.Text(d)
 }
 
+const cutMark = "~"
+
 // A line is put together from pieces until its room is used up.
 type line struct {
 	b    strings.Builder
@@ -164,10 +123,8 @@ type line struct {
 	used int
 }
 
-func (l *line) mark() string { return "~" }
-
 func (l *line) put(text string, colour func(string) string) {
-	text = cells.Cut(cells.Clean(text), l.room, l.mark())
+	text = cells.Cut(cells.Clean(text), l.room, cutMark)
 	if text == "" {
 		return
 	}

@@ -27,23 +27,19 @@ func running(n int) []Run {
 var views = map[string]struct {
 	view          Frame
 	columns, rows int
-	style         Style
+	palette       Palette
 }{
 	"midway": {
 		Frame{
 			Title: "nightly#3", Elapsed: 64 * time.Second, Running: running(3), Left: 58 * time.Second,
 			Counts: plan.Counts{Running: 3, Queued: 20, Held: 560, Succeeded: 409, Failed: 2, Allowed: 1, Skipped: 5},
-		}, 100, 24, Style{Unicode: true},
+		}, 100, 24, false,
 	},
 	"colours": {
 		Frame{
 			Title: "nightly#3", Elapsed: 64 * time.Second, Running: []Run{{Name: "copy[1] (bob@example.com)", For: 3 * time.Second, Attempt: 2, Node: "host.17", Progress: &plan.Progress{Fraction: 0.4, Text: "copied 400 of 1000"}}}, Left: -1,
 			Counts: plan.Counts{Running: 1, Succeeded: 3, Failed: 1},
-		}, 80, 24, Style{Palette: true, Unicode: true},
-	},
-	"without-unicode": {
-		Frame{Title: "nightly#3", Elapsed: 200 * time.Millisecond, Running: running(1), Left: -1, Counts: plan.Counts{Running: 1, Succeeded: 1}},
-		80, 24, Style{},
+		}, 80, 24, true,
 	},
 	"narrow": {
 		Frame{
@@ -54,28 +50,28 @@ var views = map[string]struct {
 				{Name: "copy[7] (漢字漢字)", For: time.Minute, Attempt: 1},
 			},
 			Counts: plan.Counts{Running: 2, Succeeded: 1},
-		}, 30, 24, Style{Unicode: true},
+		}, 30, 24, false,
 	},
 	"low": {
 		Frame{
 			Title: "nightly#3", Elapsed: 64 * time.Second, Running: running(50), Left: 58 * time.Second,
 			Counts: plan.Counts{Running: 50, Succeeded: 50},
-		}, 80, 6, Style{Unicode: true},
+		}, 80, 6, false,
 	},
 	"tall": {
-		Frame{Title: "nightly#3", Elapsed: 64 * time.Second, Running: running(64), Left: -1, Counts: plan.Counts{Running: 64}}, 80, 200, Style{Unicode: true},
+		Frame{Title: "nightly#3", Elapsed: 64 * time.Second, Running: running(64), Left: -1, Counts: plan.Counts{Running: 64}}, 80, 200, false,
 	},
 	"one-row": {
-		Frame{Title: "p#1", Elapsed: time.Second, Running: running(2), Left: -1, Counts: plan.Counts{Running: 2}}, 80, 1, Style{},
+		Frame{Title: "p#1", Elapsed: time.Second, Running: running(2), Left: -1, Counts: plan.Counts{Running: 2}}, 80, 1, false,
 	},
-	"nothing-yet": {Frame{Title: "p#1", Left: -1}, 80, 24, Style{Unicode: true}},
-	"all-done":    {Frame{Title: "p#1", Elapsed: time.Second, Left: 0, Counts: plan.Counts{Succeeded: 12}}, 80, 24, Style{Unicode: true}},
+	"nothing-yet": {Frame{Title: "p#1", Left: -1}, 80, 24, false},
+	"all-done":    {Frame{Title: "p#1", Elapsed: time.Second, Left: 0, Counts: plan.Counts{Succeeded: 12}}, 80, 24, false},
 }
 
 func TestRender(t *testing.T) {
 	for name, c := range views {
 		t.Run(name, func(t *testing.T) {
-			lines := Render(c.view, c.columns, c.rows, c.style)
+			lines := Render(c.view, c.columns, c.rows, c.palette)
 			for _, l := range lines {
 				if w := cells.Width(plain(l)); w >= c.columns {
 					t.Errorf("a line takes %d of %d columns: %q", w, c.columns, l)
@@ -107,7 +103,7 @@ func TestRenderFitsEveryTerminal(t *testing.T) {
 	v.Running = append(v.Running, running(30)...)
 	for columns := 1; columns < 120; columns++ {
 		for rows := 1; rows < 40; rows += 3 {
-			lines := Render(v, columns, rows, Style{Unicode: true})
+			lines := Render(v, columns, rows, false)
 			if len(lines) > max(1, rows-1) {
 				t.Fatalf("%d lines on %d rows", len(lines), rows)
 			}
@@ -116,26 +112,6 @@ func TestRenderFitsEveryTerminal(t *testing.T) {
 					t.Fatalf("%d cells on %d columns: %q", w, columns, l)
 				}
 			}
-		}
-	}
-}
-
-func TestABarIsRedAsFarAsTasksFailed(t *testing.T) {
-	for _, c := range []struct {
-		n                int
-		counts           plan.Counts
-		good, other, bad int
-	}{
-		{30, plan.Counts{Succeeded: 30}, 30, 0, 0},
-		{30, plan.Counts{Succeeded: 15, Failed: 15}, 15, 0, 15},
-		{30, plan.Counts{Succeeded: 9999, Failed: 1}, 29, 0, 1},
-		{30, plan.Counts{Succeeded: 10, Skipped: 5, Cancelled: 5, Failed: 5, Orphaned: 5}, 10, 10, 10},
-		{30, plan.Counts{Failed: 3}, 0, 0, 30},
-		{0, plan.Counts{Succeeded: 1, Failed: 1}, 0, 0, 0},
-		{0, plan.Counts{}, 0, 0, 0},
-	} {
-		if good, other, bad := shares(c.n, c.counts); good != c.good || other != c.other || bad != c.bad {
-			t.Errorf("of %d cells for %+v %d, %d and %d are good, other and bad, want %d, %d and %d", c.n, c.counts, good, other, bad, c.good, c.other, c.bad)
 		}
 	}
 }

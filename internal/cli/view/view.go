@@ -42,10 +42,7 @@ type Event struct {
 
 	Took  time.Duration // how long the attempt ran that ended with the change, less than zero if nobody knows
 	Again bool          // the attempt failed, and is followed by another
-	Past  bool          // of an attempt that was over, and followed by another, before anybody looked
-	Lost  bool          // so it was, with its node or its output
-	Vague bool          // so it was, and its log was not read: it failed, or was lost
-	Said  string        // the last line that such an attempt wrote to its standard error, as its log has it: its detail is not kept
+	Past  bool          // of an attempt that was over, and followed by another, before anybody looked: it failed, or was lost
 
 	Below []string // the lines that stand below the one of the event
 }
@@ -65,15 +62,12 @@ func (e *Event) End(p Palette) string {
 	note, _, _ := strings.Cut(e.Detail, "\n")
 	switch {
 	case e.Status.Finished():
-	case e.Lost:
-		word, note = "retry", fmt.Sprintf("attempt %d was lost", e.Attempt)
-	case e.Vague:
-		word, note = "retry", fmt.Sprintf("attempt %d did not succeed", e.Attempt)
 	case e.Again, e.Past:
-		word = "retry"
-		if note = strings.TrimSuffix(fmt.Sprintf("attempt %d failed: %s", e.Attempt, note), ": "); e.Said != "" {
-			note += "; it said last: " + e.Said
+		how := "failed"
+		if e.Past {
+			how = "did not succeed"
 		}
+		word, note = "retry", strings.TrimSuffix(fmt.Sprintf("attempt %d %s: %s", e.Attempt, how, note), ": ")
 	default:
 		return ""
 	}
