@@ -257,7 +257,16 @@ func (w *watcher) tellEvents(ctx context.Context, events []view.Event) error {
 	slices.SortStableFunc(events, func(x, y view.Event) int {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(order(&x), order(&y)))
 	})
-	return errors.Join(w.tellSkips(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
+	tasks := make([]plan.Task, len(events))
+	for i := range events {
+		e := &events[i]
+		tasks[i] = plan.Task{ID: e.Task, Status: e.Status, Reason: e.Reason, Detail: e.Detail}
+	}
+	err := tellSkips(ctx, w.st, tasks)
+	for i := range tasks {
+		events[i].Detail = tasks[i].Detail
+	}
+	return errors.Join(err, w.show(ctx, events)) // what is known is shown in any case: it is not read again
 }
 
 // reread reads how the plan stands now. Where that fails it stays as it was, with the id that the next look asks for.
@@ -266,23 +275,6 @@ func (w *watcher) reread(ctx context.Context) error {
 	if err == nil {
 		w.p = p
 		w.model.SetCounts(p.Counts, time.Now())
-	}
-	return err
-}
-
-// tellSkips is tellSkips for what was just skipped.
-func (w *watcher) tellSkips(ctx context.Context, events []view.Event) error {
-	var tasks []plan.Task
-	var of []*view.Event
-	for i := range events {
-		if e := &events[i]; e.Status == plan.Cancelled && e.Reason == plan.ReasonSkipped {
-			tasks = append(tasks, plan.Task{ID: e.Task, Status: e.Status, Reason: e.Reason, Detail: e.Detail})
-			of = append(of, e)
-		}
-	}
-	err := tellSkips(ctx, w.st, tasks)
-	for i, e := range of {
-		e.Detail = tasks[i].Detail
 	}
 	return err
 }

@@ -110,7 +110,7 @@ func (w *watcher) lookRunning(ctx context.Context, shown bool) error {
 	}
 	tasks, err := w.st.Tasks(ctx, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{plan.Running}, Limit: mostRuns})
 	if err == nil {
-		w.model.SetRunning(tasks, len(tasks) == mostRuns, time.Now())
+		w.model.SetRunning(tasks, len(tasks) == mostRuns)
 	}
 	return err
 }

@@ -17,20 +17,12 @@ type Model struct {
 	began  time.Time
 	counts plan.Counts
 
-	running []Run               // without For
-	cut     bool                // more run
-	since   map[plan.TaskID]run // of those in running, by this process's clock
-	looked  time.Time           // when these were set
+	running []Run // without For
+	cut     bool  // more run
 
 	from    plan.Counts // the first counts
 	fromAt  time.Time
 	countAt time.Time // of counts
-}
-
-// A run is an attempt, and when it began.
-type run struct {
-	attempt int
-	since   time.Time
 }
 
 // NewModel returns the model of a plan that has gone on since the given time.
@@ -46,28 +38,13 @@ func (m *Model) SetCounts(c plan.Counts, now time.Time) {
 	m.counts, m.countAt = c, now
 }
 
-// SetRunning says which tasks run at the time now, or some of them if there were more. The tasks have the
-// store's times. An attempt that did not run at the last call began after that call, whatever the store's
-// clock says.
-func (m *Model) SetRunning(tasks []plan.Task, more bool, now time.Time) {
-	since := make(map[plan.TaskID]run, len(tasks))
-	m.running = m.running[:0]
+// SetRunning says which tasks run, or some of them if there are more.
+func (m *Model) SetRunning(tasks []plan.Task, more bool) {
+	m.running, m.cut = m.running[:0], more
 	for i := range tasks {
 		t := &tasks[i]
-		r, known := m.since[t.ID]
-		if !known || r.attempt != t.Attempt {
-			r = run{t.Attempt, t.Started}
-			if r.since.Before(m.looked) {
-				r.since = m.looked
-			}
-			if r.since.After(now) {
-				r.since = now
-			}
-		}
-		since[t.ID] = r
-		m.running = append(m.running, Run{Task: t.ID, Item: !t.Of.IsZero(), Name: t.Key(), Attempt: t.Attempt, Node: t.Node})
+		m.running = append(m.running, Run{Task: t.ID, Item: !t.Of.IsZero(), Name: t.Key(), Started: t.Started, Attempt: t.Attempt, Node: t.Node})
 	}
-	m.since, m.looked, m.cut = since, now, more
 }
 
 // A Frame is what there is to show at one instant.
@@ -86,6 +63,7 @@ type Run struct {
 	Task    plan.TaskID
 	Item    bool // of a foreach task
 	Name    string
+	Started time.Time
 	For     time.Duration
 	Attempt int
 	Node    plan.NodeName
@@ -98,7 +76,7 @@ func (m *Model) Frame(now time.Time) Frame {
 	v := Frame{Title: m.title, Elapsed: now.Sub(m.began), Counts: m.counts, Running: slices.Clone(m.running), Left: -1}
 	for i := range v.Running {
 		r := &v.Running[i]
-		r.For = max(0, now.Sub(m.since[r.Task].since))
+		r.For = max(0, now.Sub(r.Started)) // the store's clock may be ahead
 	}
 	sort.Slice(v.Running, func(a, b int) bool {
 		x, y := &v.Running[a], &v.Running[b]
