@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -120,7 +121,7 @@ func (p *Plan) Domain() plan.Plan {
 
 // A NewPlan begins a plan to which tasks are added before it is made ready.
 type NewPlan struct {
-	Name      string          `json:"name" minLength:"1" doc:"[A-Za-z0-9_][A-Za-z0-9_.-]*"`
+	Name      string          `json:"name" maxLength:"200" pattern:"^([0-9a-f]{1,23}|[0-9a-f]{25,}|[0-9a-f]*[A-Zg-z_][A-Za-z0-9_-]*|[0-9a-f]+-[A-Za-z0-9_-]*)$" patternDescription:"a name of letters, digits, _ and -, without - in front, and other than 24 hex digits, which would be taken for an id" doc:"Letters, digits, _ and -, without - in front. 24 hex digits are no name."`
 	OnFailure plan.OnFailure  `json:"on_failure,omitempty" enum:"continue,stop"`
 	Source    string          `json:"source,omitempty" doc:"The absolute path of its file."`
 	Keep      Duration        `json:"keep,omitempty"`
@@ -182,7 +183,7 @@ type Definition struct {
 	Retry           *Retry        `json:"retry,omitempty"`
 	Timeout         Duration      `json:"timeout,omitempty" doc:"The limit of one attempt."`
 	OnLost          plan.OnLost   `json:"on_lost,omitempty"`
-	MaxRescues      int           `json:"max_rescues,omitempty"`
+	MaxRescues      int           `json:"max_rescues,omitempty" doc:"How often it is queued again after its node died, at most 2147483647; left out: 3."`
 	ContinueOnError bool          `json:"continue_on_error,omitempty"`
 	Estimate        Duration      `json:"estimate,omitempty" doc:"How long it probably runs."`
 	Rank            int64         `json:"rank,omitempty" doc:"The longest path to the plan's end, in microseconds of estimates; a higher rank is claimed first."`
@@ -192,7 +193,7 @@ type Definition struct {
 
 // A Retry says how often a task that fails is tried again.
 type Retry struct {
-	Attempts int      `json:"attempts,omitempty" doc:"In all, the first included, and those lost with their nodes left out."`
+	Attempts int      `json:"attempts,omitempty" doc:"In all, the first included, and those lost with their nodes left out. At most 2147483647."`
 	Delay    Duration `json:"delay,omitempty" doc:"Before the second attempt; below 0: none."`
 	Factor   float64  `json:"factor,omitempty"`
 	Max      Duration `json:"max,omitempty" doc:"The longest delay; below 0: none."`
@@ -293,7 +294,7 @@ func (t *Task) Domain() plan.Task {
 // A NewTask is a task that is added, or that takes another's place in a retry.
 type NewTask struct {
 	ID      plan.TaskID  `json:"id" doc:"The caller may choose it. Adding a task again under its id changes nothing."`
-	Name    string       `json:"name,omitempty" doc:"Unique in a plan; a task of no plan needs none."`
+	Name    string       `json:"name,omitempty" doc:"Unique in a plan; a task of no plan needs none. At most 200 letters, digits, _ and -, without - in front, and not 24 hex digits. In a retry: as it is."`
 	QueueID plan.QueueID `json:"queue_id"`
 	Definition
 	Params    json.RawMessage `json:"params,omitempty" doc:"An object."`
@@ -423,8 +424,8 @@ type QueueSettings struct {
 // A NewQueue is a queue that is to be made.
 type NewQueue struct {
 	ID     plan.QueueID `json:"id,omitzero" doc:"The caller may choose it; by default the server does."`
-	Name   string       `json:"name" minLength:"1" doc:"At most 1,000 bytes, and no NUL."`
-	Plugin string       `json:"plugin" minLength:"1" doc:"The work of its tasks; at most as long as the name."`
+	Name   string       `json:"name" minLength:"1" doc:"At most 1,000 letters, digits, _, -, colons and dots, without - in front."`
+	Plugin string       `json:"plugin" minLength:"1" doc:"The work of its tasks; the rules of the name hold for it too."`
 	QueueSettings
 }
 
@@ -453,12 +454,22 @@ func (s *QueueSettings) Apply(q *plan.Queue) error {
 	if s.Secrets != nil {
 		names, err := secret.CheckNames(s.Secrets)
 		if err != nil {
-			return Invalid("body.secrets: %v", err)
+			return InvalidAt("body.secrets", "%v", err)
 		}
 		q.Secrets = names
 	}
 	if s.Keep != nil {
 		q.Keep = s.Keep.domain()
+	}
+	for _, list := range []struct {
+		where     string
+		was, want []plan.NodeName
+	}{{"body.pin", q.Pin, s.Pin}, {"body.ignore", q.Ignore, s.Ignore}} {
+		for _, name := range list.want { // other programs may have set any name
+			if err := rules.CheckNodeName(string(name)); err != nil && !slices.Contains(list.was, name) {
+				return InvalidAt(list.where, "%v", err)
+			}
+		}
 	}
 	w := Queue{Threads: s.Threads, Sort: s.Sort, Pin: s.Pin, Ignore: s.Ignore, NodeThreads: s.NodeThreads, OnLost: s.OnLost}
 	d := w.Domain()

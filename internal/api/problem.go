@@ -105,6 +105,14 @@ func Invalid(format string, args ...any) *Problem {
 	return NewProblem(http.StatusUnprocessableEntity, CodeInvalid, format, args...)
 }
 
+// InvalidAt is a request that is malformed at one place, as in body.threads.
+func InvalidAt(location, format string, args ...any) *Problem {
+	message := fmt.Sprintf(format, args...)
+	p := Invalid("%s: %s", location, message)
+	p.Fields = []Field{{Message: message, Location: location}}
+	return p
+}
+
 // Error implements error.
 func (p *Problem) Error() string { return p.Detail }
 

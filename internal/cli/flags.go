@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strconv"
 	"strings"
@@ -100,6 +101,12 @@ func threadsFlag(cmd *cobra.Command, threads *int) {
 		return n, nil
 	}
 	cmd.Flags().VarP(&value[int]{threads, "int", parse, strconv.Itoa}, "threads", "j", "how many tasks run at once, at most 1,000,000; by default the number of CPUs")
+}
+
+// attemptsFlag gives a command that adds a task its --attempts, which are those of a plan file.
+func attemptsFlag(cmd *cobra.Command, attempts *int) {
+	parse := func(word string) (int, error) { return rules.ParseCount("attempts", word, math.MaxInt32) }
+	cmd.Flags().Var(&value[int]{attempts, "int", parse, strconv.Itoa}, "attempts", "the largest number of attempts")
 }
 
 // keyFlag gives a command that submits a plan its --key. An empty key, which mostly comes from a

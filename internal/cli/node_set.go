@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -26,8 +27,8 @@ func nodeSet(a *app) *cobra.Command {
 	cmd.Flags().Var(threadsOf(&most, 0), "maxthreads", "how many tasks it runs at once; 0: none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, name := cmd.Context(), plan.NodeName(args[0])
-		if err := checkNodeName(args[0]); err != nil {
-			return err
+		if err := rules.CheckNodeName(args[0]); err != nil {
+			return asUsage(err)
 		}
 		if !cmd.Flags().Changed("maxthreads") {
 			return usagef("nothing to change: give --maxthreads")

@@ -86,7 +86,7 @@ func planAdd(a *app) *cobra.Command {
 type addedFlags struct {
 	run, plugin, params, queue, when, dir, timeout *string
 	env                                            *[]string
-	attempts                                       *int
+	attempts                                       int
 }
 
 func (a *addedFlags) add(cmd *cobra.Command) {
@@ -99,7 +99,7 @@ func (a *addedFlags) add(cmd *cobra.Command) {
 	a.dir = f.String("dir", "", "the command's folder (default: this one)")
 	a.env = f.StringArray("env", nil, "a variable of the command, as `NAME=VALUE`; repeat it for more")
 	a.timeout = f.String("timeout", "", "how long an attempt may run, as in 30m")
-	a.attempts = f.Int("attempts", 0, "the largest number of attempts")
+	attemptsFlag(cmd, &a.attempts)
 }
 
 // task returns the task as a plan file has it; argv is the command, if it was not given as a shell line.
@@ -130,8 +130,8 @@ func (a *addedFlags) task(argv []string) (map[string]any, error) {
 		}
 		task["env"] = variables
 	}
-	if *a.attempts > 0 {
-		task["retry"] = map[string]int{"attempts": *a.attempts}
+	if a.attempts > 0 {
+		task["retry"] = map[string]int{"attempts": a.attempts}
 	}
 	return task, nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -28,14 +29,8 @@ func queueCreate(a *app) *cobra.Command {
 		if err := flags.apply(cmd, &q); err != nil {
 			return err
 		}
-		for _, name := range []string{q.Name, q.Plugin} {
-			if err := plan.CheckQueueName(name); name != "" && err != nil {
-				return usagef("queue %.20q… of plugin %.20q…: %w", q.Name, q.Plugin, err)
-			}
-		}
-		probe := plan.New("queue").Add(plan.TaskSpec{Name: "task", Queue: q.Name, Plugin: q.Plugin})
-		if err := compiler.Validate(&plan.Spec{Name: "queue", Tasks: []plan.TaskSpec{*probe}}); err != nil || *plugin == "" {
-			return usagef("queue %q of plugin %q: names have only letters, digits, _, -, colons and dots, and do not begin with -", q.Name, q.Plugin)
+		if err := cmp.Or(compiler.CheckQueueName("queue", q.Name), compiler.CheckQueueName("plugin", q.Plugin)); err != nil {
+			return asUsage(err)
 		}
 		return a.makingStore(ctx, func(st store.Store) error {
 			made, err := st.CreateQueue(ctx, q)

@@ -3,10 +3,10 @@ package cli
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -91,8 +91,8 @@ func (f *queueFlags) named() (names []plan.NodeName) {
 
 func nodeNames(flag string, words []string) (names []plan.NodeName, err error) {
 	for _, w := range words {
-		if w == "" || strings.TrimSpace(w) != w {
-			return nil, usagef("%s: %q is no node's name; names go with commas and no blanks between, as in %s n1,n2", flag, w, flag)
+		if err := rules.CheckNodeName(w); err != nil {
+			return nil, usagef("%s: %w; names go with commas and no blanks between, as in %s n1,n2", flag, err, flag)
 		}
 		if !slices.Contains(names, plan.NodeName(w)) {
 			names = append(names, plan.NodeName(w))

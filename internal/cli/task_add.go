@@ -44,7 +44,8 @@ func taskAdd(a *app) *cobra.Command {
 	var timeout time.Duration
 	var hold submit.Hold
 	spanFlag(cmd, &timeout, "timeout", 0, "how long an attempt may run, as in 30m")
-	attempts := f.Int("attempts", 0, "the largest number of attempts")
+	attempts := 0
+	attemptsFlag(cmd, &attempts)
 	spanFlag(cmd, &hold.For, "delay", 0, "how long to hold it at least")
 	at := f.String("at", "", "the `TIME` until which to hold it, RFC 3339 or local; one that has passed means now")
 	zone := f.String("zone", "UTC", "the `ZONE` of a local --at, of the tz database")
@@ -95,7 +96,7 @@ func taskAdd(a *app) *cobra.Command {
 				ids[i] = parent.ID.String()
 			}
 			added, err := submit.Add(ctx, st, &plan.Plan{}, []plan.TaskSpec{{
-				Name: *name, Queue: q.Name, Plugin: q.Plugin, Params: raw, Needs: ids, When: plan.When(*when), Timeout: timeout, Retry: plan.Retry{Attempts: *attempts},
+				Name: *name, Queue: q.Name, Plugin: q.Plugin, Params: raw, Needs: ids, When: plan.When(*when), Timeout: timeout, Retry: plan.Retry{Attempts: attempts},
 			}}, hold)
 			if err != nil {
 				return fmt.Errorf("add a task to queue %q: %w", q.Name, withNearest(err))

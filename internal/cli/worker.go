@@ -17,6 +17,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/dtr"
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
@@ -134,7 +135,7 @@ type denSetup struct {
 
 func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
 	if s.flags.Changed("name") {
-		if err := checkNodeName(s.name); err != nil {
+		if err := rules.CheckNodeName(s.name); err != nil {
 			return nil, usagef("--name: %w", err)
 		}
 	}

@@ -348,16 +348,6 @@ func validateExpressions(s *plan.Spec, i int, add addProblem) {
 	if f == nil {
 		return
 	}
-	set := 0
-	for _, is := range []bool{f.List != nil, f.Value != "", f.Lines != "", f.Glob != ""} {
-		if is {
-			set++
-		}
-	}
-	if set != 1 {
-		add(i, "foreach", -1, "task %q: foreach takes one of a list, ${{ … }}, {lines: FILE} and {glob: PATTERN}", t.Name)
-		return
-	}
 	if f.Value != "" {
 		validatePath(s, i, "foreach", f.Value, add)
 		if head(f.Value) == "item" {
@@ -376,11 +366,6 @@ func validateExpressions(s *plan.Spec, i int, add addProblem) {
 			continue
 		}
 		validatePath(s, i, "foreach", path, add)
-	}
-	if f.List != nil {
-		if _, err := rules.ParseItems(f.List); err != nil {
-			add(i, "foreach", -1, "task %q: %v", t.Name, err)
-		}
 	}
 }
 

@@ -1,16 +1,20 @@
 package compiler
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/dominikbraun/graph"
 
+	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
@@ -20,14 +24,50 @@ import (
 const maxName = 200
 
 var (
-	nameSyntax   = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-	notInNames   = regexp.MustCompile(`[^\w\x{80}-\x{10FFFF}-]+`) // in ASCII
-	pluginSyntax = regexp.MustCompile(`^[\w:.-]+$`)
+	nameSyntax  = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	notInNames  = regexp.MustCompile(`[^\w\x{80}-\x{10FFFF}-]+`) // in ASCII
+	queueSyntax = regexp.MustCompile(`^[\w:.-]+$`)
 )
 
 // flagLike is the mistake in a name that begins with -: no command that a hint prints would accept
 // it. Existing names in stores, and names from other programs, are read and run like any other.
 const flagLike = "a name does not begin with -, which commands would take for a flag; choose another name"
+
+// CheckName returns why a plan or a task cannot have the name.
+func CheckName(what, name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%s has no name; give it one of letters, digits, _ and -", what)
+	case len(name) > maxName:
+		return fmt.Errorf("%s %.20q…: a name has at most %d characters", what, name, maxName)
+	case !nameSyntax.MatchString(name):
+		as := ""
+		if near := strings.Trim(notInNames.ReplaceAllString(name, "-"), "-"); nameSyntax.MatchString(near) {
+			as = ", as " + near
+		}
+		return fmt.Errorf("%s %q: a name has only letters, digits, _ and -%s", what, name, as)
+	case strings.HasPrefix(name, "-"):
+		return fmt.Errorf("%s %q: "+flagLike, what, name)
+	case len(name) == 24 && isHex(name):
+		return fmt.Errorf("%s %q: 24 hex digits would be taken for an id; choose another name", what, name)
+	}
+	return nil
+}
+
+// CheckQueueName returns why no queue that is made here, or plugin of one, can have the name. Other
+// programs may make queues of other names in the same database.
+func CheckQueueName(what, name string) error {
+	err := plan.CheckQueueName(name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %.20q…: %w", what, name, err)
+	case !queueSyntax.MatchString(name):
+		return fmt.Errorf("%s %q: a name has only letters, digits, _, -, colons and dots; choose another name", what, name)
+	case strings.HasPrefix(name, "-"):
+		return fmt.Errorf("%s %q: "+flagLike, what, name)
+	}
+	return nil
+}
 
 // Validate returns nil or Problems: everything that is wrong with the plan, as far as it can be told from the plan alone. It takes
 // time and memory linear in the number of tasks and needs.
@@ -38,21 +78,8 @@ func Validate(s *plan.Spec) error {
 		return &ps[len(ps)-1]
 	}
 	checkName := func(task int, key, what, name string) {
-		switch {
-		case name == "":
-			add(task, key, -1, "%s has no name; give it one of letters, digits, _ and -", what)
-		case !nameSyntax.MatchString(name):
-			as := ""
-			if near := strings.Trim(notInNames.ReplaceAllString(name, "-"), "-"); nameSyntax.MatchString(near) {
-				as = ", as " + near
-			}
-			add(task, key, -1, "%s %q: a name has only letters, digits, _ and -%s", what, name, as)
-		case strings.HasPrefix(name, "-"):
-			add(task, key, -1, "%s %q: "+flagLike, what, name)
-		case len(name) > maxName:
-			add(task, key, -1, "%s %.20q…: a name has at most %d characters", what, name, maxName)
-		case len(name) == 24 && isHex(name):
-			add(task, key, -1, "%s %q: 24 hex digits would be taken for an id; choose another name", what, name)
+		if err := CheckName(what, name); err != nil {
+			add(task, key, -1, "%v", err)
 		}
 	}
 	checkName(-1, "plan", "the plan", s.Name)
@@ -115,13 +142,10 @@ func validateLimits(s *plan.Spec, add addProblem) {
 		_, twice := plugins[l.Queue]
 		plugins[l.Queue] = l.Plugin
 		switch {
-		case !pluginSyntax.MatchString(l.Queue):
-			problem("this is not a queue's name")
-		case len(l.Queue) > plan.MaxQueueName: // as its task says
-		case strings.HasPrefix(l.Queue, "-"):
-			problem(flagLike)
-		case l.Plugin != "" && !pluginSyntax.MatchString(l.Plugin):
-			problem("%q is not a plugin's name", l.Plugin)
+		case CheckQueueName("queue", l.Queue) != nil:
+			add(-1, "queues", -1, "%v", CheckQueueName("queue", l.Queue)).Word = l.Queue
+		case l.Plugin != "" && CheckQueueName("plugin", l.Plugin) != nil:
+			problem("%v", CheckQueueName("plugin", l.Plugin))
 		case twice:
 			problem("it is there twice; one limit is enough")
 		case l.Threads < 1:
@@ -178,32 +202,54 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 			add(i, "needs", k, "task %q needs %q twice; once is enough", t.Name, need)
 		}
 	}
-	d := plan.Definition{When: t.When, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost}
+	d := plan.Definition{
+		When: t.When, Foreach: t.Foreach, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost, MaxRescues: t.MaxRescues,
+	}
 	checkDefinition(&d, func(key, format string, args ...any) *plan.Problem {
 		return add(i, key, -1, "task %q: "+format, slices.Insert(args, 0, any(t.Name))...)
 	})
-	if _, err := rules.ParseWhen(string(t.When)); err == nil && len(t.Needs) == 0 && rules.NeedsParents(t.When) {
-		add(i, "when", -1, "task %q: when %s can never hold, since the task needs nothing; add needs", t.Name, t.When)
-	}
-	if t.Plugin != "" && !pluginSyntax.MatchString(t.Plugin) {
-		add(i, "plugin", -1, "task %q: %q is not a plugin's name", t.Name, t.Plugin)
+	if err := CheckNeeded(t.When, len(t.Needs)); err != nil {
+		add(i, "when", -1, "task %q: %v", t.Name, err)
 	}
 	for _, called := range []struct{ key, name string }{{"plugin", t.Plugin}, {"queue", t.Queue}} {
-		if called.name != "" && plan.CheckQueueName(called.name) != nil {
-			add(i, called.key, -1, "task %q: %s %.20q…: %v", t.Name, called.key, called.name, plan.CheckQueueName(called.name))
+		if err := CheckQueueName(called.key, called.name); called.name != "" && err != nil {
+			add(i, called.key, -1, "task %q: %v", t.Name, err)
 		}
-		if strings.HasPrefix(called.name, "-") {
-			add(i, called.key, -1, "task %q: %s %q: "+flagLike, t.Name, called.key, called.name)
-		}
-	}
-	if t.Queue != "" && !nameSyntax.MatchString(t.Queue) && !pluginSyntax.MatchString(t.Queue) {
-		add(i, "queue", -1, "task %q: %q is not a queue's name", t.Name, t.Queue)
 	}
 	validateExpressions(s, i, add)
 }
 
+// CheckNeeded returns why a task with so many parents could never run.
+func CheckNeeded(when plan.When, needs int) error {
+	if _, err := rules.ParseWhen(string(when)); err != nil || needs > 0 || !rules.NeedsParents(when) {
+		return nil
+	}
+	return fmt.Errorf("when %s can never hold, since the task needs nothing; add needs", when)
+}
+
+// CheckForeach returns why a foreach cannot have items. A pattern with expressions is checked when they
+// are replaced.
+func CheckForeach(f *plan.Foreach) error {
+	set := 0
+	for _, is := range []bool{f.List != nil, f.Value != "", f.Lines != "", f.Glob != ""} {
+		if is {
+			set++
+		}
+	}
+	switch {
+	case set != 1:
+		return errors.New("foreach takes one of a list, ${{ … }}, {lines: FILE} and {glob: PATTERN}")
+	case f.List != nil:
+		_, err := rules.ParseItems(f.List)
+		return err
+	case f.Glob != "" && !expr.Has(f.Glob):
+		return CheckPattern(f.Glob)
+	}
+	return nil
+}
+
 // CheckDefinition returns the first word or number of a definition that a plan file could not have, or nil.
-// It does not check its foreach and description.
+// It does not check its description.
 func CheckDefinition(d *plan.Definition) (first *plan.Problem) {
 	checkDefinition(d, func(key, format string, args ...any) *plan.Problem {
 		p := &plan.Problem{Key: key, Item: -1, Message: fmt.Sprintf(format, args...)}
@@ -231,11 +277,24 @@ func checkDefinition(d *plan.Definition, add func(key, format string, args ...an
 			add(span.key, "%s is %v; it cannot be negative", span.key, span.value)
 		}
 	}
-	switch {
-	case d.Retry.Attempts < 0:
-		add("retry", "retry.attempts is %d; it counts all attempts, the first included", d.Retry.Attempts)
-	case d.Retry.Factor != 0 && d.Retry.Factor < 1:
+	for _, count := range []struct {
+		key, name string
+		value     int
+	}{{"retry", "attempts", d.Retry.Attempts}, {"max_rescues", "max_rescues", d.MaxRescues}} {
+		if _, err := rules.ParseCount(count.name, strconv.Itoa(count.value), math.MaxInt32); count.value != 0 && err != nil {
+			add(count.key, "%v", err)
+		}
+	}
+	if d.Retry.Factor != 0 && !(d.Retry.Factor >= 1) { // also what is no number
 		add("retry", "retry.factor is %v; it is at least 1", d.Retry.Factor)
+	}
+	if d.Foreach != nil {
+		if err := CheckForeach(d.Foreach); err != nil {
+			p := add("foreach", "%v", err)
+			if d.Foreach.Glob != "" {
+				p.Word = "glob"
+			}
+		}
 	}
 	if d.OnLost != plan.OnLostDefault && d.OnLost != plan.OnLostRetry && d.OnLost != plan.OnLostFail {
 		p := add("on_lost", "on_lost is %q; it is retry or fail", d.OnLost)

@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"internal/timetable":             {"plan", "github.com/netresearch/go-cron"},
 	"internal/balance":               {"plan", "internal/jsontext", "internal/refusal"},
 	"internal/failures":              {"plan", "internal/states"},
-	"internal/rules":                 {"plan", "internal/states", "den/protocol", "internal/refusal", "internal/expr", "internal/jsontext"},
+	"internal/rules":                 {"plan", "internal/cells", "internal/states", "den/protocol", "internal/refusal", "internal/expr", "internal/jsontext"},
 	"internal/store":                 {"plan", "den/protocol", "internal/rules"},
 	"internal/store/docs":            {"plan", "den/protocol", "internal/store", "internal/jsontext"},
 	"internal/store/engine":          {"plan", "den/protocol", "internal/refusal", "internal/rules"},
@@ -80,7 +80,7 @@ var allowed = map[string][]string{
 	"internal/store/mongodb/wire":    {"plan", "internal/rules", "internal/store", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
 	"plugins/disco/host":             {"internal/jsontext"},
 	"internal/hosttest":              {"plugins/disco/host"},
-	"plugins/disco":                  {"plan", "plugins", "plugins/disco/host", "internal/runner", "internal/secret", "internal/source", "golang.org/x/sys/"},
+	"plugins/disco":                  {"plan", "internal/rules", "plugins", "plugins/disco/host", "internal/runner", "internal/secret", "internal/source", "golang.org/x/sys/"},
 }
 
 type listed struct {

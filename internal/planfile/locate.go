@@ -123,7 +123,7 @@ func (r *reader) locate(p plan.Problem, said map[string]int) int {
 			n = follow(n.Content[p.Item])
 		}
 		return r.useAt(n, p.Word)
-	case p.Key == "params" && p.Word != "":
+	case p.Word != "" && (p.Key == "params" || p.Key == "foreach"):
 		return r.paramAt(e, p.Word)
 	case p.Item >= 0:
 		return r.at(element(follow(e.v), p.Item))

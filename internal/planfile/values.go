@@ -2,7 +2,6 @@ package planfile
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -48,7 +47,7 @@ var (
 		{Type: []string{"array"}, MinItems: 1, Items: &schema{Type: []string{"string", "number", "boolean"}}},
 	}, want: "a command line, or a list of a program and its arguments"}
 	envShape = &schema{Type: []string{"object"}, want: "a mapping like {NAME: value}",
-		PropertyNames: &schema{Pattern: variablePattern, Not: &schema{Pattern: ownPattern}},
+		PropertyNames: &schema{Pattern: rules.VariablePattern, Not: &schema{Pattern: rules.OwnPattern}},
 		AdditionalProperties: &schema{AnyOf: []*schema{
 			{Type: []string{"string", "number", "boolean"}},
 			{Type: []string{"object"}, Properties: map[string]*schema{"from_env": secretShape}, Required: []string{"from_env"}, AdditionalProperties: false},
@@ -131,16 +130,11 @@ func retryShape() *schema {
 func (r *reader) count(n *yaml.Node, name string) int { return r.countUpTo(n, name, math.MaxInt32) }
 
 func (r *reader) countUpTo(n *yaml.Node, name string, most int64) int {
-	v, err := strconv.ParseInt(n.Value, 10, 64)
-	switch {
-	case v > most: // also where the error is that it is out of range
-		r.errorf(n, "%s is %s; it is at most %d", name, n.Value, most)
-		return 0
-	case err != nil || v < 1:
-		r.errorf(n, "%s is %s; it is a whole number of at least 1", name, n.Value)
-		return 0
+	v, err := rules.ParseCount(name, n.Value, most)
+	if err != nil {
+		r.errorf(n, "%v", err)
 	}
-	return int(v)
+	return v
 }
 
 // duration reads a duration.
@@ -189,24 +183,12 @@ func overlay(under, over []variable) []variable {
 	return all
 }
 
-const (
-	variablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
-	ownPattern      = "^" + ownVariables
-	ownVariables    = "SLUICE_" // what the names of variables begin with that Sluice gives to commands itself
-)
-
-var variableSyntax = regexp.MustCompile(variablePattern)
-
 // readEnv reads the variables of a mapping.
 func (r *reader) readEnv(n *yaml.Node) []variable {
 	var own []variable
 	r.entries(n, "variable", func(k, v *yaml.Node) {
-		if !variableSyntax.MatchString(k.Value) {
-			r.errorf(k, "%q cannot be a variable's name; it has letters, digits and _, and begins with no digit", k.Value)
-			return
-		}
-		if strings.HasPrefix(k.Value, ownVariables) {
-			r.errorf(k, "%s: names that begin with %s are Sluice's own; take another", k.Value, ownVariables)
+		if err := rules.CheckVariable(k.Value); err != nil {
+			r.errorf(k, "%v", err)
 			return
 		}
 		v = follow(v)
@@ -249,8 +231,8 @@ func (r *reader) readSecret(n *yaml.Node) []byte {
 		value, ok := r.constant(v, k.Value)
 		switch {
 		case !ok:
-		case k.Value == "from_env" && !variableSyntax.MatchString(value):
-			r.errorf(v, "%q cannot be a variable's name; it has letters, digits and _, and begins with no digit", value)
+		case k.Value == "from_env" && rules.CheckVariableSyntax(value) != nil:
+			r.errorf(v, "%v", rules.CheckVariableSyntax(value))
 		case k.Value == "from_file":
 			secret = append(jsontext.AppendText([]byte(`{"from_file":`), r.absolute(value)), '}')
 		default:

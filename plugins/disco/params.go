@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/source"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/disco/host"
@@ -157,14 +158,12 @@ func (s *settings) readEnv(raw json.RawMessage) error {
 	}
 	s.env = make(map[string]source.Value, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if err := rules.CheckVariable(name); err != nil {
+			return err
+		}
 		v, ok := source.Parse(values[name])
-		switch {
-		case !ok:
+		if !ok {
 			return fmt.Errorf("%s: %s is not a text, a number, a boolean, {from_env: NAME} or {from_file: PATH}", name, source.Brief(values[name]))
-		case name == "" || strings.ContainsAny(name, "=\x00"):
-			return fmt.Errorf("%q cannot be a variable's name", name)
-		case strings.HasPrefix(name, "SLUICE_"):
-			return fmt.Errorf("%s: names that begin with SLUICE_ are Sluice's own; take another", name)
 		}
 		s.env[name] = v
 	}

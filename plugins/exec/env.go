@@ -96,10 +96,6 @@ func (b baseEnv) of(ctx context.Context, t *plugins.Task, s *settings, f files) 
 		switch {
 		case err != nil:
 			return nil, nil, fmt.Errorf("env %s, on node %s: %w", name, t.Node, err)
-		case name == "" || strings.ContainsAny(name, "=\x00"):
-			return nil, nil, fmt.Errorf("env: %q cannot be a variable's name", name)
-		case strings.HasPrefix(name, "SLUICE_"):
-			return nil, nil, fmt.Errorf("env: %s: names that begin with SLUICE_ are Sluice's own; take another", name)
 		case strings.Contains(text, "\x00"):
 			return nil, nil, fmt.Errorf("env %s: a variable cannot hold a NUL byte", name)
 		}

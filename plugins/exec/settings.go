@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/source"
 )
 
@@ -69,7 +72,7 @@ func (s *settings) read(name string) error {
 }
 
 // Refuse implements plugins.Refuser. A param with an expression, or that the plan gives, may come to
-// be right.
+// be right. A mapping env is read all the same: no expression changes the names in it.
 func (*Plugin) Refuse(params json.RawMessage, given map[string]json.RawMessage) (key string, err error) {
 	s := new(settings)
 	if err := json.Unmarshal(params, &s.params); err != nil {
@@ -77,7 +80,7 @@ func (*Plugin) Refuse(params json.RawMessage, given map[string]json.RawMessage) 
 	}
 	for _, name := range settingsOwn {
 		own := s.params[name]
-		if own == nil && has(given, name) || bytes.Contains(own, []byte("${{")) {
+		if own == nil && has(given, name) || bytes.Contains(own, []byte("${{")) && (name != "env" || own[0] != '{') {
 			continue
 		}
 		if err := s.read(name); err != nil {
@@ -131,8 +134,11 @@ func (s *settings) readEnv(raw json.RawMessage) error {
 		return fmt.Errorf("env: %s is not a mapping of names to values", source.Brief(raw))
 	}
 	s.env = make(map[string]source.Value, len(values))
-	for name, raw := range values {
-		v, err := readValue(raw)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if err := rules.CheckVariable(name); err != nil {
+			return fmt.Errorf("env: %w", err)
+		}
+		v, err := readValue(values[name])
 		if err != nil {
 			return fmt.Errorf("env %s: %w", name, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -27,6 +28,9 @@ func (a *API) nodes() {
 		Node plan.NodeName `path:"node" minLength:"1"`
 		Body nodeSettings
 	}) (*struct{}, error) {
+		if err := rules.CheckNodeName(string(in.Node)); err != nil {
+			return nil, api.InvalidAt("path.node", "%v", err)
+		}
 		most := -1
 		if in.Body.MaxThreads != nil {
 			most = *in.Body.MaxThreads

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
@@ -275,4 +277,34 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The document tells what the name of a plan may be, and a plan file takes the same names.
+func TestTheDocumentTellsThePlanNamesThatAreTaken(t *testing.T) {
+	s := serve(t)
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct {
+					Pattern   string
+					MaxLength int
+				}
+			}
+		}
+	}
+	s.must("GET", "/openapi.json", "", &doc)
+	name := doc.Components.Schemas["NewPlan"].Properties["name"]
+	pattern := regexp.MustCompile(name.Pattern)
+	for _, word := range []string{
+		"a", "Z", "0", "_", "-", "_a", "-a", "a-", "0-", "a.b", "a b", "a[0]", "", "é", "a\n", strings.Repeat("x", 200), strings.Repeat("x", 201),
+		strings.Repeat("a", 23), strings.Repeat("a", 24), strings.Repeat("A", 24), strings.Repeat("a", 25), strings.Repeat("a", 23) + "g", strings.Repeat("a", 23) + "-",
+		strings.Repeat("0", 200), strings.Repeat("0", 201),
+	} {
+		told := pattern.MatchString(word) && len(word) <= name.MaxLength
+		body, _ := json.Marshal(map[string]string{"name": word})
+		status, text := s.ask("PUT", "/plans/"+plan.NewID(time.Now()).String(), string(body))
+		if taken, valid := status == 200, compiler.CheckName("the plan", word) == nil; taken != told || taken != valid {
+			t.Errorf("%.30q: the document allows it: %v, PUT answers %d %s, a plan file may have it: %v", word, told, status, text, valid)
+		}
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/again"
@@ -224,7 +223,7 @@ func (a *API) createPlan(ctx context.Context, in *createPlan) (*api.Plan, error)
 	}
 	secrets, err := secret.CheckNames(in.Body.Secrets)
 	if err != nil {
-		return nil, api.Invalid("body.secrets: %v", err)
+		return nil, api.InvalidAt("body.secrets", "%v", err)
 	}
 	var file plan.File
 	if in.Body.File != nil {
@@ -245,9 +244,7 @@ func (a *API) createPlan(ctx context.Context, in *createPlan) (*api.Plan, error)
 func object(location string, value json.RawMessage) error {
 	var fields map[string]json.RawMessage
 	if len(value) > 0 && (json.Unmarshal(value, &fields) != nil || fields == nil) {
-		p := api.Invalid("%s is to be a JSON object", location)
-		p.Fields = []api.Field{{Message: "it is no JSON object", Location: location}}
-		return p
+		return api.InvalidAt(location, "it is to be a JSON object")
 	}
 	return nil
 }
@@ -264,9 +261,6 @@ type newTasks struct {
 	Tasks []api.NewTask `json:"tasks"`
 }
 
-// mostName is how many bytes the name of a task has at most.
-const mostName = 1000
-
 // domain returns the tasks of a body that has them in the field.
 func domain(field string, given []api.NewTask) ([]plan.Task, error) {
 	tasks := make([]plan.Task, len(given))
@@ -276,20 +270,17 @@ func domain(field string, given []api.NewTask) ([]plan.Task, error) {
 			return nil, err
 		}
 		if given[i].ID.IsZero() {
-			return nil, api.Invalid("%s.id: it is of zeros; mint one", at)
+			return nil, api.InvalidAt(at+".id", "it is of zeros; mint one")
 		}
 		if err := api.CheckTime(given[i].NotBefore); err != nil {
-			return nil, api.Invalid("%s.not_before: %v", at, err)
+			return nil, api.InvalidAt(at+".not_before", "%v", err)
 		}
 		if err := api.CheckTime(given[i].Created); err != nil {
-			return nil, api.Invalid("%s.created: %v", at, err)
+			return nil, api.InvalidAt(at+".created", "%v", err)
 		}
 		tasks[i] = given[i].Domain()
-		if name := tasks[i].Name; len(name) > mostName || strings.ContainsFunc(name, unicode.IsControl) {
-			return nil, api.Invalid("%s.name: it is longer than %d bytes, or has a control character", at, mostName)
-		}
 		if p := compiler.CheckDefinition(&tasks[i].Definition); p != nil {
-			return nil, api.Invalid("%s.%s: %s", at, p.Key, p.Message)
+			return nil, api.InvalidAt(at+"."+p.Key, "%s", p.Message)
 		}
 	}
 	return tasks, nil
@@ -315,9 +306,24 @@ func (a *API) accepted(ctx context.Context, field string, given []api.NewTask) (
 		spec.Tasks[i] = plan.TaskSpec{Name: tasks[i].Name, Plugin: plugin[tasks[i].Queue], Params: tasks[i].Params, Foreach: tasks[i].Foreach}
 	}
 	for _, p := range a.c.Check(&spec) {
-		return nil, api.Invalid("body.%s[%d].params: %s", field, p.Task, p.Message)
+		return nil, api.InvalidAt(fmt.Sprintf("body.%s[%d].params", field, p.Task), "%s", p.Message)
 	}
 	return tasks, nil
+}
+
+// added is accepted for tasks that are new. Another task is replaced under its name, which other
+// programs may have given it, and an item needs no parents for its rule.
+func (a *API) added(ctx context.Context, given []api.NewTask) ([]plan.Task, error) {
+	for i := range given {
+		t, at := &given[i], fmt.Sprintf("body.tasks[%d]", i)
+		if err := compiler.CheckName("task", t.Name); t.Name != "" && err != nil {
+			return nil, api.InvalidAt(at+".name", "%v", err)
+		}
+		if err := compiler.CheckNeeded(t.When, len(t.Needs)); err != nil {
+			return nil, api.InvalidAt(at+".when", "%v", err)
+		}
+	}
+	return a.accepted(ctx, "tasks", given)
 }
 
 type addTasks struct {
@@ -326,7 +332,7 @@ type addTasks struct {
 }
 
 func (a *API) addTasks(ctx context.Context, in *addTasks) (*struct{}, error) {
-	tasks, err := a.accepted(ctx, "tasks", in.Body.Tasks)
+	tasks, err := a.added(ctx, in.Body.Tasks)
 	if err != nil {
 		return nil, err
 	}
@@ -520,6 +526,9 @@ type prunePlans struct {
 }
 
 func (a *API) prunePlans(ctx context.Context, in *prunePlans) (*api.LeftAnswer, error) {
+	if in.Body.Keep < 0 {
+		return nil, api.InvalidAt("body.keep", "it cannot be less than 0; it is an age, as in 720h, or 0 for only plans with a keep of their own")
+	}
 	out := &api.LeftAnswer{}
 	var err error
 	out.Plans, out.More, err = a.st.Prune(ctx, time.Duration(in.Body.Keep), budget(in.Body.Budget))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -123,12 +124,11 @@ func (a *API) createQueue(ctx context.Context, in *struct {
 	Body   api.NewQueue
 }) (*queueAnswer, error) {
 	q := plan.Queue{ID: in.Body.ID, Name: in.Body.Name, Plugin: in.Body.Plugin}
-	for _, called := range []struct{ where, name string }{{"body.name", q.Name}, {"body.plugin", q.Plugin}} {
-		if err := plan.CheckQueueName(called.name); err != nil {
-			p := api.Invalid("%s: %v", called.where, err)
-			p.Fields = []api.Field{{Message: err.Error(), Location: called.where}}
-			return nil, p
-		}
+	if err := compiler.CheckQueueName("queue", q.Name); err != nil {
+		return nil, api.InvalidAt("body.name", "%v", err)
+	}
+	if err := compiler.CheckQueueName("plugin", q.Plugin); err != nil {
+		return nil, api.InvalidAt("body.plugin", "%v", err)
 	}
 	if q.ID.IsZero() {
 		q.ID.ID = plan.NewID(time.Now())

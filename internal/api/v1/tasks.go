@@ -74,7 +74,7 @@ func (a *API) tasks() {
 	serve(a, endpoint{
 		method: "POST", path: "/tasks", id: "add-plain-tasks", summary: "Add tasks of no plan", tag: tag, scope: Submit, body: tasksBody, status: 204, errors: []int{404, 409, 413, 422},
 	}, func(ctx context.Context, in *struct{ Body newTasks }) (*struct{}, error) {
-		tasks, err := a.accepted(ctx, "tasks", in.Body.Tasks)
+		tasks, err := a.added(ctx, in.Body.Tasks)
 		if err != nil {
 			return nil, err
 		}

@@ -144,8 +144,17 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"POST", "/queues", `{"name": "` + strings.Repeat("q", 1001) + `", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
 			{"POST", "/queues", `{"name": "q", "plugin": "` + strings.Repeat("q", 1001) + `", "threads": 1}`, 422, "invalid", "body.plugin"},
 			{"POST", "/queues", `{"name": "a\u0000b", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
+			{"POST", "/queues", `{"name": "a b", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
+			{"POST", "/queues", `{"name": "a[0]", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
+			{"POST", "/queues", `{"name": "-a", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
+			{"POST", "/queues", `{"name": "q", "plugin": "de mo", "threads": 1}`, 422, "invalid", "body.plugin"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "pin": [""]}`, 422, "invalid", "body.pin"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "ignore": ["n1", "a,b"]}`, 422, "invalid", "body.ignore"},
+			{"PUT", "/nodes/a,b", `{"maxthreads": 1}`, 422, "invalid", "path.node"},
+			{"PUT", "/nodes/%20a", `{"maxthreads": 1}`, 422, "invalid", "path.node"},
+			{"POST", "/plans/prune", `{"keep": "-1h"}`, 422, "invalid", "body.keep"},
 			{"POST", "/queues", `{"name": "` + strings.Repeat("x", 2<<20) + `"}`, 413, "too_large", ""},
-			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a b"}`, 422, "invalid", ""},
+			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a b"}`, 422, "invalid", "body.name"},
 			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "params": [1]}`, 422, "invalid", "body.params"},
 			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "params": {"x": "` + strings.Repeat("x", 1<<20) + `"}}`, 422, "too_large_to_keep", ""},
 			{"POST", "/plans/" + strings.Repeat("1", 24) + "/retry-with", `{"exactly": [], "params": {"x": "` + strings.Repeat("x", 1<<20) + `"}}`, 422, "too_large_to_keep", ""},
@@ -303,12 +312,15 @@ func TestTasksOfWordsThatNothingKnowsAreRefused(t *testing.T) {
 	for more, location := range map[string]string{
 		`, "when": "zz"`: "body.tasks[0].when", `, "on_lost": "zz"`: "body.tasks[0].on_lost", `, "retry": {"attempts": -5}`: "body.tasks[0].retry",
 		`, "timeout": "-1h"`: "body.tasks[0].timeout", `, "name": "a\u001bb"`: "body.tasks[0].name", `, "name": "` + strings.Repeat("x", 1001) + `"`: "body.tasks[0].name",
+		`, "name": "a b"`: "body.tasks[0].name", `, "name": "a[0]"`: "body.tasks[0].name", `, "name": "-a"`: "body.tasks[0].name",
+		`, "when": "any_failed"`: "body.tasks[0].when", `, "retry": {"attempts": 10000000000000}`: "body.tasks[0].retry", `, "max_rescues": -1`: "body.tasks[0].max_rescues",
+		`, "foreach": {}`: "body.tasks[0].foreach", `, "foreach": {"glob": "["}`: "body.tasks[0].foreach", `, "foreach": {"list": 5}`: "body.tasks[0].foreach",
 	} {
-		if status, text := s.ask("POST", "/tasks", task(more)); status != 422 || !strings.Contains(text, location) {
+		if status, text := s.ask("POST", "/tasks", task(more)); status != 422 || !strings.Contains(text, `"location":"`+location+`"`) {
 			t.Errorf("%.40s: %d %s", more, status, text)
 		}
 	}
-	s.must("POST", "/tasks", task(`, "name": "café", "when": "all_done", "on_lost": "fail", "retry": {"attempts": 5}, "timeout": "1h"`), nil)
+	s.must("POST", "/tasks", task(`, "name": "cafe", "when": "all_done", "on_lost": "fail", "retry": {"attempts": 5}, "timeout": "1h"`), nil)
 }
 
 // A task whose params its plugin refuses is not added, as part of a plan file or alone.

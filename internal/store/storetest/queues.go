@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -271,7 +270,7 @@ var queueCases = []testCase{
 			sort plan.QueueSort
 			want string
 		}{{plan.SortDefault, "[c f][d e][b]"}, {plan.SortFIFO, "[b c][d e][f]"}, {plan.SortLIFO, "[e f][c d][b]"}} {
-			q := w.queue(strings.TrimSpace("ordered "+string(c.sort)), 0)
+			q := w.queue("ordered-"+string(c.sort), 0)
 			p := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w)
 			a := w.newTask(q, "a")
 			a.Rank = 9
@@ -332,7 +331,7 @@ var queueCases = []testCase{
 		for i := range queues {
 			q := w.queue(fmt.Sprint("q", i), 0)
 			for k := range each {
-				w.add(plan.PlanID{}, w.newTask(q, fmt.Sprint("t", i, ".", k)))
+				w.add(plan.PlanID{}, w.newTask(q, fmt.Sprint("t", i, "-", k)))
 			}
 		}
 		n := w.node("n1")

@@ -1,0 +1,75 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
+)
+
+// mostNodeName is the largest number of characters of a node's name. Host names on Linux have at most
+// 64, and tables have to hold the name.
+const mostNodeName = 128
+
+// CheckNodeName returns why a text cannot name a node. Names stand in lists, in paths of the API and
+// on terminals, by themselves.
+func CheckNodeName(name string) error {
+	wrong := ""
+	switch {
+	case name == "":
+		return errors.New("a node's name is empty; if it comes from a variable, that is not set")
+	case cells.Clean(name) != name:
+		wrong = "has a control character, or another one that cannot be shown"
+	case strings.TrimSpace(name) != name:
+		wrong = "begins or ends with a space"
+	case strings.ContainsAny(name, ",/"):
+		wrong = "has a comma or a slash"
+	case utf8.RuneCountInString(name) > mostNodeName:
+		return fmt.Errorf("the name of a node is longer than %d characters; take a shorter one, as that of its host", mostNodeName)
+	default:
+		return nil
+	}
+	return fmt.Errorf("%q cannot name a node: it %s; take a name as a host has", name, wrong)
+}
+
+// The patterns of the variables that a task may set, and of those that it may not.
+const (
+	VariablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
+	OwnPattern      = "^" + ownVariables
+	ownVariables    = "SLUICE_" // Sluice gives commands variables of such names itself
+)
+
+var variableSyntax = regexp.MustCompile(VariablePattern)
+
+// CheckVariable returns why a task cannot set an environment variable of that name.
+func CheckVariable(name string) error {
+	if strings.HasPrefix(name, ownVariables) {
+		return fmt.Errorf("%s: names that begin with %s are Sluice's own; take another", name, ownVariables)
+	}
+	return CheckVariableSyntax(name)
+}
+
+// CheckVariableSyntax returns why a text is not the name of an environment variable.
+func CheckVariableSyntax(name string) error {
+	if !variableSyntax.MatchString(name) {
+		return fmt.Errorf("%q cannot be a variable's name; it has letters, digits and _, and begins with no digit", name)
+	}
+	return nil
+}
+
+// ParseCount reads a number of attempts, rescues or threads: a whole one from 1 to most. name is its key in
+// a plan file.
+func ParseCount(name, text string, most int64) (int, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case n > most: // also where the error is that it is out of range
+		return 0, fmt.Errorf("%s is %s; it is at most %d", name, text, most)
+	case err != nil || n < 1:
+		return 0, fmt.Errorf("%s is %s; it is a whole number of at least 1", name, text)
+	}
+	return int(n), nil
+}

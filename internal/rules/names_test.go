@@ -1,0 +1,43 @@
+package rules_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+)
+
+func TestNamesAndCountsThatAreRefused(t *testing.T) {
+	count := func(text string) error { _, err := rules.ParseCount("attempts", text, math.MaxInt32); return err }
+	for _, c := range []struct {
+		check func(string) error
+		text  string
+		want  string // "": it is taken
+	}{
+		{rules.CheckNodeName, "mx-1.example.com.4711", ""},
+		{rules.CheckNodeName, "", "is empty; if it comes from a variable, that is not set"},
+		{rules.CheckNodeName, "a,b", "it has a comma or a slash; take a name as a host has"},
+		{rules.CheckNodeName, " a", "begins or ends with a space"},
+		{rules.CheckNodeName, "a\x1b[2J", "has a control character"},
+		{rules.CheckNodeName, strings.Repeat("x", 128), ""},
+		{rules.CheckNodeName, strings.Repeat("x", 129), "longer than 128 characters; take a shorter one"},
+		{rules.CheckVariable, "PATH_2", ""},
+		{rules.CheckVariable, "", "cannot be a variable's name; it has letters, digits and _"},
+		{rules.CheckVariable, "A=B", "cannot be a variable's name; it has letters, digits and _"},
+		{rules.CheckVariable, "2A", "begins with no digit"},
+		{rules.CheckVariable, "SLUICE_X", "SLUICE_X: names that begin with SLUICE_ are Sluice's own; take another"},
+		{rules.CheckVariableSyntax, "SLUICE_X", ""},
+		{count, "1", ""},
+		{count, "2147483647", ""},
+		{count, "0", "attempts is 0; it is a whole number of at least 1"},
+		{count, "-1", "attempts is -1; it is a whole number of at least 1"},
+		{count, "three", "attempts is three; it is a whole number of at least 1"},
+		{count, "2147483648", "attempts is 2147483648; it is at most 2147483647"},
+		{count, strings.Repeat("9", 30), "; it is at most 2147483647"},
+	} {
+		if err := c.check(c.text); (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.40q: %v, want %q", c.text, err, c.want)
+		}
+	}
+}
