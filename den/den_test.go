@@ -422,7 +422,7 @@ func TestAPersonCancelsARunningTask(t *testing.T) {
 
 func TestItemsComeFromFiles(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"lines.txt": "one\r\n\ntwo\nthree", "b.log": "", "a.log": ""} {
+	for name, text := range map[string]string{"lines.txt": "one\r\n\n \t\r\n two\nthree", "b.log": "", "a.log": ""} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -434,7 +434,7 @@ func TestItemsComeFromFiles(t *testing.T) {
 		output  string
 		detail  string
 	}{
-		{"lines of a file", plan.Foreach{Lines: "lines.txt"}, `["one","two","three"]`, ""},
+		{"lines of a file", plan.Foreach{Lines: "lines.txt"}, `["one"," two","three"]`, ""},
 		{"files of a pattern", plan.Foreach{Glob: "*.log"}, `["a.log","b.log"]`, ""},
 		{"no files at all", plan.Foreach{Glob: "*.nosuch"}, `[]`, ""},
 		{"a file that is not there", plan.Foreach{Lines: "nosuch"}, "", "no such file"},

@@ -129,7 +129,7 @@ func linesOf(ctx context.Context, path string) ([]json.RawMessage, error) {
 			return nil, context.Cause(ctx)
 		}
 		line := strings.TrimSuffix(s.Text(), "\r")
-		if line == "" {
+		if strings.TrimSpace(line) == "" {
 			continue
 		}
 		item, err := itemOf(line)

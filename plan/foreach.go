@@ -13,7 +13,7 @@ import (
 type Foreach struct {
 	List  json.RawMessage `json:"list,omitempty"`  // a JSON array
 	Value string          `json:"value,omitempty"` // a path into needs, as in "needs.list.mailboxes"; its value is an array
-	Lines string          `json:"lines,omitempty"` // a file: an item for each line, without its end; empty lines are left out
+	Lines string          `json:"lines,omitempty"` // a file: an item for each line, without its end; blank lines are left out
 	Glob  string          `json:"glob,omitempty"`  // a pattern of files: an item for each path, sorted
 }
 
