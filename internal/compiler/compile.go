@@ -194,13 +194,36 @@ func compileForeach(f *plan.Foreach, scope expr.Scope) (*plan.Foreach, error) {
 	return &c, nil
 }
 
-// CheckPattern refuses a malformed pattern of files.
+// CheckPattern refuses a malformed pattern of files, and one that means something to shells and would
+// match nothing here.
 func CheckPattern(pattern string) error {
-	if doublestar.ValidatePattern(filepath.ToSlash(filepath.Clean(pattern))) {
-		return nil
+	if !doublestar.ValidatePattern(filepath.ToSlash(filepath.Clean(pattern))) {
+		return fmt.Errorf("glob %q is no pattern: a [ or { in it has no end; close it, or write \\[ or \\{ for the sign itself", pattern)
 	}
-	return fmt.Errorf("glob %q is no pattern: a [ or { in it has no end; close it, or write \\[ or \\{ for the sign itself", pattern)
+	text := escaped.ReplaceAllString(pattern, "-") // which begins and ends no span
+	if is := namedClass.FindString(text); is != "" {
+		return fmt.Errorf("glob %q is no pattern: %s names a class as only shells know it; write its letters, as in [a-zA-Z]", pattern, is)
+	}
+	if is := sequence.FindString(text); is != "" {
+		return fmt.Errorf("glob %q is no pattern: %s is a sequence as only shells know it; write [a-c] for letters, or {8,9,10}", pattern, is)
+	}
+	for _, m := range letters.FindAllStringSubmatch(text, -1) {
+		for _, span := range spans.FindAllString(m[1], -1) {
+			if ends := []rune(span); ends[0] > ends[2] {
+				return fmt.Errorf("glob %q is no pattern: %s ends before it begins; write %c-%c", pattern, span, ends[2], ends[0])
+			}
+		}
+	}
+	return nil
 }
+
+var (
+	escaped    = regexp.MustCompile(`\\.`)
+	namedClass = regexp.MustCompile(`\[:\w+:\]`)
+	sequence   = regexp.MustCompile(`\{-?\w+\.\.-?\w+(\.\.-?\d+)?\}`)
+	letters    = regexp.MustCompile(`\[[!^]?([^\]]*)\]`)
+	spans      = regexp.MustCompile(`[^-]-[^-]`)
+)
 
 // firstWords are those that an expression may begin with.
 var firstWords = []string{"params", "needs", "results", "item", "plan", "task"}

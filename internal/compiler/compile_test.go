@@ -154,6 +154,7 @@ func TestAForeachIsCompiledAsFarAsItIsKnown(t *testing.T) {
 		{"a param that is no list", plan.Foreach{Value: "params.n"}, `not a list`},
 		{"a path that is no text", plan.Foreach{Glob: "${{ params.n }}"}, `not a path`},
 		{"a path that is empty", plan.Foreach{Lines: "${{ params.empty }}"}, `is empty, not a path`},
+		{"spans, escapes and alternatives", plan.Foreach{Glob: `[a-c-a][\z-a][!0-9_-]{../a,b..c}\{a..c\}`}, `{"glob":"[a-c-a][\\z-a][!0-9_-]{../a,b..c}\\{a..c\\}"}`},
 		{"a pattern that is malformed with its param", plan.Foreach{Glob: "in/${{ params.open }}"}, `glob "in/{a,b" is no pattern`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
