@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,20 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins/program"
 )
+
+// checkEmpty refuses a flag that is given without a value, as --needs "$id" is if id is not set. It
+// would be taken for one that is not given.
+func checkEmpty(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if text := f.Value.String(); (text == "" || text == "[]") && !slices.Contains(mayBeEmpty, f.Name) && err == nil {
+			err = usagef("--%s is empty; if it comes from a variable, that is not set", f.Name)
+		}
+	})
+	return err
+}
+
+// mayBeEmpty are flags of lists, of which an empty one takes away what was set.
+var mayBeEmpty = []string{"pin", "ignore", "secret"}
 
 // A choice is a flag that takes one of several words.
 type choice struct {
@@ -109,12 +124,11 @@ func attemptsFlag(cmd *cobra.Command, attempts *int) {
 	cmd.Flags().Var(&value[int]{attempts, "int", parse, strconv.Itoa}, "attempts", "the largest number of attempts")
 }
 
-// keyFlag gives a command that submits a plan its --key. An empty key, which mostly comes from a
-// variable that is not set, would submit the plan each time.
+// keyFlag gives a command that submits a plan its --key.
 func keyFlag(cmd *cobra.Command, key *string, usage string) {
 	parse := func(word string) (string, error) {
-		if word == "" || len(word) > 255 {
-			return "", errors.New("it has 1 to 255 bytes; an empty key may be a variable that is not set")
+		if len(word) > 255 {
+			return "", errors.New("it has at most 255 bytes")
 		}
 		return word, nil
 	}

@@ -78,9 +78,6 @@ func schedulePreview(a *app) *cobra.Command {
 			return usagef("--every is counted from an instant on; add --from TIME")
 		}
 		s.Skipped, s.Repeated = skipped.value, repeated.value
-		if s.Zone == "" {
-			return usagef("--zone is empty; if it comes from a variable, that is not set")
-		}
 		zone, err := timetable.LoadZone(s.Zone)
 		if err != nil {
 			zone = time.UTC // New refuses the zone, and has all other refusals with it

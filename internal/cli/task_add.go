@@ -110,9 +110,6 @@ func taskAdd(a *app) *cobra.Command {
 
 // atFlag reads --at with --zone.
 func atFlag(at, zone string) (time.Time, error) {
-	if zone == "" {
-		return time.Time{}, usagef("--zone is empty; if it comes from a variable, that is not set")
-	}
 	in, err := timetable.LoadZone(zone)
 	if err != nil {
 		var p plan.Problem

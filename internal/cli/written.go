@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/folders"
@@ -61,20 +60,6 @@ func (a *app) checkFlags(cmd *cobra.Command, args []string) error {
 	}
 	return a.checkWritten(cmd, args)
 }
-
-// checkEmpty refuses a flag that is given without a value, as --needs "$id" is if id is not set. It
-// would be taken for one that is not given.
-func checkEmpty(flags *pflag.FlagSet) (err error) {
-	flags.Visit(func(f *pflag.Flag) {
-		if text := f.Value.String(); (text == "" || text == "[]") && !slices.Contains(mayBeEmpty, f.Name) && err == nil {
-			err = usagef("--%s is empty; if it comes from a variable, that is not set", f.Name)
-		}
-	})
-	return err
-}
-
-// mayBeEmpty are flags of lists, of which an empty one takes away what was set.
-var mayBeEmpty = []string{"pin", "ignore", "secret"}
 
 // checkWritten refuses a command that would write a file over another file that it reads or writes:
 // the store with SQLite's files beside it, the plan file, and the files of its flags. It keeps what
