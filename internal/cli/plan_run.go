@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -95,8 +97,11 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 	if err != nil {
 		return asUsage(err)
 	}
-	if err := a.spareInputs(spec); err != nil {
-		return err
+	if len(a.written) > 0 {
+		_, tasks, err := compiler.Compile(spec, time.Now(), func(compiler.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
+		if err = cmp.Or(err, a.spareInputs(tasks)); err != nil {
+			return err
+		}
 	}
 	if err := a.canRun(spec); err != nil {
 		return err

@@ -44,6 +44,9 @@ func (a *app) replacements(
 		return nil, err
 	}
 	file, err := a.readAgain(ctx, st, p, tasks, queues, path, given, submit.Queues(ctx, st))
+	if err == nil {
+		err = a.spareInputs(file.tasks)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/folders"
+	"github.com/seed-1177d267/sluice/internal/source"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -148,26 +149,19 @@ func (a *app) spare(source string) error {
 	return over(a.written, &f)
 }
 
-// spareInputs refuses to write any of the command's files over a file that tasks of the plan read: the
-// lines of a foreach, or a value by from_file.
-func (a *app) spareInputs(spec *plan.Spec) error {
+// spareInputs refuses to write any of the command's files over a file that tasks read: the lines of a
+// foreach, or a value by from_file. The tasks are compiled, so that paths have the values of params.
+func (a *app) spareInputs(tasks []plan.Task) error {
 	if len(a.written) == 0 {
 		return nil
 	}
-	for i := range spec.Tasks {
-		t := &spec.Tasks[i]
-		raw, _ := t.Params.(json.RawMessage) // as files give them
+	for i := range tasks {
+		t := &tasks[i]
 		var in struct{ Dir string }
-		_ = json.Unmarshal(raw, &in) // other plugins have absolute paths
-		var paths []string
+		_ = json.Unmarshal(t.Params, &in) // other plugins have absolute paths
+		paths := filesIn(t.Params)
 		if t.Foreach != nil && t.Foreach.Lines != "" {
 			paths = append(paths, t.Foreach.Lines)
-		}
-		for _, m := range fromFile.FindAllSubmatch(raw, -1) {
-			var path string
-			if json.Unmarshal(m[1], &path) == nil {
-				paths = append(paths, path)
-			}
 		}
 		for _, path := range paths {
 			if !filepath.IsAbs(path) {
@@ -182,8 +176,25 @@ func (a *app) spareInputs(spec *plan.Spec) error {
 	return nil
 }
 
-// fromFile finds the paths of values that are read from files, in the JSON of params.
-var fromFile = regexp.MustCompile(`"from_file":\s*("(?:[^"\\]|\\.)*")`)
+// filesIn returns the paths of the values in params that are read from files.
+func filesIn(value json.RawMessage) (paths []string) {
+	var inner []json.RawMessage
+	var object map[string]json.RawMessage
+	switch {
+	case len(value) > 0 && value[0] == '[':
+		_ = json.Unmarshal(value, &inner) // params are JSON, as of the next
+	case len(value) > 0 && value[0] == '{':
+		if v, _ := source.Parse(value); v.FromFile != "" {
+			return []string{v.FromFile}
+		}
+		_ = json.Unmarshal(value, &object)
+		inner = slices.Collect(maps.Values(object))
+	}
+	for _, v := range inner {
+		paths = append(paths, filesIn(v)...)
+	}
+	return paths
+}
 
 // spareConfig refuses to log into the configuration file that names the logs.
 func spareConfig(file string, logs []string) error {
