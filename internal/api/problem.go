@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/seed-1177d267/sluice/internal/balance"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -107,7 +108,7 @@ func Invalid(format string, args ...any) *Problem {
 
 // InvalidAt is a request that is malformed at one place, as in body.threads.
 func InvalidAt(location, format string, args ...any) *Problem {
-	message := fmt.Sprintf(format, args...)
+	message := textfile.Brief(fmt.Sprintf(format, args...))
 	p := Invalid("%s: %s", location, message)
 	p.Fields = []Field{{Message: message, Location: location}}
 	return p

@@ -53,7 +53,7 @@ var allowed = map[string][]string{
 	"internal/closedport":            {},
 	"internal/polltest":              {},
 	"internal/mongotest":             {"go.mongodb.org/mongo-driver/v2/"},
-	"internal/api":                   {"plan", "internal/rules", "internal/store", "internal/balance", "internal/secret"},
+	"internal/api":                   {"plan", "internal/rules", "internal/store", "internal/balance", "internal/secret", "internal/textfile"},
 	"internal/api/v1":                {"internal/jsontext", "plan", "internal/states", "den/protocol", "internal/rules", "internal/again", "internal/api", "internal/auth", "internal/store", "internal/store/hiding", "internal/explain", "internal/fold", "internal/halt", "internal/hint", "internal/items", "internal/layout", "internal/planfile", "internal/submit", "internal/balance", "internal/compiler", "internal/secret", "internal/failures", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/", "internal/textfile"},
 	"internal/dci":                   {"internal/api", "internal/api/v1", "internal/auth", "internal/store", "internal/telemetry"},
 	"internal/client":                {"plan", "den/protocol", "internal/rules", "backoff", "internal/api", "internal/store", "internal/balance"},

@@ -76,7 +76,7 @@ func (f *faults) err() error {
 				e.Text, e.Caret = f.src.Excerpt(v.at)
 			}
 		}
-		e.Message = strings.Map(textfile.Printable, e.Message) // what it cites of the file may be meant for a terminal
+		e.Message = textfile.Brief(strings.Map(textfile.Printable, e.Message)) // what it cites of the file may be meant for a terminal
 		errs[i] = e
 	}
 	return errs

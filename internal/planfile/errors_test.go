@@ -49,3 +49,19 @@ func TestErrorsNameThePlaceAndTheRemedy(t *testing.T) {
 		})
 	}
 }
+
+// A value of a file may be a whole program that stands at the wrong key.
+func TestErrorsCiteOnlyTheBeginningOfALongValue(t *testing.T) {
+	const size = 500_000
+	long, words := strings.Repeat("x", size), strings.Repeat("x y ", size/4)
+	for name, task := range map[string]string{
+		"a need": `needs: ["` + words + `"]`, "a rule": `when: "` + words + `"`, "a duration": `timeout: "` + words + `"`, "a count": `retry: {attempts: ` + strings.Repeat("9", size) + `}`,
+		"a pattern": `foreach: {glob: "[` + long + `"}`, "a list": `foreach: "` + words + `"`, "a word": `on_lost: "` + words + `"`, "a variable": `env: {A: {from_env: "` + words + `"}}`,
+		"an expression": `dir: "${{ ` + long + ` }}"`, "a param": `dir: "${{ params.` + long + ` }}"`, "a queue": `queue: "` + words + `"`,
+	} {
+		_, err := Parse("plan.yaml", []byte("plan: p\ntasks:\n  a: {run: make, "+task+"}\n"), Options{Dir: "/work"})
+		if err == nil || len(err.Error()) > 2000 || !strings.Contains(err.Error(), "…") {
+			t.Errorf("%s: %.3000v", name, err)
+		}
+	}
+}

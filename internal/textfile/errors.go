@@ -52,7 +52,7 @@ func (e Errors) Error() string {
 // Error returns the mistake at a byte, with its place and its line. Quoted text of the file may
 // hold control sequences for a terminal; Error removes them.
 func (s *Source) Error(at int, message string) Error {
-	e := Error{File: s.Name, Message: strings.Map(Printable, message)}
+	e := Error{File: s.Name, Message: Brief(strings.Map(Printable, message))}
 	e.Line, e.Column = s.Place(at)
 	e.Text, e.Caret = s.Excerpt(at)
 	return e

@@ -152,6 +152,7 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "ignore": ["n1", "a,b"]}`, 422, "invalid", "body.ignore"},
 			{"PUT", "/nodes/a,b", `{"maxthreads": 1}`, 422, "invalid", "path.node"},
 			{"PUT", "/nodes/%20a", `{"maxthreads": 1}`, 422, "invalid", "path.node"},
+			{"PUT", "/nodes/a," + strings.Repeat("x", 9000), `{"maxthreads": 1}`, 422, "invalid", "path.node"},
 			{"POST", "/plans/prune", `{"keep": "-1h"}`, 422, "invalid", "body.keep"},
 			{"POST", "/queues", `{"name": "` + strings.Repeat("x", 2<<20) + `"}`, 413, "too_large", ""},
 			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a b"}`, 422, "invalid", "body.name"},
@@ -162,7 +163,7 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 		} {
 			status, text := s.ask(c.method, c.path, c.body)
 			var p api.Problem
-			if err := json.Unmarshal([]byte(text), &p); err != nil || status != c.status || p.Status != c.status || p.Code != c.code || p.Detail == "" {
+			if err := json.Unmarshal([]byte(text), &p); err != nil || status != c.status || p.Status != c.status || p.Code != c.code || p.Detail == "" || len(text) > 2000 {
 				t.Errorf("%s %.60s: %d %s, want %d %s", c.method, c.path, status, text, c.status, c.code)
 				continue
 			}
