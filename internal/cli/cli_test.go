@@ -73,7 +73,8 @@ func TestMain(m *testing.M) {
 }
 
 // receive is a receiver of requests. It writes its address to the file that it is given, and answers
-// with what it got. It is busy for the first try of each key under /busy, and knows nothing under /no.
+// with what it got. It is busy for the first try of each key under /busy, knows nothing under /no, and
+// answers twice under /unasked.
 func receive() {
 	seen := map[string]bool{}
 	var mu sync.Mutex
@@ -86,6 +87,11 @@ func receive() {
 			seen[key] = true
 			w.Header().Set("Retry-After", "1")
 			nethttp.Error(w, "come again", nethttp.StatusServiceUnavailable)
+			return
+		case strings.HasPrefix(r.URL.Path, "/unasked"): // a second answer, with what the request said
+			if conn, _, err := nethttp.NewResponseController(w).Hijack(); err == nil {
+				_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\nX-Said: %s\r\n\r\n", r.Header.Get("Authorization"))
+			}
 			return
 		case strings.HasPrefix(r.URL.Path, "/no"):
 			nethttp.Error(w, "no such song", nethttp.StatusNotFound)
@@ -187,7 +193,9 @@ func scripts(t *testing.T, names []string, store func(*testscript.Env) string) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SLUICE_STORE", store(e))
 			e.Setenv("NO_COLOR", "1")
-			return nil
+			examples, err := filepath.Abs("../../examples")
+			e.Setenv("EXAMPLES", examples)
+			return err
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
