@@ -22,6 +22,9 @@ import (
 // again. The tasks below such a task go with it, because their input may change. Other tasks below
 // that succeeded or failed go only with downstream.
 //
+// A chosen foreach task that succeeded although items of it failed, by continue-on-error, stands for
+// these items.
+//
 // With an item goes its foreach task, and those of the other items that have not finished. With a
 // foreach task go its items that did not succeed. With downstream all items go if the task had
 // succeeded or is chosen. A chosen foreach task over files makes its items again with downstream,
@@ -60,6 +63,13 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Re
 			return nil, refusal.New(plan.ErrConflict, "task %q is %s: only what has finished can be retried", t.Key(), states.OfTask(t))
 		}
 		if t.Status == plan.Succeeded && !downstream {
+			failed := r.failedItems(i)
+			for _, k := range failed {
+				r.take(k)
+			}
+			if len(failed) > 0 {
+				continue
+			}
 			return nil, refusal.New(plan.ErrConflict, "task %q succeeded; to run it and what is below it again add --downstream", t.Key())
 		}
 		r.take(i)
@@ -92,6 +102,16 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Re
 		return nil, refusal.New(plan.ErrConflict, "nothing to retry: every task succeeded")
 	}
 	return r.childrenFirst(), nil
+}
+
+// failedItems returns the items of a foreach task that did not succeed.
+func (r *retrySelection) failedItems(index int) (failed []int) {
+	for _, i := range r.items[r.tasks[index].ID] {
+		if r.tasks[i].Status != plan.Succeeded {
+			failed = append(failed, int(i))
+		}
+	}
+	return failed
 }
 
 // anyFailed reports whether a task is retried when nobody names any, and is none that was skipped.
