@@ -66,6 +66,14 @@ func discoCommands(a *app) *cobra.Command {
 	}, discoRun(a), discoCheck(a))
 }
 
+func storeCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "store",
+		Short: "Check the store for damage",
+		Long:  "Check the store for damage.",
+	}, storeCheck(a))
+}
+
 func pluginCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "plugin",

@@ -178,7 +178,7 @@ type Node interface {
 	// A sweep audits the store for all instances if rules.AuditDue says so. The remaining work
 	// follows from the states of tasks and plans. So an audit repairs everything that a driver
 	// keeps besides these: owners, notes of work, counters, gates, marks and places in queues. A
-	// driver that no process can leave half-written, as memory is, has nothing to audit.
+	// driver with transactions, which no process can leave half-written, has nothing to audit.
 	Sweep(ctx context.Context, s protocol.Sweep) (protocol.Swept, error)
 
 	// Instances returns all registered instances.
@@ -392,6 +392,14 @@ type Reporter interface {
 	// Report keeps a JSON object under the id. If the id exists already, it changes nothing. A
 	// document that is no object, or cannot be kept, is an error other than plan.ErrUnavailable.
 	Report(ctx context.Context, id plan.ID, document json.RawMessage) error
+}
+
+// Checker is an optional part of a store: what its driver keeps besides tasks, plans and queues.
+type Checker interface {
+	// Check reads the bookkeeping of the driver as of one instant, and returns what does not follow
+	// from the tasks and plans, each fault as a sentence that names the task. It changes nothing.
+	// "sluice store check" and the suite ask for it.
+	Check(ctx context.Context) (faults []string, err error)
 }
 
 // Balance is an optional part of a store: the document of QueueBalance, the role of its one

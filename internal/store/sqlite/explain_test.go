@@ -127,19 +127,6 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 		{"and those of a limited node among all that is claimed", activeOn, []string{
 			"SCAN tasks USING INDEX tasks_mine", "SEARCH instances USING INTEGER PRIMARY KEY (rowid=?)",
 		}},
-		{"an audit finds plans that have not ended", openPlans, []string{"SEARCH plans USING INDEX plans_open (n>?)"}},
-		{"and what they hold, a part at a time", heldOf, []string{
-			"SEARCH t USING INDEX tasks_plan (plan=? AND id>? AND id<?)", "SEARCH b USING INTEGER PRIMARY KEY (rowid=?)",
-		}},
-		{"whose end it finds without a look at its tasks", partOf, []string{"SEARCH tasks USING COVERING INDEX tasks_plan (plan=? AND id>?)"}},
-		{"and what is held of no plan", "SELECT t.n FROM tasks AS t " + heldApart[0], []string{"SCAN t USING INDEX tasks_apart"}},
-		{"also what is said to wait for nothing", "SELECT t.n FROM tasks AS t " + heldApart[1], []string{"SEARCH t USING COVERING INDEX tasks_root (plan=?)"}},
-		{"or for an instant", "SELECT t.n FROM tasks AS t " + heldApart[2], []string{"SCAN t USING INDEX tasks_delay"}},
-		{"and what is wrong with what is queued", queuedTasks, []string{
-			"SCAN t USING INDEX tasks_ready", "SEARCH q USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH p USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
-			"SEARCH o USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN", "CORRELATED SCALAR SUBQUERY 1",
-			"SEARCH jobs USING COVERING INDEX sqlite_autoindex_jobs_1 (kind=? AND ref=?)",
-		}},
 		{"roots are found by their plan", rootsOf, []string{
 			"SEARCH t USING INDEX tasks_root (plan=?)", "SEARCH g USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
 		}},

@@ -26,8 +26,7 @@ func (t *tx) flushForeachs() (ended bool) {
 			continue
 		}
 		f.dirty = false
-		t.exec("INSERT OR REPLACE INTO foreachs (n, items, made, undone, failed, seen, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)",
-			n, f.items, f.made, f.undone, f.failed, int64(f.seen), f.bytes)
+		t.exec(writeForeach, n, f.items, f.made, f.undone, f.failed, int64(f.seen), f.bytes)
 		if f.undone > 0 || f.made < f.items {
 			continue
 		}

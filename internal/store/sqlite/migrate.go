@@ -15,7 +15,7 @@ import (
 var migrations embed.FS
 
 // schema is the schema that this program writes.
-const schema = 20
+const schema = 21
 
 // application marks our files in SQLite's header ("Slce"), so that no other program's database is taken for an empty one.
 const application = 0x536c6365
@@ -43,8 +43,11 @@ func (s *Store) migrate(version int64) {
 			return
 		}
 		s.w.script("BEGIN IMMEDIATE")
-		if version+1 == edgesInside {
+		switch version + 1 {
+		case edgesInside:
 			s.w.cutEdges()
+		case countedAnew:
+			s.w.countAnew()
 		}
 		s.w.script(string(text))
 		s.w.script(fmt.Sprintf("PRAGMA user_version = %d; PRAGMA application_id = %d", version+1, application))

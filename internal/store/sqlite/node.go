@@ -164,20 +164,9 @@ func (t *tx) log(n int64, attempt int, entries []plan.LogEntry) {
 
 // Sweep implements store.Node.
 func (s *Store) Sweep(ctx context.Context, w protocol.Sweep) (did protocol.Swept, err error) {
-	var found *faults
-	if s.audits.TryLock() { // else another goroutine does
-		defer s.audits.Unlock()
-		if found, err = s.audit(ctx); err != nil {
-			return did, err
-		}
-	}
-	var left []int64 // of the faults
 	err = s.write(ctx, func(t *tx) (err error) {
 		if t.by, err = t.instance(w.Instance); err != nil {
 			return err
-		}
-		if found != nil {
-			t.repair = func() { left = t.mend(found) }
 		}
 		did, err = engine.Sweep(ctx, t, &w)
 		return err
@@ -185,20 +174,11 @@ func (s *Store) Sweep(ctx context.Context, w protocol.Sweep) (did protocol.Swept
 	if err != nil {
 		return protocol.Swept{}, err
 	}
-	if found != nil {
-		s.audited(found, left)
-	}
-	did.More = did.More || len(left) > 0
 	return did, nil
 }
 
-// Audit implements engine.Sweeper.
-func (t *tx) Audit(context.Context) error {
-	if t.repair != nil {
-		t.repair()
-	}
-	return t.err
-}
+// Audit implements engine.Sweeper. Transactions leave nothing to repair.
+func (t *tx) Audit(context.Context) error { return nil }
 
 // Unknown implements engine.Sweeper.
 func (t *tx) Unknown(_ context.Context, holding []plan.TaskID) (unknown []*taskRow, err error) {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,11 +61,7 @@ type Store struct {
 
 	attempts []engine.Attempt[*taskRow] // memory for those of a turn; of the one that writes
 
-	audits    sync.Mutex // held while one goroutine audits
-	auditing  auditing   // where that goes on; guarded by audits
-	auditSize auditSize
-	mended    atomic.Int64 // faults that audits of this handle found
-	count     uint64
+	count uint64
 }
 
 var _ store.Store = (*Store)(nil)
@@ -104,7 +99,7 @@ var (
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{
 		private: o.private, clock: newClock(o.Now), now: o.Now, hook: o.Hook, patience: patience, retrySize: cmp.Or(o.retrySize, retryAtOnce),
-		writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders), auditSize: defaultAuditSize,
+		writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders),
 	}
 	if s.Of = s; s.now == nil {
 		s.now = time.Now

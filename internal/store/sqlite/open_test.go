@@ -455,7 +455,8 @@ func TestOlderDatabasesAreCountedAnew(t *testing.T) {
 		UPDATE plans SET failed = 5, allowed = 4, gathering = 1 WHERE name = 'ended'; UPDATE plans SET held = 1, gathering = 0 WHERE name = 'running';
 		ALTER TABLE plans RENAME COLUMN allowed TO broken; ALTER TABLE plans RENAME COLUMN gathering TO by_items;
 		CREATE INDEX tasks_later ON tasks (n) WHERE status = -4 AND gate <> 1 AND not_before > 0; CREATE TABLE missing (of); CREATE TABLE ghosts (n);
-		ALTER TABLE plans ADD COLUMN shared INTEGER NOT NULL DEFAULT 0; PRAGMA user_version = 17`) // as it was before
+		ALTER TABLE plans ADD COLUMN shared INTEGER NOT NULL DEFAULT 0; CREATE INDEX plans_open ON plans (n); CREATE INDEX plans_abandoned ON plans (n);
+		CREATE INDEX tasks_apart ON tasks (n); PRAGMA user_version = 17`) // as it was before
 	if err := s.w.clear(); err != nil {
 		t.Fatal(err)
 	}

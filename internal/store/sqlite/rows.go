@@ -198,6 +198,8 @@ type foreachRow struct {
 	dirty  bool
 }
 
+const writeForeach = "INSERT OR REPLACE INTO foreachs (n, items, made, undone, failed, seen, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
 // size is how long the list of the items' outputs is at most.
 func (f *foreachRow) size() int64 { return f.bytes + f.items + 2 }
 

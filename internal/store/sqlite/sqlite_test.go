@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,11 +42,7 @@ func TestStore(t *testing.T) {
 		Reopen: func(t testing.TB, s store.Store, o storetest.Options) store.Store {
 			return &recorded{openAt(t, s.(*recorded).path, Options{Now: o.Now, Hook: o.Hook, retrySize: fewRetries(t)}), r}
 		},
-		Left: func(t testing.TB, s store.Store) map[string]int { return left(t, s.(*recorded).Store) },
-		Damage: func(t testing.TB, s store.Store, r *rand.Rand) []string {
-			return damage(t, s.(*recorded).Store, r)
-		},
-		Mended:    func(s store.Store) int { return int(s.(*recorded).mended.Load()) },
+		Left:      func(t testing.TB, s store.Store) map[string]int { return left(t, s.(*recorded).Store) },
 		Keep:      defaultKeep,
 		OneWriter: true,
 		Only:      only,

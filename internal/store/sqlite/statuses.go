@@ -20,11 +20,10 @@ const (
 	inRoot  = "INDEXED BY tasks_root WHERE " + isRoot
 	isRoot  = isHeld + " AND gate = 0"
 	inDelay = "INDEXED BY tasks_delay WHERE " + isHeld + " AND gate = 1"
-	inApart = "INDEXED BY tasks_apart WHERE " + isHeld + " AND gate > 1 AND plan = 0"
 	isHeld  = "status = -4"
 )
 
-// These texts are rules in SQL: FirstStatus, Step.Plain, Reports, Troubled, HasRun, StopsItems and KeptAs.
+// These texts are rules in SQL: FirstStatus, Step.Plain, Reports, Troubled, HasRun and KeptAs.
 const (
 	firstStatus  = "-4"
 	setPlain     = "status = 1, gate = 0, reason = NULL, detail = NULL, exit = NULL, cancel = 0, not_before = 0"
@@ -32,7 +31,6 @@ const (
 	isReporting  = "status = 0"
 	isTroubled   = "(t.attempt > 1 OR t.attempt = 1 AND t.status IN (-4, -2) OR t.status > 1 OR t.status IN (-3, -6))"
 	hasRun       = "(t.status >= 0 OR t.status IN (-3, -6) OR t.flags & ? <> 0)"
-	stopsItems   = "o.status IN (-3, -5) OR o.cancel"
 	keptStatus   = "min(t.status, 2)"
 )
 

@@ -22,7 +22,6 @@ func TestStatementsKnowStatusesAsTheRulesDo(t *testing.T) {
 					"t." + isUnfinished: !status.Finished(),
 					"t." + isReporting:  rules.Reports(status),
 					isTroubled:          rules.Troubled(status, attempt),
-					stopsItems:          rules.StopsItems(status, wanted),
 					keptStatus + fmt.Sprintf(" = %d", rules.KeptAs(0, status).Status): true,
 					fmt.Sprintf("t.status = %s", firstStatus):                         status == rules.FirstStatus,
 				} {

@@ -32,7 +32,6 @@ type tx struct {
 	foreachs map[int64]*foreachRow
 	printed  []printed       // results that came with endings
 	holder   plan.InstanceID // that has the task which is taken
-	repair   func()          // of what the audit of a sweep found; nil: nothing
 	ends     []parent        // what ended here and whose children are still to be told
 	kept     int             // of those that were kept by others, how many are looked at together
 	done     []int64         // tasks to be written as succeeded with null, all together

@@ -34,9 +34,6 @@ type Driver struct {
 	// lists of items, needs and counts of plans that have ended are no bookkeeping.
 	Damage func(t testing.TB, s store.Store, r *rand.Rand) []string
 
-	// Mended is given by drivers whose audits change nothing where nothing was damaged: it says how many faults those of the handle mended.
-	Mended func(s store.Store) int
-
 	// OneWriter says that nobody gets in between two writes of a call, since its writer has a lock: Hook is called while that is held.
 	OneWriter bool
 

@@ -222,39 +222,6 @@ func (n *node) holdOne(name string) protocol.ClaimedTask {
 	panic("unreachable")
 }
 
-// endAll has a node run what it does not hold yet; the task of a name returns the output.
-func (w *world) endAll(n *node, name, output string) {
-	w.Helper()
-	for {
-		claimed := n.turn(protocol.Turn{Slots: 10}).Claimed
-		if len(claimed) == 0 {
-			return
-		}
-		for _, c := range claimed {
-			if c.Name == name {
-				n.end(succeed(c, output))
-			} else {
-				n.end(withOutput(c))
-			}
-		}
-	}
-}
-
-// endBut ends what the node holds, and what it can claim then, but for the tasks of these names.
-func (n *node) endBut(names ...string) {
-	n.w.Helper()
-	for ended := true; ended; {
-		n.claim(99)
-		ended = false
-		for _, c := range held(n) {
-			if !slices.Contains(names, c.Name) {
-				n.end(withOutput(c))
-				ended = true
-			}
-		}
-	}
-}
-
 // failing ends the named tasks as failed and the others well.
 func failing(names ...string) func(protocol.ClaimedTask) protocol.Ending {
 	return func(c protocol.ClaimedTask) protocol.Ending {

@@ -1,0 +1,69 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
+)
+
+// checkedAtOnce is how many joins a check has in memory, each with up to joinSize members.
+const checkedAtOnce = 100
+
+// Check implements store.Checker: of each held task it counts again what its joins say of its parents and items. Its reads are not of one
+// instant.
+func (s *Store) Check(ctx context.Context) (faults []string, err error) {
+	r, err := s.newRound(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer r.end()
+	var joins []joinDoc
+	check := func() error {
+		found, err := r.wrongJoins(ctx, joins)
+		faults, joins = append(faults, found...), nil
+		return err
+	}
+	err = wire.Each(ctx, s.joins, d("done", true), wire.Query{}, func(j *joinDoc) error {
+		if joins = append(joins, *j); len(joins) < checkedAtOnce {
+			return nil
+		}
+		return check()
+	})
+	if err == nil {
+		err = check()
+	}
+	return faults, err
+}
+
+// wrongJoins returns what is wrong with joins that are done, and whose tasks are held. It passes by those with a member that a retry takes.
+func (r *round) wrongJoins(ctx context.Context, joins []joinDoc) (faults []string, err error) {
+	children, err := r.tasksByID(ctx, childrenOf(joins), ones("status hold name"))
+	if err != nil {
+		return nil, err
+	}
+	open := make([]joinDoc, len(joins))
+	for i, was := range joins {
+		was.Done = false // members leaves out those that are done
+		open[i] = was
+	}
+	members, err := r.members(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	for i, was := range joins {
+		t := children[was.Child]
+		gated := slices.ContainsFunc(was.members(), func(id bson.ObjectID) bool { return members[id] != nil && !members[id].Gate.IsZero() })
+		if t == nil || gated || !t.heldFor(holdNeeds) && !t.heldFor(holdItems) {
+			continue
+		}
+		if now := open[i].look(members, r); !now.Done || now.Seen != was.Seen || now.Failed != was.Failed {
+			faults = append(faults, fmt.Sprintf("task %s: of %d parents or items it is said that all have finished, with outcomes %b and %d failed; finished %v, outcomes %b and %d failed",
+				was.Child.Hex(), len(was.members()), was.Seen, was.Failed, now.Done, now.Seen, now.Failed))
+		}
+	}
+	return faults, nil
+}

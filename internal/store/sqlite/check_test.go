@@ -1,0 +1,67 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/invariants"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// TestACheckFindsWhatIsDamaged damages one counter at a time of a store in which plans run.
+func TestACheckFindsWhatIsDamaged(t *testing.T) {
+	for _, c := range []struct{ name, damage, want string }{
+		{"nothing", "SELECT 1", ""},
+		{"the counts of a plan", "UPDATE plans SET held = held + 1", "plan nightly#1 says that it has"},
+		{"the counts of a queue", "UPDATE queues SET queued = 7", `queue "demo" says that it has 7 queued`},
+		{"the parents that a task waits for", "UPDATE gates SET waits = waits + 256 WHERE n IN (SELECT n FROM tasks WHERE name = 'last')",
+			"it is said to wait for 2 parents, and waits for 1"},
+		{"the items that have finished", "UPDATE foreachs SET undone = 0", "its items are counted as"},
+		{"what a task waits for", "UPDATE tasks SET gate = 4 WHERE name = 'last'", "it is said to wait for one thing (4), and waits for another (3)"},
+		{"the place in a queue", "UPDATE tasks SET prio = prio + 5 WHERE status = -2", "is queued in another place"},
+		{"a task that runs too early", "UPDATE tasks SET status = -2 WHERE name = 'last'", `invariant 1: its parent "copy" is held`},
+		{"an index", "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'tasks_name'; PRAGMA writable_schema = RESET",
+			"the database file: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := openTest(t, Options{})
+			defer s.Close()
+			newPlan(t, s, "nightly", task{name: "copy", spec: plan.TaskSpec{Foreach: &plan.Foreach{List: []byte(`[1,2]`)}}}, task{name: "last", needs: []string{"copy"}})
+			i := register(t, s, "n1")
+			turn(t, s, protocol.Turn{Instance: i, Slots: 1, Start: true})
+			s.w.script(c.damage)
+			if err := s.w.clear(); err != nil {
+				t.Fatal(err)
+			}
+			faults, err := invariants.Check(t.Context(), s, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.want == "" && len(faults) > 0 || c.want != "" && !slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, c.want) }) {
+				t.Errorf("the faults are %q, want one with %q", faults, c.want)
+			}
+		})
+	}
+}
+
+// Versions before 21 repaired wrong counters as nodes swept. The migration counts all of them anew.
+func TestAMigrationCountsAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sluice.db")
+	s := openAt(t, path, Options{})
+	newPlan(t, s, "nightly", task{name: "copy", spec: plan.TaskSpec{Foreach: &plan.Foreach{List: []byte(`[1,2]`)}}}, task{name: "last", needs: []string{"copy"}})
+	s.w.script(`UPDATE plans SET held = 9, queued = 0; UPDATE queues SET queued = 7, active = 1; UPDATE gates SET waits = waits + 512;
+		UPDATE foreachs SET undone = 1, items = 5; CREATE INDEX plans_open ON plans (n); CREATE INDEX plans_abandoned ON plans (n);
+		CREATE INDEX tasks_apart ON tasks (n); PRAGMA user_version = 20`)
+	if err := s.w.clear(); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	s = openAt(t, path, Options{})
+	defer closeStore(t, s)
+	if faults, err := invariants.Check(t.Context(), s, true); err != nil || len(faults) > 0 {
+		t.Errorf("after the migration: %q, %v", faults, err)
+	}
+}
