@@ -129,6 +129,7 @@ type workload struct {
 	late           []plan.Task
 	deleting       bool                 // the doomed plan is on its way out
 	finished       map[plan.TaskID]bool // what has ended and must not run again
+	retried        map[plan.TaskID]bool // what a retry takes that has no answer yet
 }
 
 func newWorkload(t *testing.T, d *Driver) *workload {
@@ -188,11 +189,11 @@ func (w *workload) run(k *killer) {
 	w.verify()
 }
 
-// note remembers what has ended.
+// note remembers what has ended, and is not of a retry that is half-way.
 func (w *workload) note() {
 	w.Helper()
 	for _, t := range w.all(store.TaskQuery{}) {
-		if t.Status.Finished() {
+		if t.Status.Finished() && !w.retried[t.ID] {
 			w.finished[t.ID] = true
 		}
 	}
@@ -454,13 +455,18 @@ func (p *process) retry(name string, downstream bool, params string) error {
 	if err != nil {
 		return err
 	}
+	p.retried = make(map[plan.TaskID]bool, len(chosen))
 	for _, c := range chosen {
 		delete(p.finished, c.ID)
+		p.retried[c.ID] = true
 	}
 	replace := []plan.Task{{ID: tasks[k].ID, Name: name, Queue: tasks[k].Queue, Params: json.RawMessage(params)}}
 	err = p.call(func() error { return p.s.Retry(p.ctx, p.main.ID, chosen, replace, nil) })
 	if errors.Is(err, plan.ErrConflict) && p.k.tripped { // the retry that had no answer was made, or begun
 		err = nil
+	}
+	if err == nil {
+		p.retried = nil
 	}
 	return err
 }

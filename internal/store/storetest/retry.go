@@ -412,6 +412,24 @@ var retryCases = []testCase{
 		w.equal("ran", n.run(ok), "[a late]")
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"a retry of a task of no plan is refused while a task that needs it is queued, and names that by its id", func(w *world) {
+		q := w.queue("exec", 0)
+		a := w.newTask(q, "a")
+		b := w.newTask(q, "b", a.ID)
+		b.When = plan.AllDone
+		w.add(plan.PlanID{}, a, b)
+		n := w.node("n1")
+		n.end(fail(n.one()))
+		again := []rules.Retried{{ID: a.ID, Status: plan.Failed}}
+		w.refused(w.s.Retry(w.ctx, plan.PlanID{}, again, nil, nil),
+			`task "b" below is queued, and not among what is to run again: wait for it, or cancel it: sluice task cancel `+b.ID.String())
+		c := n.one()
+		w.is(w.s.Retry(w.ctx, plan.PlanID{}, again, nil, nil), plan.ErrPlanActive)
+		w.equal("what was not retried", w.task(a.ID).Status, plan.Failed)
+		n.end(ok(c))
+		w.no(w.s.Retry(w.ctx, plan.PlanID{}, again, nil, nil))
+		w.equal("ran", n.run(ok), "[a]")
+	}},
 	{"tasks of no plan are retried too", func(w *world) {
 		q := w.queue("exec", 0)
 		a := w.newTask(q, "a")
