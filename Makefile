@@ -95,8 +95,8 @@ cross: ## that it builds for the systems that it is for
 	  GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -o /dev/null ./cmd/sluice || exit 1; \
 	done
 
-bench: build ## every figure of docs/benchmarks.md, on this machine
-	$(GO) run ./internal/bench $(BENCH)
+bench: build ## every figure of docs/benchmarks.md, on this machine; RUN=noop/sqlite some of them, QUICK=1 each once, small and not judged
+	$(GO) test ./internal/bench -vet=off -run '^$$' -bench '$(if $(RUN),/$(RUN),.)' -benchtime $(if $(QUICK),1x -short,3x) -timeout 0 $(BENCH)
 
 clean:
 	rm -rf bin tmp

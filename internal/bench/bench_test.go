@@ -1,191 +1,218 @@
-package main
+package bench
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
+	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/runner"
 )
 
-func TestQuantileIsTheNearestRank(t *testing.T) {
-	ten := []int{9, 1, 8, 2, 7, 3, 6, 4, 5, 10}
-	for _, c := range []struct {
-		q    float64
-		want int
-	}{{0, 1}, {0.1, 1}, {0.5, 5}, {0.51, 6}, {0.99, 10}, {1, 10}} {
-		if got := quantile(ten, c.q); got != c.want {
-			t.Errorf("quantile %v of 1…10 is %d, want %d", c.q, got, c.want)
-		}
-	}
-	if got := median([]int{7}); got != 7 {
-		t.Errorf("median of 7 alone is %d", got)
-	}
+// TestMain lets this program also be the processes that scenarios start.
+func TestMain(m *testing.M) {
+	runner.GuardMain()
+	asksMain()
+	partMain()
+	os.Exit(m.Run())
 }
 
-func TestVerdicts(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		line  result
-		quick bool
-		want  verdict
-	}{
-		{"at the floor passes", result{Value: 45_000, Floor: atLeast(45_000)}, false, pass},
-		{"below what is at least misses", result{Value: 44_999, Floor: atLeast(45_000)}, false, fail},
-		{"above what is at most misses", result{Value: 5.1, Floor: atMost(5)}, false, fail},
-		{"a ratio is judged, not its value", result{Value: 120, PeerVal: 100, Floor: ratioAtMost(1.3)}, false, pass},
-		{"a ratio that is too high misses", result{Value: 131, PeerVal: 100, Floor: ratioAtMost(1.3)}, false, fail},
-		{"without a peer there is no ratio to judge", result{Value: 120, Floor: ratioAtMost(1.3)}, false, didNotRun},
-		{"without a floor there is no verdict", result{Value: 1}, false, noFloor},
-		{"a smoke test judges nothing", result{Value: 1, Floor: atLeast(2)}, true, notJudged},
-		{"what was left out did not run", result{Skipped: "no server", Floor: atLeast(2)}, false, didNotRun},
-		{"an error is one in a smoke test too", result{Error: "no room"}, true, broken},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.line.judge(c.quick); c.line.Verdict != c.want {
-				t.Errorf("verdict %q, want %q", c.line.Verdict, c.want)
+// A scenario measures a group of figures.
+type scenario struct {
+	name string // as RUN selects it: group/store/shape
+	on   kind   // the database that it needs; "": none
+	run  func(*measurement)
+}
+
+// onBoth returns a scenario for each store that is a database.
+func onBoth(group string, run func(*measurement)) []scenario {
+	return []scenario{{group + "/sqlite", onSQLite, run}, {group + "/mongodb", onMongoDB, run}}
+}
+
+func scenarios() []scenario {
+	return slices.Concat(
+		noopScenarios(), onBoth("outside", outside), onBoth("due", due), onBoth("http", requests), execScenarios(), discoScenarios(),
+		onBoth("hop", hop), onBoth("runner", runners), []scenario{{"busy/sqlite", onSQLite, busy}}, onBoth("fan", fan), onBoth("waiting", waiting),
+		[]scenario{{"watching/run", onSQLite, watchingRun}, {"watching/events", onSQLite, watchingEvents}}, largeScenarios(), makespanScenarios(),
+		[]scenario{{"idle/sqlite", onSQLite, idle}}, onBoth("progress", reporting), servedScenarios(), pagesScenarios(), clusterScenarios(),
+	)
+}
+
+// Benchmark measures all scenarios, each as a benchmark of its own.
+func Benchmark(b *testing.B) {
+	printMachine(b)
+	for _, s := range scenarios() {
+		b.Run(s.name, func(b *testing.B) {
+			m := &measurement{B: b, scenario: s}
+			if s.on == onMongoDB && mongoServer() == "" {
+				m.skip("set SLUICE_TEST_MONGODB=mongodb://HOST:PORT/")
 			}
+			if err := try(func() { s.run(m) }); err != nil {
+				b.Fatal(err)
+			}
+			m.report()
 		})
 	}
 }
 
-func TestWhatMissedIsReplacedAndNoted(t *testing.T) {
-	line := func(scenario string, value float64, f *floor) result {
-		l := result{Scenario: scenario, What: "tasks", Value: value, Unit: "tasks/s", PeerVal: 100, Floor: f, Note: "flat"}
-		l.judge(false)
-		return l
+// A measurement is one scenario while it is measured. An error ends it: see check.
+type measurement struct {
+	*testing.B
+	scenario
+	lines []*line
+	notes string
+}
+
+// A line is one figure and its peer, of all repetitions.
+type line struct {
+	what, unit, peer     string // peer is "" without one
+	ours, theirs, ratios []float64
+	missed               []float64 // the ratios of earlier rounds
+}
+
+// pair notes a figure of one repetition and that of its peer. The figure stands alone if the peer's
+// is 0.
+func (m *measurement) pair(what, unit string, ours float64, peer string, theirs float64) {
+	i := slices.IndexFunc(m.lines, func(l *line) bool { return l.what == what })
+	if i < 0 {
+		i, m.lines = len(m.lines), append(m.lines, &line{what: what, unit: unit})
 	}
-	r := &report{Results: []result{line("a", 1, nil), line("b", 40, atLeast(50)), line("c", 160, ratioAtMost(1.5)), line("d", 1, nil)}}
-	if r.missed("a") || !r.missed("b") || !r.missed("c") {
-		t.Fatal("of four scenarios the second and the third missed a floor")
-	}
-	r.replace("b", []result{line("b", 45, atLeast(50))})
-	r.replace("b", []result{line("b", 60, atLeast(50))})
-	r.replace("c", []result{line("c", 170, ratioAtMost(1.5))})
-	for i, want := range []string{"flat", "missed before: 40 tasks/s, 45 tasks/s; flat", "missed before: ratio 1.60; flat", "flat"} {
-		if got := r.Results[i].note(); got != want {
-			t.Errorf("line %d notes %q, want %q", i, got, want)
-		}
-	}
-	if len(r.Results) != 4 || r.missed("b") || !r.missed("c") || r.Results[1].Value != 60 || r.Results[3].Scenario != "d" {
-		t.Errorf("the report is %+v", r.Results)
+	l := m.lines[i]
+	l.ours = append(l.ours, ours)
+	if theirs > 0 {
+		l.peer, l.theirs, l.ratios = peer, append(l.theirs, theirs), append(l.ratios, ours/theirs)
 	}
 }
 
-func TestNumbersAreWrittenForPeople(t *testing.T) {
-	for _, c := range []struct {
-		value float64
-		unit  string
-		want  string
-	}{
-		{45_000, "tasks/s", "45,000 tasks/s"}, {1_234_567.8, "", "1,234,568"}, {0.456, "ms", "0.46 ms"}, {0.0049, "ms", "0.005 ms"}, {12.34, "ms", "12.3 ms"}, {16, "", "16"}, {-1234, "", "-1,234"},
-	} {
-		if got := number(c.value, c.unit); got != c.want {
-			t.Errorf("%v %s is written %q, want %q", c.value, c.unit, got, c.want)
-		}
-	}
+// skip measures nothing, and says why: package testing would not.
+func (m *measurement) skip(why string) {
+	fmt.Printf("%s did not run: %s\n", m.name, why)
+	m.SkipNow()
 }
 
-func TestPollsThatTheBackOffAllows(t *testing.T) {
-	for _, c := range []struct {
-		within time.Duration
-		want   int
-	}{
-		{0, 1},
-		{100 * time.Millisecond, 2}, // at 0 and 100
-		{249 * time.Millisecond, 2},
-		{250 * time.Millisecond, 3}, // and at 100 + 150
-		{time.Minute, 16},
-	} {
-		if got := pollsAllowed(c.within); got != c.want {
-			t.Errorf("in %v it allows %d polls, want %d", c.within, got, c.want)
-		}
-	}
-}
+// note says of what size the figures are. The last repetition's note stays.
+func (m *measurement) note(format string, args ...any) { m.notes = fmt.Sprintf(format, args...) }
 
-func TestBareLoopsFinishTheWholeGraph(t *testing.T) {
-	b := smokeBench(t)
-	for _, k := range []kind{onSQLite, onMongoDB} {
-		if b.missing(k) != "" {
-			continue
+// repeat measures as often as -benchtime says. A shared machine has slow minutes, so repeat starts
+// from nothing, at most twice, if a floor was missed.
+func (m *measurement) repeat(once func()) {
+	for m.Loop() {
+		once()
+	}
+	for range 2 {
+		if testing.Short() || !slices.ContainsFunc(m.lines, func(l *line) bool { return floorOf(m.name, l.what).missedBy(l) }) {
+			return
 		}
-		for _, l := range []load{
-			{kind: k, shape: "flat", make: flat, threads: 8},
-			{kind: k, shape: "layered", make: func(n int) *graph { return layered(n, 10) }, threads: 8},
-		} {
-			t.Run(string(k)+" "+l.shape, func(t *testing.T) {
-				if err := try(func() { l.bare(t.Context(), b.trial(k, nil), l.make(50)) }); err != nil { // it counts what it finished
-					t.Error(err)
-				}
-			})
+		for _, l := range m.lines {
+			if floorOf(m.name, l.what).missedBy(l) {
+				l.missed = append(l.missed, median(l.ratios))
+			}
+			l.ours, l.theirs, l.ratios = nil, nil, nil
+		}
+		for range m.N {
+			once()
 		}
 	}
 }
 
-func TestEachFloorIsOfAScenario(t *testing.T) {
-	for _, f := range floors {
-		whole := regexp.MustCompile(`^(` + f.scenario + `)$`)
-		if !slices.ContainsFunc(scenarios(), func(s scenario) bool { return whole.MatchString(s.name) }) {
-			t.Errorf("no scenario is called %s", f.scenario)
+// report writes the lines, and fails the benchmark if one misses its floor.
+func (m *measurement) report() {
+	m.ReportMetric(0, "ns/op") // it would be the time of all sides together
+	for _, l := range m.lines {
+		m.ReportMetric(median(l.ours), l.what+"-"+l.unit)
+		if l.peer != "" {
+			m.ReportMetric(median(l.ratios), l.what+"-ratio")
+		}
+		f := floorOf(m.name, l.what)
+		fmt.Fprintln(m.Output(), l.text(f))
+		if !testing.Short() && f.missedBy(l) {
+			m.Errorf("%s: %s: the ratio %s misses its floor: %s", m.name, l.what, number(median(l.ratios)), f)
 		}
 	}
-	if f := floorOf("noop/sqlite/flat/256", "no-op tasks"); f == nil || f.Limit != 45_000 {
-		t.Errorf("the floor of no-op tasks is %v", f)
-	}
-	if f := floorOf("noop/sqlite/flat/64", "no-op tasks"); f != nil {
-		t.Errorf("fewer threads have a floor: %v", f)
-	}
-	if f := floorOf("exec/chain", "run: '/bin/true \"a b\"'"); f != nil {
-		t.Errorf("a line for the shell has a floor: %v", f)
-	}
+	fmt.Fprintf(m.Output(), "(%s; %s)\n", m.notes, condition(m.TempDir()))
 }
 
-func TestSmokeRunPrintsOneTable(t *testing.T) {
-	var out, errs bytes.Buffer
-	args := []string{"-quick", "-mongodb", "", "-dir", t.TempDir(), "-run", "^noop/(sqlite|mongodb)/flat/256"}
-	if code := run(t.Context(), args, &out, &errs); code != 0 {
-		t.Fatalf("exit code %d; it said: %s", code, &errs)
+// text writes a line for people.
+func (l *line) text(f *floor) string {
+	text := fmt.Sprintf("%s: %s %s", l.what, number(median(l.ours)), l.unit)
+	if l.peer != "" {
+		text += fmt.Sprintf(" | %s %s | ratio %s", l.peer, number(median(l.theirs)), number(median(l.ratios)))
 	}
-	for _, want := range []string{"SCENARIO", "noop/sqlite/flat", "no-op tasks", "submission", "set SLUICE_TEST_MONGODB", "0 errors"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the table does not say %q:\n%s", want, &out)
+	if f != nil {
+		text += fmt.Sprintf(" | floor %s, ", f)
+		switch {
+		case l.peer == "" || testing.Short():
+			text += "not judged"
+		case f.missedBy(l):
+			text += "MISSED"
+		default:
+			text += "passed"
 		}
 	}
+	for _, r := range l.missed {
+		text += " | missed before: " + number(r)
+	}
+	return text
 }
 
-func TestSmokeRunPrintsJSON(t *testing.T) {
-	var out bytes.Buffer
-	args := []string{"-quick", "-json", "-mongodb", "", "-dir", t.TempDir(), "-run", "^noop/sqlite/flat/256"}
-	if code := run(t.Context(), args, &out, io.Discard); code != 0 {
-		t.Fatalf("exit code %d", code)
+// number writes a figure with as many digits as its size deserves.
+func number(v float64) string {
+	if v >= 100 {
+		return fmt.Sprintf("%.0f", v)
 	}
-	var r report
-	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Machine) == 0 || len(r.Results) != 2 || r.Results[0].Value <= 0 {
-		t.Errorf("the report says %+v", r)
-	}
+	return fmt.Sprintf("%.3g", v)
 }
 
-func TestBadUsageIsRefused(t *testing.T) {
-	for _, args := range [][]string{{"-run", "("}, {"noop"}, {"-nosuch"}} {
-		if code := run(t.Context(), args, io.Discard, io.Discard); code != 2 {
-			t.Errorf("%q: exit code %d, want 2", args, code)
-		}
+// size chooses between the size to measure and that of a quick run.
+func size[T any](full, quick T) T {
+	if testing.Short() {
+		return quick
 	}
+	return full
 }
 
-func smokeBench(t *testing.T) *bench {
-	t.Helper()
-	b, err := newBench(t.Context(), settings{quick: true, dir: t.TempDir(), mongodb: os.Getenv("SLUICE_TEST_MONGODB")}, io.Discard)
+// A failure is an error that ended a measurement.
+type failure struct{ error }
+
+// check ends a measurement, or a process of one, with an error if there is one.
+func check(err error) {
 	if err != nil {
-		t.Fatal(err)
+		panic(failure{err})
 	}
-	t.Cleanup(b.close)
-	return b
+}
+
+// must is check for a call that returns something else too.
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+func failf(format string, args ...any) { check(fmt.Errorf(format, args...)) }
+
+// try calls do, and returns the error that ended it.
+func try(do func()) (err error) {
+	defer func() {
+		switch f := recover().(type) {
+		case nil:
+		case failure:
+			err = errors.Join(err, f.error)
+		default:
+			panic(f)
+		}
+	}()
+	do()
+	return nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// perSecond returns how many of n things were done in a second if they took d.
+func perSecond(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }
+
+// matches reports whether the whole of a text matches a regular expression.
+func matches(expression, text string) bool {
+	return regexp.MustCompile(`^(?:` + expression + `)$`).MatchString(text)
 }

@@ -1,11 +1,8 @@
-package main
+package bench
 
 import (
-	"slices"
 	"testing"
 	"time"
-
-	"github.com/seed-1177d267/sluice/internal/compiler"
 )
 
 func TestListSchedule(t *testing.T) {
@@ -34,36 +31,6 @@ func TestListSchedule(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.graph.listSchedule(c.slots); got != c.want {
 				t.Errorf("makespan %v, want %v", got, c.want)
-			}
-		})
-	}
-}
-
-func TestGraphsHaveTheShapeTheyAreNamedFor(t *testing.T) {
-	for _, c := range []struct {
-		name         string
-		graph        *graph
-		tasks, edges int
-	}{
-		{"flat", flat(10), 10, 0},
-		{"chain", chain(10), 10, 9},
-		{"layered: all but the first layer have three parents", layered(40, 10), 40, 90},
-		{"fan-out", fanOut(10), 10, 9},
-		{"fan-out and in", fanOutIn(10), 12, 20},
-		{"stress: all but the first ten have ten parents", stress(100, 10), 100, 900},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.graph.tasks() != c.tasks || c.graph.edges() != c.edges {
-				t.Errorf("%d tasks and %d needs, want %d and %d", c.graph.tasks(), c.graph.edges(), c.tasks, c.edges)
-			}
-			for i, parents := range c.graph.needs {
-				seen := slices.Compact(slices.Sorted(slices.Values(parents)))
-				if len(seen) != len(parents) || len(seen) > 0 && seen[len(seen)-1] >= i {
-					t.Errorf("task %d needs %v: each once, and only tasks before it", i, parents)
-				}
-			}
-			if err := compiler.Validate(c.graph.spec("test", "noop")); err != nil {
-				t.Errorf("its plan is not valid: %v", err)
 			}
 		})
 	}

@@ -1,8 +1,7 @@
-package main
+package bench
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -75,6 +74,9 @@ func fanOutIn(width int) *graph {
 	return g
 }
 
+// stressLasts is how long each task of zk-plan's stress test works.
+const stressLasts = 100 * time.Millisecond
+
 // stress is zk-plan's stress test (zk-plan 0.4.1, section 8): m tasks of 100 ms. Each but the first
 // k has k parents, chosen at random from all before it.
 func stress(m, k int) *graph {
@@ -82,7 +84,7 @@ func stress(m, k int) *graph {
 	g.lasts = make([]time.Duration, m)
 	dice := rand.New(rand.NewPCG(3, 4))
 	for i := range m {
-		g.lasts[i] = 100 * time.Millisecond
+		g.lasts[i] = stressLasts
 		if i >= k {
 			g.needs[i] = distinct(dice, k, i)
 		}
@@ -129,32 +131,22 @@ func (g *graph) spec(name, plugin string) *plan.Spec {
 
 // graphOf returns the graph of a plan whose estimates are the durations of its tasks. It renumbers
 // tasks if the plan names a child before its parent.
-func graphOf(s *plan.Spec) (*graph, error) {
-	number := make(map[string]int, len(s.Tasks))
-	g := &graph{}
-	for len(number) < len(s.Tasks) {
-		before := len(number)
-		for i := range s.Tasks {
-			t := &s.Tasks[i]
-			if _, done := number[t.Name]; done {
-				continue
-			}
-			needs := make([]int, 0, len(t.Needs))
-			for _, parent := range t.Needs {
-				if p, done := number[parent]; done {
-					needs = append(needs, p)
-				}
-			}
-			if len(needs) == len(t.Needs) {
-				number[t.Name] = len(g.needs)
-				g.needs, g.lasts = append(g.needs, needs), append(g.lasts, t.Estimate)
+func graphOf(s *plan.Spec) *graph {
+	number, g := make(map[string]int, len(s.Tasks)), &graph{}
+	for i := 0; len(number) < len(s.Tasks); i++ {
+		t := &s.Tasks[i%len(s.Tasks)]
+		needs := make([]int, 0, len(t.Needs))
+		for _, parent := range t.Needs {
+			if p, done := number[parent]; done {
+				needs = append(needs, p)
 			}
 		}
-		if len(number) == before {
-			return nil, errors.New("the tasks of the plan need each other in a cycle")
+		if _, done := number[t.Name]; !done && len(needs) == len(t.Needs) {
+			number[t.Name] = len(g.needs)
+			g.needs, g.lasts = append(g.needs, needs), append(g.lasts, t.Estimate)
 		}
 	}
-	return g, nil
+	return g
 }
 
 func taskName(i int) string { return fmt.Sprintf("t%d", i) }
@@ -166,15 +158,6 @@ func taskNames(tasks []int, sep string) string {
 		names[i] = taskName(n)
 	}
 	return strings.Join(names, sep)
-}
-
-// taskNumber returns i of taskName(i).
-func taskNumber(name string) (int, error) {
-	var i int
-	if _, err := fmt.Sscanf(name, "t%d", &i); err != nil {
-		return 0, fmt.Errorf("task %q has no number: %w", name, err)
-	}
-	return i, nil
 }
 
 // listSchedule returns how long the graph takes on the given number of slots without any overhead.
@@ -193,35 +176,27 @@ func (g *graph) listSchedule(slots int) time.Duration {
 		waits[i] = len(g.needs[i])
 	}
 	var ready, running []int // the longest path first, and the first end first
-	queue := func(i int) {
-		ready = insert(ready, i, func(a, b int) int { return cmp.Or(cmp.Compare(rank[b], rank[a]), a-b) })
-	}
 	for i := range waits {
 		if waits[i] == 0 {
-			queue(i)
+			ready = append(ready, i)
 		}
 	}
 	for now := time.Duration(0); ; {
+		slices.SortFunc(ready, func(a, b int) int { return cmp.Or(cmp.Compare(rank[b], rank[a]), a-b) })
 		for len(running) < slots && len(ready) > 0 {
-			i := ready[0]
-			ready, ends[i] = ready[1:], now+g.lasts[i]
-			running = insert(running, i, func(a, b int) int { return cmp.Or(cmp.Compare(ends[a], ends[b]), a-b) })
+			running, ends[ready[0]] = append(running, ready[0]), now+g.lasts[ready[0]]
+			ready = ready[1:]
 		}
 		if len(running) == 0 {
 			return now
 		}
+		slices.SortFunc(running, func(a, b int) int { return cmp.Or(cmp.Compare(ends[a], ends[b]), a-b) })
 		for now = ends[running[0]]; len(running) > 0 && ends[running[0]] == now; running = running[1:] {
 			for _, c := range children[running[0]] {
 				if waits[c]--; waits[c] == 0 {
-					queue(c)
+					ready = append(ready, c)
 				}
 			}
 		}
 	}
-}
-
-// insert puts a task into a sorted list.
-func insert(sorted []int, task int, order func(a, b int) int) []int {
-	at, _ := slices.BinarySearchFunc(sorted, task, order)
-	return slices.Insert(sorted, at, task)
 }
