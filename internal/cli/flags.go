@@ -38,6 +38,27 @@ func checkEmpty(flags *pflag.FlagSet) (err error) {
 // mayBeEmpty are flags of lists, of which an empty one takes away what was set.
 var mayBeEmpty = []string{"pin", "ignore", "secret"}
 
+// A listFlag takes values that stand on lines of their own as well, as $(…) prints them. The flag of
+// pflag reads the first line alone.
+type listFlag struct{ pflag.Value }
+
+// Set implements pflag.Value.
+func (f listFlag) Set(text string) error {
+	return f.Value.Set(strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", ","))
+}
+
+// takeLines lets every flag of a list of a command, and of those below it, be a listFlag.
+func takeLines(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Value.Type() == "stringSlice" {
+			f.Value, f.DefValue = listFlag{f.Value}, strings.Trim(f.DefValue, "[]")
+		}
+	})
+	for _, c := range cmd.Commands() {
+		takeLines(c)
+	}
+}
+
 // A choice is a flag that takes one of several words.
 type choice struct {
 	value string

@@ -82,6 +82,7 @@ func (a *app) root() *cobra.Command {
 	root.SetHelpCommandGroupID("work")
 	root.SetCompletionCommandGroupID("work")
 	strict(root)
+	takeLines(root)
 	oneLine(root)
 	root.SetHelpFunc(a.help)
 	root.SetUsageFunc(func(cmd *cobra.Command) error {

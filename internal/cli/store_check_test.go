@@ -16,28 +16,31 @@ import (
 type damagedStore struct {
 	store.Store
 	faults [][]string
+	exact  bool // they are of one instant
 }
 
-func (c *damagedStore) Check(context.Context) ([]string, error) {
+func (c *damagedStore) Check(context.Context) ([]string, bool, error) {
 	found := c.faults[0]
 	c.faults = c.faults[1:]
-	return found, nil
+	return found, c.exact, nil
 }
 
 func TestOnlyDamageThatIsThereTwiceIsToldWhileNodesRun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		nodes  bool
+		exact  bool
 		faults [][]string
 		out    string // "": nothing is damaged
 	}{
-		{"nothing", true, [][]string{nil}, ""},
-		{"without nodes one look is enough", false, [][]string{{"a"}}, "a\n"},
-		{"with nodes what is there both times counts", true, [][]string{{"a", "b"}, {"b", "c"}}, "b\n"},
-		{"and what is gone is none", true, [][]string{{"a"}, {"c"}}, ""},
+		{"nothing", true, false, [][]string{nil}, ""},
+		{"without nodes one look is enough", false, false, [][]string{{"a"}}, "a\n"},
+		{"with nodes what is there both times counts", true, false, [][]string{{"a", "b"}, {"b", "c"}}, "b\n"},
+		{"and what is gone is none", true, false, [][]string{{"a"}, {"c"}}, ""},
+		{"what was read at one instant counts at once", true, true, [][]string{{"a"}}, "a\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &damagedStore{model.New(model.Options{}), c.faults}
+			s := &damagedStore{model.New(model.Options{}), c.faults, c.exact}
 			if c.nodes {
 				if err := s.Register(t.Context(), plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n1", Lease: time.Microsecond}); err != nil {
 					t.Fatal(err)

@@ -4,6 +4,7 @@
 package invariants
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,25 +21,38 @@ import (
 // one if a later check finds it, too. settled says that a deletion, a retry or a release that is
 // half-way is a fault as well, as it is when nodes had the time to end it.
 //
-// A store that is a store.Checker says what is wrong with its bookkeeping, after the other faults.
-func Check(ctx context.Context, s store.Store, settled bool) (faults []string, err error) {
+// A store that is a store.Checker says first what is wrong with its bookkeeping. If the store cannot be read after that, the
+// error is a fault.
+func Check(ctx context.Context, s store.Store, settled bool) (faults []Fault, err error) {
 	c := checker{
 		settled: settled, plans: map[plan.PlanID]*planCount{}, tasks: map[plan.TaskID]*plan.Task{}, queues: map[plan.QueueID]*queueCount{},
 		items: map[plan.TaskID][]*plan.Task{},
 	}
-	if err := c.read(ctx, s); err != nil {
-		return nil, err
-	}
-	c.run()
 	if own, is := s.(store.Checker); is {
-		more, err := own.Check(ctx)
+		found, sure, err := own.Check(ctx)
 		if err != nil {
 			return nil, err
 		}
-		c.faults = append(c.faults, more...)
+		for _, text := range found {
+			c.faults = append(c.faults, Fault{text, sure})
+		}
 	}
-	slices.Sort(c.faults)
-	return c.faults, nil
+	switch err := c.read(ctx, s); {
+	case err == nil:
+		c.run()
+	case len(c.faults) == 0 || ctx.Err() != nil:
+		return nil, err
+	default:
+		c.faults = append(c.faults, Fault{"the rest cannot be read: " + err.Error(), true})
+	}
+	slices.SortStableFunc(c.faults, func(a, b Fault) int { return cmp.Compare(a.Text, b.Text) })
+	return slices.CompactFunc(c.faults, func(a, b Fault) bool { return a.Text == b.Text }), nil
+}
+
+// A Fault is something that contradicts an invariant.
+type Fault struct {
+	Text string // a sentence
+	Sure bool   // it was read as of one instant
 }
 
 // planCount is a plan, and what its tasks sum up to.
@@ -59,11 +73,11 @@ type checker struct {
 	tasks   map[plan.TaskID]*plan.Task
 	queues  map[plan.QueueID]*queueCount
 	items   map[plan.TaskID][]*plan.Task // by foreach task
-	faults  []string
+	faults  []Fault
 }
 
 func (c *checker) fault(format string, args ...any) {
-	c.faults = append(c.faults, fmt.Sprintf(format, args...))
+	c.faults = append(c.faults, Fault{Text: fmt.Sprintf(format, args...)})
 }
 
 func (c *checker) read(ctx context.Context, s store.Store) error {
@@ -114,7 +128,7 @@ func (c *checker) run() {
 	for _, p := range c.plans {
 		switch {
 		case p.Counts != p.has:
-			c.fault("plan %s says that it has %+v, but has %+v", p.Title(), p.Counts, p.has)
+			c.fault("the counts of plan %s: %s", p.Title(), rules.Differ(p.Counts, p.has))
 		case p.State.Ended() && !p.has.Settled() && p.State != plan.PlanAbandoned && (c.settled || p.has.Unfinished() > p.has.Held):
 			// Without settled: a retry that is half-way has held tasks before the plan runs again.
 			c.fault("plan %s is %v with unfinished tasks: %+v", p.Title(), p.State, p.has)

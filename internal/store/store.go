@@ -396,10 +396,10 @@ type Reporter interface {
 
 // Checker is an optional part of a store: what its driver keeps besides tasks, plans and queues.
 type Checker interface {
-	// Check reads the bookkeeping of the driver as of one instant, and returns what does not follow
-	// from the tasks and plans, each fault as a sentence that names the task. It changes nothing.
-	// "sluice store check" and the suite ask for it.
-	Check(ctx context.Context) (faults []string, err error)
+	// Check reads the bookkeeping of the driver, and returns what does not follow from the tasks and
+	// plans, each fault as a sentence that names the task. It changes nothing. exact says that the
+	// reads are of one instant. "sluice store check" and the suite ask for it.
+	Check(ctx context.Context) (faults []string, exact bool, err error)
 }
 
 // Balance is an optional part of a store: the document of QueueBalance, the role of its one

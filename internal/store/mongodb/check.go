@@ -15,10 +15,10 @@ const checkedAtOnce = 100
 
 // Check implements store.Checker: of each held task it counts again what its joins say of its parents and items. Its reads are not of one
 // instant.
-func (s *Store) Check(ctx context.Context) (faults []string, err error) {
+func (s *Store) Check(ctx context.Context) (faults []string, exact bool, err error) {
 	r, err := s.newRound(ctx, 0)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer r.end()
 	var joins []joinDoc
@@ -36,7 +36,7 @@ func (s *Store) Check(ctx context.Context) (faults []string, err error) {
 	if err == nil {
 		err = check()
 	}
-	return faults, err
+	return faults, false, err
 }
 
 // wrongJoins returns what is wrong with joins that are done, and whose tasks are held. It passes by those with a member that a retry takes.

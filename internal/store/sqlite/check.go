@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"zombiezen.com/go/sqlite"
+
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -11,30 +13,80 @@ import (
 // SQLite's transactions keep jobs, joins, counters and places right, so that no sweep looks for faults in them. A person may, after the
 // disk or somebody else damaged the file.
 
-// Check implements store.Checker: SQLite's own check of the file, and then of each held or queued task what it waits for, the count of its
-// parents or items, and its place.
-func (s *Store) Check(ctx context.Context) (faults []string, err error) {
+// Check implements store.Checker: SQLite's own check of the file, and then the counts of plans and queues, and of each held or queued task
+// what it waits for, the count of its parents or items, and its place. If the file is damaged, that is all.
+func (s *Store) Check(ctx context.Context) (faults []string, exact bool, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		for r := c.query("PRAGMA integrity_check(100)"); r.next(); {
 			if text := r.text(0); text != "ok" {
 				faults = append(faults, "the database file: "+text)
 			}
 		}
+		return c.err
+	})
+	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultCorrupt {
+		return append(faults, "the database file: "+err.Error()), true, nil
+	}
+	if err != nil || len(faults) > 0 {
+		return faults, true, err
+	}
+	err = s.read(ctx, func(c *conn) error {
+		faults = append(faults, c.wrongCounts()...)
 		for r := c.query(misplaced); r.next(); {
-			faults = append(faults, fmt.Sprintf("task %s is queued in another place than its queue and plan say", plan.TaskID{ID: r.id(0)}))
+			faults = append(faults, fmt.Sprintf("task %q (%s) is queued in another place than its queue and plan say", r.text(1), plan.TaskID{ID: r.id(0)}))
 		}
 		return c.eachWrong(func(r *taskRow, why string) {
-			faults = append(faults, fmt.Sprintf("task %s: %s", r.id, why))
+			faults = append(faults, fmt.Sprintf("task %q (%s): %s", c.named(r).Name, r.id, why))
 		})
 	})
-	return faults, err
+	return faults, true, err
+}
+
+// wrongCounts returns what is wrong with the counts of plans and queues.
+func (c *conn) wrongCounts() (faults []string) {
+	has := map[int64]*plan.Counts{}
+	queues := map[int64][2]int{}
+	for r := c.query("SELECT plan, queue, status, reason, flags & ?, count(*) FROM tasks GROUP BY 1, 2, 3, 4, 5", flagContinue|flagItems); r.next(); {
+		t := taskRow{status: plan.Status(r.int(2)), reason: plan.Reason(r.text(3)), flags: r.int(4)}
+		if has[r.int(0)] == nil {
+			has[r.int(0)] = &plan.Counts{}
+		}
+		rules.Count(has[r.int(0)], t.counted(), int(r.int(5)))
+		n := queues[r.int(1)]
+		if rules.Claimable(t.status) {
+			n[0] += int(r.int(5))
+		} else if t.status.Active() {
+			n[1] += int(r.int(5))
+		}
+		queues[r.int(1)] = n
+	}
+	for r := c.query("SELECT " + planColumns + " FROM plans"); r.next(); {
+		p := r.plan()
+		if has[p.n] == nil {
+			has[p.n] = &plan.Counts{}
+		}
+		if *has[p.n] != p.Counts {
+			faults = append(faults, fmt.Sprintf("the counts of plan %s: %s", p.Title(), rules.Differ(p.Counts, *has[p.n])))
+		}
+		delete(has, p.n)
+	}
+	delete(has, 0) // of no plan
+	for range has {
+		faults = append(faults, "there are tasks of a plan that is not there")
+	}
+	for r := c.query("SELECT n, name, queued, active FROM queues"); r.next(); {
+		if n := queues[r.int(0)]; int64(n[0]) != r.int(2) || int64(n[1]) != r.int(3) {
+			faults = append(faults, fmt.Sprintf("queue %q says that it has %d queued and %d active, but has %d and %d", r.text(1), r.int(2), r.int(3), n[0], n[1]))
+		}
+	}
+	return faults
 }
 
 // place is, in SQL, whether a queued task t of a queue q and a plan p is where it belongs.
 const placed = "t.lane = CASE WHEN p.own THEN t.plan ELSE 0 END AND t.prio = CASE q.sort WHEN '' THEN -t.rank ELSE 0 END"
 
 // misplaced are queued tasks in a wrong place, unless a job is left that is about to put them right.
-const misplaced = `SELECT t.id FROM tasks AS t INDEXED BY tasks_ready CROSS JOIN queues AS q ON q.n = t.queue LEFT JOIN plans AS p ON p.n = t.plan
+const misplaced = `SELECT t.id, t.name FROM tasks AS t INDEXED BY tasks_ready CROSS JOIN queues AS q ON q.n = t.queue LEFT JOIN plans AS p ON p.n = t.plan
 	WHERE t.` + isReady + ` AND NOT (` + placed + `)
 		AND NOT (coalesce(p.own, 0) AND EXISTS (SELECT 1 FROM jobs WHERE kind = 6 AND ref = t.plan))`
 
@@ -69,7 +121,7 @@ func (c *conn) wrong(k *facts, p *planRow, r *taskRow) string {
 	case w.Making || w.Made:
 		are := c.countItems(r)
 		if is := c.storedForeach(r.n); is != are {
-			return fmt.Sprintf("its items are counted as %+v, and are %+v", is, are)
+			return "the counts of its items: " + rules.Differ(is, are)
 		}
 		w.Items.Left, noted = int(are.undone), c.noted(jobItems, r.n)
 	case of != nil:
@@ -77,7 +129,7 @@ func (c *conn) wrong(k *facts, p *planRow, r *taskRow) string {
 	case len(k.parents[r.n]) > 0:
 		g := k.join(r)
 		if is := k.joins[r.n]; is != g {
-			return fmt.Sprintf("it is said to wait for %d parents, and waits for %d; their outcomes are %b, and %b; their outputs %d bytes, and %d", is.waiting(), g.waiting(), is.seen(), g.seen(), is.bytes, g.bytes)
+			return fmt.Sprintf("the counts of its parents: it is said to wait for %d, and waits for %d (%s)", is.waiting(), g.waiting(), rules.Differ(is, g))
 		}
 		w.Seen, w.All = g.seen(), g.waiting() == 0
 	}
@@ -88,10 +140,18 @@ func (c *conn) wrong(k *facts, p *planRow, r *taskRow) string {
 		}
 		return ""
 	}
-	if hold, some := holdOf[waits]; !some || r.hold != hold {
-		return fmt.Sprintf("it is said to wait for one thing (%d), and waits for another (%d)", r.hold, hold)
+	switch hold, some := holdOf[waits]; {
+	case !some:
+		return "it is said to wait for " + awaited[r.hold] + ", and waits for nothing"
+	case r.hold != hold:
+		return "it is said to wait for " + awaited[r.hold] + ", and waits for " + awaited[hold]
 	}
 	return ""
+}
+
+// awaited has the words for what held tasks wait for.
+var awaited = map[int64]string{
+	forPlan: "its plan", forInstant: "an instant", forItems: "its items", forParents: "its parents", forOthers: "the other items", forRetry: "a retry",
 }
 
 func (c *conn) noted(kind, ref int64) bool {

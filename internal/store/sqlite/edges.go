@@ -32,7 +32,7 @@ func (c *conn) cutEdges() {
 		if r.bool(3) {
 			finished = append(finished, r.int(0))
 		} else {
-			left = append(left, strings.TrimSpace(fmt.Sprint(r.text(2), " (", r.id(1), ")")))
+			left = append(left, fmt.Sprintf("%s (%s)", r.text(2), plan.TaskID{ID: r.id(1)}))
 		}
 	}
 	if n := len(left); n > 0 {

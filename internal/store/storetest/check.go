@@ -18,7 +18,7 @@ func (w *world) checkSettled() {
 func (w *world) checked(settled bool) {
 	w.Helper()
 	for _, fault := range must(invariants.Check(w.ctx, w.s, settled))(w) {
-		w.Errorf("%s", fault)
+		w.Errorf("%s", fault.Text)
 	}
 	queues := must(w.s.Queues(w.ctx))(w)
 	w.no(w.s.CountQueues(w.ctx, queues))
