@@ -3,6 +3,7 @@
 package webtest
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	_ "modernc.org/sqlite"
 
 	"github.com/seed-1177d267/sluice/internal/polltest"
 )
@@ -142,11 +144,22 @@ tasks:
 `, quoted, hostile)
 	id := s.submit(yaml)
 	var q struct{ ID string }
-	if err := json.Unmarshal(s.ask("POST", "/queues", "application/json", fmt.Sprintf(`{"name": %s, "plugin": "nobody", "threads": 1}`, quoted)), &q); err != nil {
+	if err := json.Unmarshal(s.ask("POST", "/queues", "application/json", `{"name": "renamed", "plugin": "nobody", "threads": 1}`), &q); err != nil {
 		t.Fatal(err)
 	}
 	plain := strings.Repeat("a1", 12)
-	s.ask("POST", "/tasks", "application/json", fmt.Sprintf(`{"tasks": [{"id": %q, "name": %s, "queue_id": %q, "params": {"x": %s}}]}`, plain, quoted, q.ID, quoted))
+	s.ask("POST", "/tasks", "application/json", fmt.Sprintf(`{"tasks": [{"id": %q, "name": "renamed", "queue_id": %q, "params": {"x": %s}}]}`, plain, q.ID, quoted))
+	// Sluice refuses such names, which only another program can have written.
+	db, err := sql.Open("sqlite", strings.TrimPrefix(s.store, "sqlite:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, table := range []string{"queues", "tasks"} {
+		if _, err := db.Exec("PRAGMA busy_timeout = 60000; UPDATE "+table+" SET name = ? WHERE name = 'renamed'", hostile); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.node()
 	s.wait(id, "failed")
 	b := s.browse(light)
