@@ -137,7 +137,7 @@ func TestAStoppedNodeGivesBackWhatItsQueueLetsRunTwice(t *testing.T) {
 		t.Run(string(says), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				q, err := w.store.CreateQueue(t.Context(), plan.Queue{Name: "sleep", Plugin: "sleep", Unlimited: true, OnLost: says})
+				q, err := w.store.CreateQueue(t.Context(), plan.Queue{Name: "sleep", Plugin: "sleep", Unlimited: true, QueueSettings: plan.QueueSettings{OnLost: says}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,14 +1,36 @@
 package plan
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
+
+// A Duration is a span of time, written as in "1m30s".
+type Duration time.Duration
+
+// String writes the duration as time.Duration does.
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration, as in 90s, 10m or 1h30m", text)
+	}
+	*d = Duration(v)
+	return nil
+}
 
 // A Keep says how long the finished tasks of a queue stay in the store after their end, by their
 // status. It is about tasks of no plan. Tasks of plans go with their plans. A field counts as
 // Plan.Keep does: 0 is as long as the store's default says, and less than 0 is for ever.
 type Keep struct {
-	Succeeded  time.Duration `json:"succeeded,omitempty"`
-	Failed     time.Duration `json:"failed,omitempty"` // with every code above 1
-	Terminated time.Duration `json:"terminated,omitempty"`
-	Cancelled  time.Duration `json:"cancelled,omitempty"` // and skipped
-	Orphaned   time.Duration `json:"orphaned,omitempty"`
+	Succeeded  Duration `json:"succeeded,omitempty" doc:"The time after its end; below 0 for ever, 0 the store's default. The others are the same."`
+	Failed     Duration `json:"failed,omitempty"` // with every code above 1
+	Terminated Duration `json:"terminated,omitempty"`
+	Cancelled  Duration `json:"cancelled,omitempty" doc:"Skipped ones too."`
+	Orphaned   Duration `json:"orphaned,omitempty"`
 }

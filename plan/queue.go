@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,16 +41,52 @@ type Queue struct {
 	Threads   int       `json:"threads"`             // how many of its tasks may be claimed or running at once, over all nodes
 	Unlimited bool      `json:"unlimited,omitempty"` // then Threads does not count
 	Sort      QueueSort `json:"sort,omitempty"`
-	OnLost    OnLost    `json:"on_lost,omitempty"` // of its tasks that do not say it themselves
-	Secrets   []string  `json:"secrets,omitempty"` // names of params that are never shown, in the whole store: in upper or lower case, and a * is any letters
-	Keep      Keep      `json:"keep,omitzero"`     // how long its finished tasks of no plan stay
 
 	Pin         []NodeName `json:"pin,omitempty"`          // the only nodes that serve it; none: see Ignore
 	Ignore      []NodeName `json:"ignore,omitempty"`       // nodes that do not; it counts only where Pin is empty
 	NodeThreads int        `json:"node_threads,omitempty"` // how many of its tasks one node, over all its instances, may have claimed or running; <= 0: no such limit
 
+	QueueSettings
+
 	Queued int `json:"queued"` // filled by readers only
 	Active int `json:"active"` // claimed or running; filled by readers only
+}
+
+// QueueSettings are the settings of a queue that no program but Sluice reads. Each store keeps them as
+// one JSON document, and the API has them in the same form. A field that is zero says nothing.
+type QueueSettings struct {
+	OnLost  OnLost   `json:"on_lost,omitempty" enum:"retry,fail" doc:"What happens to its lost tasks without an on_lost of their own; null: retry for tasks of plans, and fail for others."`
+	Secrets []string `json:"secrets,omitempty" maxItems:"200" doc:"Names of params that are never shown, in any queue: in upper or lower case, and a * stands for any letters. Only an admin removes a name."`
+	Keep    Keep     `json:"keep,omitzero" doc:"How long its finished tasks of no plan stay."`
+}
+
+// Text returns the settings as JSON: "" if they say nothing.
+func (s *QueueSettings) Text() string {
+	b, err := json.Marshal(s)
+	if err != nil || string(b) == "{}" {
+		return "" // each field has JSON
+	}
+	return string(b)
+}
+
+// QueueSettingsOf reads what Text wrote. Another program, or a person, may have written it: a field
+// that cannot be read says nothing.
+func QueueSettingsOf(text string) (s QueueSettings) {
+	var fields map[string]json.RawMessage
+	if text == "" || json.Unmarshal([]byte(text), &fields) != nil {
+		return s
+	}
+	for name, value := range fields {
+		one, _ := json.Marshal(map[string]json.RawMessage{name: value}) // it was read from JSON
+		with := s
+		if json.Unmarshal(one, &with) == nil {
+			s = with
+		}
+	}
+	if s.OnLost != OnLostRetry && s.OnLost != OnLostFail {
+		s.OnLost = OnLostDefault
+	}
+	return s
 }
 
 // ServedBy reports whether the queue lets the node have its tasks: what DEN 1.1 says of nodes_pin and nodes_ignore.
@@ -60,12 +97,12 @@ func (q *Queue) ServedBy(n NodeName) bool {
 	return !slices.Contains(q.Ignore, n)
 }
 
-// SameSettings reports whether two queues have the same settings. These are threads, order, nodes,
-// the fate of lost tasks, secret params, and the time that finished tasks stay.
+// SameSettings reports whether two queues have the same settings: threads, order, nodes, and what
+// QueueSettings has.
 func (q *Queue) SameSettings(other *Queue) bool {
-	return q.Unlimited == other.Unlimited && (q.Unlimited || q.Threads == other.Threads) && q.Sort == other.Sort && q.OnLost == other.OnLost &&
+	return q.Unlimited == other.Unlimited && (q.Unlimited || q.Threads == other.Threads) && q.Sort == other.Sort &&
 		slices.Equal(q.Pin, other.Pin) && slices.Equal(q.Ignore, other.Ignore) && max(0, q.NodeThreads) == max(0, other.NodeThreads) &&
-		slices.Equal(q.Secrets, other.Secrets) && q.Keep == other.Keep
+		q.Text() == other.Text()
 }
 
 // NodeName is the name of an execution node: a host's name, or HOST.PID for one that a command embeds.

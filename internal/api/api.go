@@ -18,8 +18,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -38,20 +39,7 @@ const (
 )
 
 // A Duration is a span of time, written as in "1m30s".
-type Duration time.Duration
-
-// MarshalText implements encoding.TextMarshaler.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	if err != nil {
-		return fmt.Errorf("%q is not a duration, as in 90s, 10m or 1h30m", text)
-	}
-	*d = Duration(v)
-	return nil
-}
+type Duration = plan.Duration
 
 // CheckTime refuses a time that cannot be written. RFC 3339 has four digits for the year. A task
 // with a longer year would make every answer with that task fail.
@@ -348,36 +336,14 @@ type Queue struct {
 	Pin         []plan.NodeName `json:"pin,omitempty" doc:"The only nodes that serve it."`
 	Ignore      []plan.NodeName `json:"ignore,omitempty" doc:"Nodes that do not serve it, if pin is empty."`
 	NodeThreads int             `json:"node_threads,omitempty" doc:"How many of its tasks one node runs at once."`
-	OnLost      plan.OnLost     `json:"on_lost,omitempty" doc:"What happens to its lost tasks: retry or fail."`
-	Secrets     []string        `json:"secrets,omitempty" doc:"Names of params that are never shown, in any queue; a * in a name stands for any letters."`
-	Keep        Keep            `json:"keep,omitzero" doc:"How long its finished tasks of no plan stay."`
-}
-
-// A Keep says how long finished tasks of no plan stay, by their state.
-type Keep struct {
-	Succeeded  Duration `json:"succeeded,omitempty" doc:"The time after its end; below 0 for ever, 0 the store's default. The others are the same."`
-	Failed     Duration `json:"failed,omitempty"`
-	Terminated Duration `json:"terminated,omitempty"`
-	Cancelled  Duration `json:"cancelled,omitempty" doc:"Skipped ones too."`
-	Orphaned   Duration `json:"orphaned,omitempty"`
-}
-
-func keepOf(k plan.Keep) Keep {
-	return Keep{Duration(k.Succeeded), Duration(k.Failed), Duration(k.Terminated), Duration(k.Cancelled), Duration(k.Orphaned)}
-}
-
-func (k Keep) domain() plan.Keep {
-	return plan.Keep{
-		Succeeded: time.Duration(k.Succeeded), Failed: time.Duration(k.Failed), Terminated: time.Duration(k.Terminated),
-		Cancelled: time.Duration(k.Cancelled), Orphaned: time.Duration(k.Orphaned),
-	}
+	plan.QueueSettings
 }
 
 // QueueOf writes a queue.
 func QueueOf(q *plan.Queue) Queue {
 	w := Queue{
 		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Sort: q.Sort, Queued: q.Queued, Active: q.Active, State: "open", Status: 1,
-		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads), OnLost: q.OnLost, Secrets: q.Secrets, Keep: keepOf(q.Keep),
+		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads), QueueSettings: q.QueueSettings,
 	}
 	if w.Sort == "" {
 		w.Sort = "default"
@@ -397,8 +363,8 @@ func QueueOf(q *plan.Queue) Queue {
 // Domain is the queue that was written.
 func (q *Queue) Domain() plan.Queue {
 	d := plan.Queue{
-		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Unlimited: q.Threads == nil, Sort: q.Sort, OnLost: q.OnLost, Pin: q.Pin, Ignore: q.Ignore,
-		NodeThreads: q.NodeThreads, Secrets: q.Secrets, Keep: q.Keep.domain(), Queued: q.Queued, Active: q.Active,
+		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Unlimited: q.Threads == nil, Sort: q.Sort, Pin: q.Pin, Ignore: q.Ignore,
+		NodeThreads: q.NodeThreads, QueueSettings: q.QueueSettings, Queued: q.Queued, Active: q.Active,
 	}
 	if q.Threads != nil {
 		d.Threads = *q.Threads
@@ -409,16 +375,21 @@ func (q *Queue) Domain() plan.Queue {
 	return d
 }
 
-// A QueueSettings is what may be said of a queue.
-type QueueSettings struct {
+// A SetQueue is what may be said of a queue.
+type SetQueue struct {
 	Threads     *int            `json:"threads" minimum:"0" doc:"null: no limit; 0: the queue is paused."`
 	Sort        plan.QueueSort  `json:"sort,omitempty" enum:"fifo,lifo,default"`
 	Pin         []plan.NodeName `json:"pin,omitempty"`
 	Ignore      []plan.NodeName `json:"ignore,omitempty"`
 	NodeThreads int             `json:"node_threads,omitempty" minimum:"0"`
-	OnLost      plan.OnLost     `json:"on_lost,omitempty" enum:"retry,fail"`
-	Secrets     []string        `json:"secrets,omitzero" maxItems:"200" doc:"Names of params that are never shown. Left out or null: no change. Only an admin removes a name."`
-	Keep        *Keep           `json:"keep,omitempty" doc:"How long its finished tasks of no plan stay. Left out or null: no change."`
+	plan.QueueSettings
+}
+
+// A QueueSettings sets a queue that is there. A client that does not know one of plan.QueueSettings
+// leaves it out, and the queue keeps its own. A setting that is null says nothing from then on.
+type QueueSettings struct {
+	SetQueue
+	said map[string]json.RawMessage
 }
 
 // A NewQueue is a queue that is to be made.
@@ -426,41 +397,76 @@ type NewQueue struct {
 	ID     plan.QueueID `json:"id,omitzero" doc:"The caller may choose it; by default the server does."`
 	Name   string       `json:"name" minLength:"1" doc:"At most 1,000 letters, digits, _, -, colons and dots, without - in front."`
 	Plugin string       `json:"plugin" minLength:"1" doc:"The work of its tasks; the rules of the name hold for it too."`
-	QueueSettings
+	SetQueue
 }
 
 // SettingsOf writes what of a queue may be set.
-func SettingsOf(q *plan.Queue) QueueSettings {
+func SettingsOf(q *plan.Queue) SetQueue {
 	w := QueueOf(q)
-	return QueueSettings{
-		Threads: w.Threads, Sort: w.Sort, Pin: w.Pin, Ignore: w.Ignore, NodeThreads: w.NodeThreads, OnLost: w.OnLost,
-		Secrets: append([]string{}, w.Secrets...), Keep: &w.Keep,
+	return SetQueue{Threads: w.Threads, Sort: w.Sort, Pin: w.Pin, Ignore: w.Ignore, NodeThreads: w.NodeThreads, QueueSettings: w.QueueSettings}
+}
+
+// settingNames are the names of plan.QueueSettings in JSON, in its order.
+func settingNames() (names []string) {
+	for i, of := 0, reflect.TypeFor[plan.QueueSettings](); i < of.NumField(); i++ {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
 	}
+	return names
+}
+
+// MarshalJSON implements json.Marshaler. It says null of the settings that say nothing.
+func (s QueueSettings) MarshalJSON() ([]byte, error) {
+	fields := map[string]json.RawMessage{}
+	for _, name := range settingNames() {
+		fields[name] = json.RawMessage("null")
+	}
+	text, err := json.Marshal(s.SetQueue)
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *QueueSettings) UnmarshalJSON(text []byte) error {
+	if err := json.Unmarshal(text, &s.SetQueue); err != nil {
+		return err
+	}
+	return json.Unmarshal(text, &s.said)
 }
 
 // VersionOf is the ETag of what may be set of a queue: how full it is makes no other version.
 func VersionOf(q *plan.Queue) string {
-	s := SettingsOf(q)
-	if len(s.Secrets) == 0 {
-		s.Secrets = nil
-	}
-	text, _ := json.Marshal(s) // none of its fields can fail
+	text, _ := json.Marshal(SettingsOf(q)) // none of its fields can fail
 	sum := sha256.Sum256(text)
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
-// Apply changes the queue to these settings. If Secrets or Keep is left out, the queue keeps its own: older clients do not know these fields.
+// Apply changes the queue to these settings.
 func (s *QueueSettings) Apply(q *plan.Queue) error {
-	if s.Secrets != nil {
-		names, err := secret.CheckNames(s.Secrets)
-		if err != nil {
-			return InvalidAt("body.secrets", "%v", err)
+	was := reflect.ValueOf(q.QueueSettings)
+	if err := s.SetQueue.Apply(q); err != nil {
+		return err
+	}
+	for i, name := range settingNames() {
+		if _, said := s.said[name]; !said {
+			reflect.ValueOf(&q.QueueSettings).Elem().Field(i).Set(was.Field(i))
 		}
-		q.Secrets = names
 	}
-	if s.Keep != nil {
-		q.Keep = s.Keep.domain()
+	return nil
+}
+
+// Apply changes the queue to these settings.
+func (s *SetQueue) Apply(q *plan.Queue) error {
+	names, err := secret.CheckNames(s.Secrets)
+	if err != nil {
+		return InvalidAt("body.secrets", "%v", err)
 	}
+	s.Secrets = names
 	for _, list := range []struct {
 		where     string
 		was, want []plan.NodeName
@@ -471,9 +477,10 @@ func (s *QueueSettings) Apply(q *plan.Queue) error {
 			}
 		}
 	}
-	w := Queue{Threads: s.Threads, Sort: s.Sort, Pin: s.Pin, Ignore: s.Ignore, NodeThreads: s.NodeThreads, OnLost: s.OnLost}
+	w := Queue{Threads: s.Threads, Sort: s.Sort, Pin: s.Pin, Ignore: s.Ignore, NodeThreads: s.NodeThreads}
 	d := w.Domain()
-	q.Threads, q.Unlimited, q.Sort, q.Pin, q.Ignore, q.NodeThreads, q.OnLost = d.Threads, d.Unlimited, d.Sort, d.Pin, d.Ignore, d.NodeThreads, d.OnLost
+	q.Threads, q.Unlimited, q.Sort, q.Pin, q.Ignore, q.NodeThreads = d.Threads, d.Unlimited, d.Sort, d.Pin, d.Ignore, d.NodeThreads
+	q.QueueSettings = s.QueueSettings
 	return nil
 }
 

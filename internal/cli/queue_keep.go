@@ -44,7 +44,7 @@ func (v *keepValue) Set(text string) error {
 			return err
 		}
 		for _, s := range statuses {
-			*rules.KeepOf(&v.said, s) = d
+			*rules.KeepOf(&v.said, s) = plan.Duration(d)
 		}
 		v.of = append(v.of, statuses...)
 	}
@@ -85,7 +85,7 @@ func keepText(k plan.Keep) string {
 	var parts []string
 	var ages []time.Duration
 	for i, s := range rules.KeptStatuses {
-		if d := *rules.KeepOf(&k, s); d != 0 {
+		if d := time.Duration(*rules.KeepOf(&k, s)); d != 0 {
 			parts, ages = append(parts, keptWords()[i]+"="+ageText(d)), append(ages, max(d, -1))
 		}
 	}

@@ -189,7 +189,7 @@ func (c *Client) makeQueue(ctx context.Context, q plan.Queue, ensure bool) (plan
 		q.ID.ID = plan.NewID(time.Now())
 	}
 	r := &request{method: "POST", path: in("queues"), again: true, timeout: lookTime}
-	r.body = &api.NewQueue{ID: q.ID, Name: q.Name, Plugin: q.Plugin, QueueSettings: api.SettingsOf(&q)}
+	r.body = &api.NewQueue{ID: q.ID, Name: q.Name, Plugin: q.Plugin, SetQueue: api.SettingsOf(&q)}
 	if ensure {
 		r.query = query("ensure", "true")
 	}
@@ -211,7 +211,7 @@ func (c *Client) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 }
 
 func (c *Client) setQueue(ctx context.Context, q plan.Queue, match string) error {
-	r := &request{method: "PUT", path: in("queues", q.ID.String()), match: match, body: api.SettingsOf(&q), again: true, timeout: lookTime}
+	r := &request{method: "PUT", path: in("queues", q.ID.String()), match: match, body: api.QueueSettings{SetQueue: api.SettingsOf(&q)}, again: true, timeout: lookTime}
 	return c.do(ctx, r, nil)
 }
 

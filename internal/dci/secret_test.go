@@ -68,7 +68,7 @@ func seedAs(t *testing.T, st store.Store, ofQueue, ofPlan []string) *secretStore
 	}
 	empty, err := st.Latest(ctx)
 	no(err)
-	q, err := st.CreateQueue(ctx, plan.Queue{Name: "imap", Plugin: "demo", Unlimited: true, Secrets: ofQueue})
+	q, err := st.CreateQueue(ctx, plan.Queue{Name: "imap", Plugin: "demo", Unlimited: true, QueueSettings: plan.QueueSettings{Secrets: ofQueue}})
 	no(err)
 	spec := plan.New("nightly")
 	spec.Secrets = ofPlan

@@ -55,7 +55,7 @@ func KeepLimits[Q comparable](queues map[Q]plan.Keep, byDefault time.Duration) m
 	limits := map[Kept[Q]]time.Duration{}
 	for q, keep := range queues {
 		for _, s := range KeptStatuses {
-			if limit := cmp.Or(*KeepOf(&keep, s), byDefault); limit > 0 {
+			if limit := cmp.Or(time.Duration(*KeepOf(&keep, s)), byDefault); limit > 0 {
 				limits[Kept[Q]{q, s}] = limit
 			}
 		}

@@ -69,8 +69,8 @@ func TestTasksOfNoPlanAreKeptByTheirQueueAndTheirStatus(t *testing.T) {
 		{"nothing is said, and the store has a default", plan.Keep{}, day, map[plan.Status]time.Duration{
 			plan.Succeeded: day, plan.Failed: day, plan.Terminated: day, plan.Cancelled: day, plan.Orphaned: day,
 		}},
-		{"one status is limited where the default is for ever", plan.Keep{Failed: day}, 0, map[plan.Status]time.Duration{plan.Failed: day}},
-		{"a status that is kept for ever has no limit, whatever the default", plan.Keep{Succeeded: 2 * day, Failed: -1, Orphaned: -5}, day,
+		{"one status is limited where the default is for ever", plan.Keep{Failed: plan.Duration(day)}, 0, map[plan.Status]time.Duration{plan.Failed: day}},
+		{"a status that is kept for ever has no limit, whatever the default", plan.Keep{Succeeded: plan.Duration(2 * day), Failed: -1, Orphaned: -5}, day,
 			map[plan.Status]time.Duration{plan.Succeeded: 2 * day, plan.Terminated: day, plan.Cancelled: day}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestTasksOfNoPlanAreKeptByTheirQueueAndTheirStatus(t *testing.T) {
 			for s, limit := range c.want {
 				want[rules.Kept[string]{Queue: "q", Status: s}] = limit
 			}
-			other := plan.Keep{Succeeded: -1, Failed: time.Minute, Terminated: -1, Cancelled: -1, Orphaned: -1}
+			other := plan.Keep{Succeeded: -1, Failed: plan.Duration(time.Minute), Terminated: -1, Cancelled: -1, Orphaned: -1}
 			if got := rules.KeepLimits(map[string]plan.Keep{"q": c.keep, "other": other}, c.byDefault); !maps.Equal(got, want) {
 				t.Errorf("the limits are %v, want %v", got, want)
 			}

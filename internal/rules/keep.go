@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"time"
-
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -10,7 +8,7 @@ import (
 var KeptStatuses = []plan.Status{plan.Succeeded, plan.Failed, plan.Terminated, plan.Cancelled, plan.Orphaned}
 
 // KeepOf returns the field for one of KeptStatuses, or for a code above 1; nil for another status.
-func KeepOf(k *plan.Keep, s plan.Status) *time.Duration {
+func KeepOf(k *plan.Keep, s plan.Status) *plan.Duration {
 	switch min(s, plan.Failed) {
 	case plan.Succeeded:
 		return &k.Succeeded

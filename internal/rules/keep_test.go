@@ -10,7 +10,7 @@ import (
 
 func TestAKeepHasAFieldForEachStatus(t *testing.T) {
 	var k plan.Keep
-	if *rules.KeepOf(&k, plan.Failed+40) = time.Hour; k.Failed != time.Hour {
+	if *rules.KeepOf(&k, plan.Failed+40) = plan.Duration(time.Hour); k.Failed != plan.Duration(time.Hour) {
 		t.Errorf("a code above 1 is no failure: %+v", k)
 	}
 	if rules.KeepOf(&k, plan.Held) != nil || rules.KeepOf(&k, plan.Running) != nil {

@@ -18,7 +18,7 @@ func TestATaskIsAddedAgainOnlyAsItWas(t *testing.T) {
 		ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "a", Queue: plan.QueueID{ID: plan.NewID(time.Now())}, Needs: []plan.TaskID{parent},
 		Params: json.RawMessage(`{"x": 1, "password": "pw"}`), Definition: plan.Definition{Timeout: time.Minute},
 	}
-	secrets := secret.Of([]plan.Queue{{Secrets: []string{"password"}}})
+	secrets := secret.Of([]plan.Queue{{QueueSettings: plan.QueueSettings{Secrets: []string{"password"}}}})
 	for _, c := range []struct {
 		name   string
 		there  func(*plan.Task)

@@ -11,10 +11,12 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-func secretsOf(names ...string) secret.Names { return secret.Of([]plan.Queue{{Secrets: names}}) }
+func secretsOf(names ...string) secret.Names {
+	return secret.Of([]plan.Queue{{QueueSettings: plan.QueueSettings{Secrets: names}}})
+}
 
 func TestWhichNamesAreSecret(t *testing.T) {
-	s := secret.Of([]plan.Queue{{Secrets: []string{"password", "*_key"}}, {}, {Secrets: []string{"pin*code", "*a*b*"}}})
+	s := secret.Of([]plan.Queue{{QueueSettings: plan.QueueSettings{Secrets: []string{"password", "*_key"}}}, {}, {QueueSettings: plan.QueueSettings{Secrets: []string{"pin*code", "*a*b*"}}}})
 	for name, want := range map[string]bool{
 		"password": true, "PassWord": true, "passwords": false, "my_password": false, "": false,
 		"api_key": true, "_KEY": true, "key": false, "api_keys": false,
@@ -125,13 +127,13 @@ func TestWhatIsAskedAboutASecret(t *testing.T) {
 }
 
 func TestWhoTakesSecretsOff(t *testing.T) {
-	was := &plan.Queue{Name: "q", Secrets: []string{"a", "b"}}
+	was := &plan.Queue{Name: "q", QueueSettings: plan.QueueSettings{Secrets: []string{"a", "b"}}}
 	for _, c := range []struct {
 		now    []string
 		anyway bool
 		ok     bool
 	}{{[]string{"a", "b", "c"}, false, true}, {[]string{"a"}, false, false}, {nil, false, false}, {nil, true, true}} {
-		if err := secret.CheckUnhidden(was, &plan.Queue{Secrets: c.now}, c.anyway); (err == nil) != c.ok {
+		if err := secret.CheckUnhidden(was, &plan.Queue{QueueSettings: plan.QueueSettings{Secrets: c.now}}, c.anyway); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -557,7 +557,7 @@ func TestAKeyThatIsUsedForAnotherRequestIsRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := s.CreateQueue(ctx, plan.Queue{Name: "exec", Plugin: "exec", Threads: 2, Secrets: []string{"tok*"}})
+			_, err := s.CreateQueue(ctx, plan.Queue{Name: "exec", Plugin: "exec", Threads: 2, QueueSettings: plan.QueueSettings{Secrets: []string{"tok*"}}})
 			no(err)
 			p, _, err := submit.Once(ctx, s, request(func(*plan.Spec) {}), "k", false)
 			no(err)
@@ -587,7 +587,7 @@ func TestRequestsOfWhichOtherThingsAreSecretAreNotCompared(t *testing.T) {
 	if _, _, err := submit.Once(ctx, s, request("two"), "k", false); !errors.Is(err, plan.ErrConflict) {
 		t.Errorf("before it is secret: %v, want %v", err, plan.ErrConflict)
 	}
-	if _, err := s.CreateQueue(ctx, plan.Queue{Name: "vault", Plugin: "exec", Secrets: []string{"token"}}); err != nil {
+	if _, err := s.CreateQueue(ctx, plan.Queue{Name: "vault", Plugin: "exec", QueueSettings: plan.QueueSettings{Secrets: []string{"token"}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, said := range []string{"one", "two"} {

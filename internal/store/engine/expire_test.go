@@ -85,7 +85,7 @@ func (d *deleter) CompleteDeletions(context.Context) (int, bool, error) {
 }
 
 func (d *deleter) Keeps(context.Context) (map[string]plan.Keep, error) {
-	return map[string]plan.Keep{"q": {Succeeded: time.Hour}}, nil
+	return map[string]plan.Keep{"q": {Succeeded: plan.Duration(time.Hour)}}, nil
 }
 
 func (d *deleter) DeleteExpired(_ context.Context, limits map[rules.Kept[string]]time.Duration) (int, error) {

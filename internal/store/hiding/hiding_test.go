@@ -77,7 +77,7 @@ func TestASecretThatEntriesOfALogCutIsInNoPage(t *testing.T) {
 	no(err)
 	defer onDisk.Close()
 	for name, st := range map[string]store.Store{"model": model.New(model.Options{}), "sqlite": onDisk, "with gaps": gaps{model.New(model.Options{})}} {
-		_, err = st.CreateQueue(ctx, plan.Queue{Name: "vault", Plugin: "demo", Secrets: []string{"token"}})
+		_, err = st.CreateQueue(ctx, plan.Queue{Name: "vault", Plugin: "demo", QueueSettings: plan.QueueSettings{Secrets: []string{"token"}}})
 		no(err)
 		spec := plan.New("p")
 		spec.Add(plan.TaskSpec{Name: "a", Params: json.RawMessage(`{"run":"x","token":"` + secret + `"}`)})
@@ -146,7 +146,7 @@ func TestTheFileOfAPlanIsShownWithoutItsSecrets(t *testing.T) {
 		Name: "p", Secrets: []string{"password"}, Params: json.RawMessage(`{"password":"real-one","user":"ann"}`), File: plan.File{Text: text, Dir: "/srv"},
 	})
 	if err == nil {
-		_, err = st.CreateQueue(ctx, plan.Queue{Name: "vault", Plugin: "demo", Secrets: []string{"token"}})
+		_, err = st.CreateQueue(ctx, plan.Queue{Name: "vault", Plugin: "demo", QueueSettings: plan.QueueSettings{Secrets: []string{"token"}}})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -36,10 +36,10 @@ func (r *round) CompleteDeletions(ctx context.Context) (n int, done bool, err er
 
 // Keeps implements engine.Expirer.
 func (r *round) Keeps(ctx context.Context) (map[bson.ObjectID]plan.Keep, error) {
-	queues, err := wire.Find[queueDoc](ctx, r.queues, d("keep", d("$exists", true)), wire.Query{Fields: ones("keep")})
+	queues, err := wire.Find[queueDoc](ctx, r.queues, d("settings", d("$exists", true)), wire.Query{Fields: ones("settings")})
 	keeps := map[bson.ObjectID]plan.Keep{}
 	for i := range queues {
-		keeps[queues[i].ID] = plan.Keep(queues[i].Keep)
+		keeps[queues[i].ID] = queues[i].domain().Keep
 	}
 	return keeps, err
 }

@@ -399,7 +399,7 @@ func (r *round) onLost(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]p
 	if len(said) == 0 {
 		return said, nil
 	}
-	queues, err := wire.Find[queueDoc](ctx, r.queues, d("_id", d("$in", slices.Collect(maps.Keys(said)))), wire.Query{Fields: ones("onlost")})
+	queues, err := wire.Find[queueDoc](ctx, r.queues, d("_id", d("$in", slices.Collect(maps.Keys(said)))), wire.Query{Fields: ones("settings")})
 	for i := range queues {
 		said[queues[i].ID] = queues[i].domain().OnLost
 	}

@@ -73,6 +73,11 @@ func (s *Store) prepare(ctx context.Context, existing bool) error {
 			return err
 		}
 	}
+	if there != nil && there.Version < settingsTogether {
+		if err := s.gatherSettings(ctx); err != nil {
+			return err
+		}
+	}
 	want := fingerprint()
 	if there != nil && there.Version == schemaVersion && there.Indexes == want {
 		return nil
@@ -95,7 +100,7 @@ type schemaDoc struct {
 }
 
 // schemaVersion is what this program writes. Version 1 is the first.
-const schemaVersion = edgesInside
+const schemaVersion = settingsTogether
 
 // Database returns the database that a URI names, "" if it names none.
 func Database(uri string) (string, error) { return wire.Database(uri) }

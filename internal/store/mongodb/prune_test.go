@@ -19,7 +19,7 @@ func endedTask(t *testing.T, s *Store) (parent, child plan.Task) {
 	ctx, no := t.Context(), noError(t)
 	q, err := s.EnsureQueue(ctx, plan.Queue{Name: "q", Plugin: "x", Unlimited: true})
 	no(err)
-	q.Keep = plan.Keep{Cancelled: time.Minute}
+	q.Keep = plan.Keep{Cancelled: plan.Duration(time.Minute)}
 	no(s.SetQueue(ctx, q))
 	parent = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "parent", Queue: q.ID}
 	no(s.AddTasks(ctx, plan.PlanID{}, []plan.Task{parent}))

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"sort"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -25,53 +23,16 @@ type queueDoc struct {
 	Pin         nodeNames      `bson:"nodes_pin,omitempty"`
 	Ignore      nodeNames      `bson:"nodes_ignore,omitempty"`
 	NodeThreads count          `bson:"maxthreads,omitempty"`
-	OnLost      word           `bson:"onlost,omitempty"`  // no other program reads it,
-	Secrets     nodeNames      `bson:"secrets,omitempty"` // nor this,
-	Keep        keepDoc        `bson:"keep,omitempty"`    // nor this
-}
-
-// keepDoc is a plan.Keep: a document of statuses, by their words, with durations in Go's form, as
-// in 36h0m0s. Other keys are ignored: they may be a person's, or another program's.
-type keepDoc plan.Keep
-
-// UnmarshalBSONValue implements bson.ValueUnmarshaler.
-func (k *keepDoc) UnmarshalBSONValue(kind byte, data []byte) error {
-	said := bson.RawValue{Type: bson.Type(kind), Value: data}
-	doc, ok := said.DocumentOK()
-	*k = keepDoc{}
-	for _, s := range rules.KeptStatuses {
-		if text, is := doc.Lookup(s.String()).StringValueOK(); ok && is {
-			if d, err := time.ParseDuration(text); err == nil {
-				*rules.KeepOf((*plan.Keep)(k), s) = d
-			}
-		}
-	}
-	return nil
-}
-
-// keepFields is a plan.Keep as a document, of what it says.
-func keepFields(k plan.Keep) (fields bson.D) {
-	for _, s := range rules.KeptStatuses {
-		if d := *rules.KeepOf(&k, s); d != 0 {
-			fields = append(fields, bson.E{Key: s.String(), Value: d.String()})
-		}
-	}
-	return fields
+	Settings    word           `bson:"settings,omitempty"` // a plan.QueueSettings as JSON; no other program reads it
 }
 
 func (q *queueDoc) domain() plan.Queue {
 	out := plan.Queue{
 		ID: plan.QueueID{ID: plan.ID(q.ID)}, Name: string(q.Name), Plugin: string(q.Plugin), Threads: q.Threads.n, Unlimited: q.Unlimited, Sort: q.Sort,
-		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(q.NodeThreads.n, 0), Keep: plan.Keep(q.Keep),
+		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(q.NodeThreads.n, 0), QueueSettings: plan.QueueSettingsOf(string(q.Settings)),
 	}
 	if out.Sort != plan.SortFIFO && out.Sort != plan.SortLIFO { // Disbatch calls it "default"
 		out.Sort = plan.SortDefault
-	}
-	if said := plan.OnLost(q.OnLost); said == plan.OnLostRetry || said == plan.OnLostFail {
-		out.OnLost = said
-	}
-	for _, name := range q.Secrets {
-		out.Secrets = append(out.Secrets, string(name))
 	}
 	return out
 }
@@ -89,8 +50,7 @@ func limits(q plan.Queue) (set, unset bson.D) {
 		there bool
 	}{
 		{"nodes_pin", q.Pin, len(q.Pin) > 0}, {"nodes_ignore", q.Ignore, len(q.Ignore) > 0}, {"maxthreads", q.NodeThreads, q.NodeThreads > 0},
-		{"onlost", q.OnLost, q.OnLost != plan.OnLostDefault}, {"secrets", q.Secrets, len(q.Secrets) > 0},
-		{"keep", keepFields(q.Keep), q.Keep != plan.Keep{}},
+		{"settings", q.Text(), q.Text() != ""},
 	} {
 		if f.there {
 			set = append(set, bson.E{Key: f.name, Value: f.value})

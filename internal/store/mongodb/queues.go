@@ -83,7 +83,7 @@ func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
 
 // ChangeQueue implements store.Admin.
 func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
-	doc, same, err := s.queueAs(ctx, q.ID, nil, "threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "onlost", "secrets", "keep")
+	doc, same, err := s.queueAs(ctx, q.ID, nil, "threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "settings")
 	if err != nil {
 		return err
 	}

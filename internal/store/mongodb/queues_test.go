@@ -9,7 +9,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
-	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -79,22 +78,6 @@ func TestWhatAQueueOfAnotherProgramSaysOfNodes(t *testing.T) {
 	}
 }
 
-// TestWhatAQueueOfAnotherProgramSaysOfLostTasks is about what a person wrote by hand.
-func TestWhatAQueueOfAnotherProgramSaysOfLostTasks(t *testing.T) {
-	m := newMessy(t)
-	for i, c := range []struct {
-		value any
-		want  plan.OnLost
-	}{{"retry", plan.OnLostRetry}, {"fail", plan.OnLostFail}, {"", ""}, {nil, ""}, {"never", ""}, {-6, ""}, {bson.A{"fail"}, ""}} {
-		m.put("queues", "_id", bson.NewObjectID(), "name", fmt.Sprint("q", i), "plugin", "x", "threads", 5, "onlost", c.value)
-		queues, err := m.s.Queues(t.Context())
-		m.no(err)
-		if got := queues[i].OnLost; got != c.want {
-			t.Errorf("onlost of %v is read as %q, want %q", c.value, got, c.want)
-		}
-	}
-}
-
 // TestAQueueWithoutThreadsRunsNothing holds Disbatch 4's rule, but for queues that say that they are unlimited, as ours do.
 func TestAQueueWithoutThreadsRunsNothing(t *testing.T) {
 	m := newMessy(t)
@@ -146,32 +129,36 @@ func (m *messy) claims(q plan.Queue) int {
 	return n
 }
 
-// TestWhatIsSaidOfHowLongTasksStay is about what a person, or another program, wrote by hand.
-func TestWhatIsSaidOfHowLongTasksStay(t *testing.T) {
-	for _, c := range []struct {
-		value any
-		want  plan.Keep
+// TestSettingsThatQueuesHadInFieldsOfTheirOwnAreGathered has fields as version 2 wrote them, and as a person wrote them by hand.
+func TestSettingsThatQueuesHadInFieldsOfTheirOwnAreGathered(t *testing.T) {
+	m := newMessy(t)
+	for i, c := range []struct {
+		fields bson.D
+		want   string
 	}{
-		{d("succeeded", "36h", "failed", "-1ns", "orphaned", "1m0s"), plan.Keep{Succeeded: 36 * time.Hour, Failed: -1, Orphaned: time.Minute}},
-		{d("succeeded", 5, "failed", "ever", "done", "1h", "cancelled", "2h"), plan.Keep{Cancelled: 2 * time.Hour}},
-		{nil, plan.Keep{}}, {5, plan.Keep{}}, {"30d", plan.Keep{}}, {bson.A{"1h"}, plan.Keep{}},
+		{nil, ""},
+		{d("onlost", "retry"), `{"on_lost":"retry"}`},
+		{d("onlost", "never", "secrets", "password"), `{"secrets":["password"]}`},
+		{d("onlost", -6, "secrets", bson.A{"password", 5, "*_key"}, "keep", 5), `{"secrets":["password","*_key"]}`},
+		{d("onlost", bson.A{"fail"}, "keep", d("succeeded", "36h", "failed", "-1ns", "orphaned", "1m0s")), `{"keep":{"succeeded":"36h0m0s","failed":"-1ns","orphaned":"1m0s"}}`},
+		{d("keep", d("succeeded", 5, "failed", "ever", "done", "1h", "cancelled", "2h")), `{"keep":{"cancelled":"2h0m0s"}}`},
+		{d("keep", "30d"), ""}, {d("keep", bson.A{"1h"}), ""}, {d("keep", nil), ""},
 	} {
-		raw, err := bson.Marshal(d("_id", bson.NewObjectID(), "name", "q", "plugin", "x", "keep", c.value))
-		if err != nil {
-			t.Fatal(err)
+		name := fmt.Sprint("q", i)
+		m.put("queues", append(pairsOf(c.fields), "_id", bson.NewObjectID(), "name", name, "plugin", "x")...)
+		_, err := m.db.Collection("meta").UpdateOne(t.Context(), d("_id", "schema"), d("$set", d("version", 2)))
+		m.no(err)
+		s, err := Open(t.Context(), m.uri, Options{})
+		m.no(err)
+		queues, err := s.Queues(t.Context())
+		m.no(err)
+		m.no(s.Close())
+		if got := queues[i].Text(); got != c.want {
+			t.Errorf("settings of %v are gathered to %s, want %s", c.fields, got, c.want)
 		}
-		var q queueDoc
-		if err := wire.Decode(raw, &q); err != nil || q.domain().Keep != c.want || q.Name != "q" {
-			t.Errorf("keep of %v is read as %+v (%v), want %+v", c.value, q.domain().Keep, err, c.want)
-		}
-		if back := keepFields(c.want); len(back) > 0 {
-			raw, err := bson.Marshal(d("keep", back))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := wire.Decode(raw, &q); err != nil || q.domain().Keep != c.want {
-				t.Errorf("%v is read as %+v (%v), want %+v", back, q.domain().Keep, err, c.want)
-			}
+		left, err := m.db.Collection("queues").CountDocuments(t.Context(), d("$or", bson.A{d("onlost", d("$exists", true)), d("secrets", d("$exists", true)), d("keep", d("$exists", true))}))
+		if m.no(err); left > 0 {
+			t.Errorf("a queue with %v still has these fields", c.fields)
 		}
 	}
 }

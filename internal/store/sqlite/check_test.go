@@ -47,14 +47,19 @@ func TestACheckFindsWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// Versions before 21 repaired wrong counters as nodes swept. The migration counts all of them anew.
-func TestAMigrationCountsAnew(t *testing.T) {
+// Versions before 21 repaired wrong counters as nodes swept. The migration counts all of them anew. Versions before 22 had a column for each
+// setting of a queue.
+func TestMigrationsCountAnewAndGatherSettings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sluice.db")
 	s := openAt(t, path, Options{})
 	newPlan(t, s, "nightly", task{name: "copy", spec: plan.TaskSpec{Foreach: &plan.Foreach{List: []byte(`[1,2]`)}}}, task{name: "last", needs: []string{"copy"}})
 	s.w.script(`UPDATE plans SET held = 9, queued = 0; UPDATE queues SET queued = 7, active = 1; UPDATE gates SET waits = waits + 512;
 		UPDATE foreachs SET undone = 1, items = 5; CREATE INDEX plans_open ON plans (n); CREATE INDEX plans_abandoned ON plans (n);
-		CREATE INDEX tasks_apart ON tasks (n); PRAGMA user_version = 20`)
+		CREATE INDEX tasks_apart ON tasks (n); ` + asSchema21 + `;
+		UPDATE queues SET on_lost = 'fail', secrets = '["password","*_key"]', keep = '{"succeeded":3600000000000,"failed":-1}';
+		INSERT INTO queues (id, name, plugin, threads, unlimited, sort, keep) VALUES (x'65a1b2c3d4e5f60718293a4b', 'a', 'exec', 1, 0, '', '{}'),
+			(x'65a1b2c3d4e5f60718293a4c', 'b', 'exec', 1, 0, '', '');
+		PRAGMA user_version = 20`)
 	if err := s.w.clear(); err != nil {
 		t.Fatal(err)
 	}
@@ -63,5 +68,16 @@ func TestAMigrationCountsAnew(t *testing.T) {
 	defer closeStore(t, s)
 	if faults, err := invariants.Check(t.Context(), s, true); err != nil || len(faults) > 0 {
 		t.Errorf("after the migration: %+v, %v", faults, err)
+	}
+	queues, err := s.Queues(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for i := range queues {
+		texts = append(texts, queues[i].Text())
+	}
+	if want := []string{"", "", `{"on_lost":"fail","secrets":["password","*_key"],"keep":{"succeeded":"1h0m0s","failed":"-1ns"}}`}; !slices.Equal(texts, want) {
+		t.Errorf("the settings are %q, want %q", texts, want)
 	}
 }

@@ -117,7 +117,7 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 		if err := rules.CheckDeleteQueue(&q.Queue, unfinished); err != nil {
 			return err
 		}
-		t.exec("UPDATE queues SET name = ?, threads = ?, unlimited = 0, keep = '' WHERE n = ?", "\x01"+id.String(), threadsGone, n)
+		t.exec("UPDATE queues SET name = ?, threads = ?, unlimited = 0, settings = '' WHERE n = ?", "\x01"+id.String(), threadsGone, n)
 		return nil
 	})
 }

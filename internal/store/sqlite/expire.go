@@ -59,8 +59,8 @@ func (t *tx) CompleteDeletions(context.Context) (int, bool, error) { return 0, t
 // Keeps implements engine.Expirer.
 func (t *tx) Keeps(context.Context) (map[int64]plan.Keep, error) {
 	keeps := map[int64]plan.Keep{}
-	for r := t.query("SELECT n, keep FROM queues"); r.next(); {
-		keeps[r.int(0)] = r.keep(1)
+	for r := t.query("SELECT n, settings FROM queues"); r.next(); {
+		keeps[r.int(0)] = plan.QueueSettingsOf(r.text(1)).Keep
 	}
 	return keeps, nil
 }

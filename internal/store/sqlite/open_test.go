@@ -299,6 +299,10 @@ func TestAPathMayHoldAnything(t *testing.T) {
 	}
 }
 
+// asSchema21 takes the migration to schema 22 back.
+const asSchema21 = `ALTER TABLE queues DROP COLUMN settings; ALTER TABLE queues ADD COLUMN on_lost TEXT NOT NULL DEFAULT '';
+	ALTER TABLE queues ADD COLUMN secrets TEXT NOT NULL DEFAULT ''; ALTER TABLE queues ADD COLUMN keep TEXT NOT NULL DEFAULT ''`
+
 // The kept databases hold a plan that waits for a node: older ones must go on where they stopped. After a change of the schema, run
 // this test with -update, and keep the file that it writes beside the older ones.
 func TestKeptDatabasesAreMigratedAndGoOn(t *testing.T) {
@@ -456,7 +460,7 @@ func TestOlderDatabasesAreCountedAnew(t *testing.T) {
 		ALTER TABLE plans RENAME COLUMN allowed TO broken; ALTER TABLE plans RENAME COLUMN gathering TO by_items;
 		CREATE INDEX tasks_later ON tasks (n) WHERE status = -4 AND gate <> 1 AND not_before > 0; CREATE TABLE missing (of); CREATE TABLE ghosts (n);
 		ALTER TABLE plans ADD COLUMN shared INTEGER NOT NULL DEFAULT 0; CREATE INDEX plans_open ON plans (n); CREATE INDEX plans_abandoned ON plans (n);
-		CREATE INDEX tasks_apart ON tasks (n); PRAGMA user_version = 17`) // as it was before
+		CREATE INDEX tasks_apart ON tasks (n); ` + asSchema21 + `; PRAGMA user_version = 17`) // as it was before
 	if err := s.w.clear(); err != nil {
 		t.Fatal(err)
 	}

@@ -38,9 +38,8 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 		if q.Unlimited {
 			q.Threads = 0
 		}
-		t.exec("INSERT INTO queues (id, name, plugin, threads, unlimited, sort, pin, ignored, node_threads, on_lost, secrets, keep) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			q.ID.ID[:], q.Name, q.Plugin, q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, string(q.OnLost),
-			textList(q.Secrets), keepText(q.Keep))
+		t.exec("INSERT INTO queues (id, name, plugin, threads, unlimited, sort, pin, ignored, node_threads, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			q.ID.ID[:], q.Name, q.Plugin, q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, q.Text())
 		made = q
 		return nil
 	})
@@ -71,9 +70,8 @@ func (s *Store) setQueue(ctx context.Context, seen *plan.Queue, q plan.Queue) er
 		if q.Unlimited {
 			q.Threads = 0
 		}
-		t.exec("UPDATE queues SET threads = ?, unlimited = ?, sort = ?, pin = ?, ignored = ?, node_threads = ?, on_lost = ?, secrets = ?, keep = ? WHERE n = ?",
-			q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, string(q.OnLost), textList(q.Secrets),
-			keepText(q.Keep), n)
+		t.exec("UPDATE queues SET threads = ?, unlimited = ?, sort = ?, pin = ?, ignored = ?, node_threads = ?, settings = ? WHERE n = ?",
+			q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, q.Text(), n)
 		if ranked, ranks := was.Sort == plan.SortDefault, q.Sort == plan.SortDefault; ranked != ranks {
 			t.exec("UPDATE tasks SET prio = rank * ? WHERE n IN (SELECT n FROM tasks "+inReady+" AND queue = ?)",
 				pick(ranks, -1, 0), n)

@@ -108,7 +108,7 @@ type queueRow struct {
 	wasQueued, wasActive int
 }
 
-const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active, pin, ignored, node_threads, on_lost, secrets, keep"
+const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active, pin, ignored, node_threads, settings"
 
 func (r *rows) queue() *queueRow {
 	return &queueRow{
@@ -116,8 +116,8 @@ func (r *rows) queue() *queueRow {
 		Queue: plan.Queue{
 			ID: plan.QueueID{ID: r.id(1)}, Name: r.text(2), Plugin: r.text(3), Threads: int(max(0, r.int(4))), Unlimited: r.bool(5),
 			Sort: plan.QueueSort(r.text(6)), Queued: int(r.int(7)), Active: int(r.int(8)),
-			Pin: texts[plan.NodeName](r, 9), Ignore: texts[plan.NodeName](r, 10), NodeThreads: int(r.int(11)), OnLost: plan.OnLost(r.text(12)),
-			Secrets: texts[string](r, 13), Keep: r.keep(14),
+			Pin: texts[plan.NodeName](r, 9), Ignore: texts[plan.NodeName](r, 10), NodeThreads: int(r.int(11)),
+			QueueSettings: plan.QueueSettingsOf(r.text(12)),
 		},
 	}
 }
@@ -138,25 +138,6 @@ func textList[T ~string](list []T) string {
 		return ""
 	}
 	b, _ := json.Marshal(list) // texts have JSON
-	return string(b)
-}
-
-// keep reads a column as keepText writes it.
-func (r *rows) keep(i int) (k plan.Keep) {
-	if text := r.text(i); text != "" {
-		if err := json.Unmarshal([]byte(text), &k); err != nil {
-			r.c.fail(fmt.Errorf("how long a queue keeps its tasks: %w", err))
-		}
-	}
-	return k
-}
-
-// keepText makes a Keep one column; one that says nothing is the empty text.
-func keepText(k plan.Keep) string {
-	if k == (plan.Keep{}) {
-		return ""
-	}
-	b, _ := json.Marshal(k) // numbers have JSON
 	return string(b)
 }
 

@@ -217,7 +217,7 @@ type same struct{ there, again *plan.Task }
 func (t *tx) checkSame(p *planRow, all []same) error {
 	var queues []plan.Queue
 	if len(all) > 0 {
-		for r := t.query("SELECT " + queueColumns + " FROM queues AS whole WHERE secrets <> ''"); r.next(); {
+		for r := t.query("SELECT " + queueColumns + " FROM queues AS whole WHERE settings <> ''"); r.next(); {
 			queues = append(queues, r.queue().Queue)
 		}
 	}

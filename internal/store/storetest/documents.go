@@ -200,7 +200,7 @@ func documentQueueNeeded(w *documentWorld) {
 
 func documentQueueDeleted(w *documentWorld) {
 	q := w.queue("q", 1)
-	q.Keep = plan.Keep{Succeeded: time.Hour}
+	q.Keep = plan.Keep{Succeeded: plan.Duration(time.Hour)}
 	w.no(w.s.SetQueue(w.ctx, q))
 	ids := w.put(q.ID, `{"n":1}`, `{"n":2}`)
 	n := w.node("n1")

@@ -44,7 +44,7 @@ func ends(c protocol.ClaimedTask) protocol.Ending {
 
 var expireCases = []testCase{
 	{"finished tasks of no plan stay as long as their queue says, by how they ended", func(w *world) {
-		q, silent, n := w.keeping("q", plan.Keep{Succeeded: time.Hour, Failed: 3 * time.Hour, Cancelled: -1}), w.queue("silent", 0), w.node("n1")
+		q, silent, n := w.keeping("q", plan.Keep{Succeeded: plan.Duration(time.Hour), Failed: plan.Duration(3 * time.Hour), Cancelled: -1}), w.queue("silent", 0), w.node("n1")
 		good, bad, stopped := w.newTask(q, "good"), w.newTask(q, "bad"), w.newTask(q, "cancelled")
 		later, slow := w.newTask(q, "later"), w.newTask(q, "slow")
 		later.NotBefore = w.clock.Now().Add(1e6 * time.Hour)
@@ -78,14 +78,14 @@ var expireCases = []testCase{
 		w.equal("tasks of plans", w.plan(p.ID).Counts.Total(), 1)
 
 		// The setting counts for what is there.
-		q.Keep = plan.Keep{Cancelled: time.Minute}
+		q.Keep = plan.Keep{Cancelled: plan.Duration(time.Minute)}
 		w.no(w.s.SetQueue(w.ctx, q))
 		w.equal("once cancelled tasks are kept for a minute", w.expired(), protocol.Expired{Tasks: 1})
 		n.end(ok(running))
 		w.no(w.s.CancelTask(w.ctx, later.ID))
 	}},
 	{"a task stays as long as one that needs it", func(w *world) {
-		q, n := w.keeping("q", plan.Keep{Succeeded: time.Hour, Failed: 10 * time.Hour}), w.node("n1")
+		q, n := w.keeping("q", plan.Keep{Succeeded: plan.Duration(time.Hour), Failed: plan.Duration(10 * time.Hour)}), w.node("n1")
 		a := w.newTask(q, "a")
 		bad := w.newTask(q, "bad", a.ID)
 		w.add(plan.PlanID{}, a, bad)
@@ -110,7 +110,7 @@ var expireCases = []testCase{
 		w.equal("left in the end", w.there(), "[]")
 	}},
 	{"a task that is added beside the deletion of what it needs keeps that, or finds it gone", func(w *world) {
-		q, n, other := w.keeping("q", plan.Keep{Succeeded: time.Hour}), w.node("n1"), w.reopen(nil)
+		q, n, other := w.keeping("q", plan.Keep{Succeeded: plan.Duration(time.Hour)}), w.node("n1"), w.reopen(nil)
 		for range 6 {
 			parent := w.newTask(q, "parent")
 			w.add(plan.PlanID{}, parent)

@@ -186,7 +186,7 @@ var foreignOwnerCases = []testCase{
 			"default": {"", plan.Queued, plan.Orphaned}, "retry": {plan.OnLostRetry, plan.Queued, plan.Queued},
 			"fail": {plan.OnLostFail, plan.Orphaned, plan.Orphaned},
 		} {
-			q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: name, Plugin: "exec", Unlimited: true, OnLost: queue.says}))(w)
+			q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: name, Plugin: "exec", Unlimited: true, QueueSettings: plan.QueueSettings{OnLost: queue.says}}))(w)
 			other := w.perl("perl1")
 			plain := must(other.Insert(w.ctx, q.ID, json.RawMessage(`{}`), false))(w)
 			p := w.submit(in(name, "a"))
@@ -206,7 +206,7 @@ var foreignOwnerCases = []testCase{
 			says plan.OnLost
 			want plan.Status
 		}{"retry": {plan.OnLostRetry, plan.Queued}, "fail": {plan.OnLostFail, plan.Orphaned}} {
-			q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: name, Plugin: "exec", Unlimited: true, OnLost: queue.says}))(w)
+			q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: name, Plugin: "exec", Unlimited: true, QueueSettings: plan.QueueSettings{OnLost: queue.says}}))(w)
 			p := w.submit(in(name, "a"))
 			plain := w.newTask(q, "plain")
 			w.add(plan.PlanID{}, plain)

@@ -530,7 +530,7 @@ func testLostByQueue(w *world) {
 		{"retry", plan.OnLostRetry, plan.Queued, plan.Queued},
 		{"fail", plan.OnLostFail, plan.Orphaned, plan.Orphaned},
 	} {
-		q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: queue.name, Plugin: "exec", Unlimited: true, OnLost: queue.says}))(w)
+		q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: queue.name, Plugin: "exec", Unlimited: true, QueueSettings: plan.QueueSettings{OnLost: queue.says}}))(w)
 		w.equal("made", []any{q.OnLost, w.queueNamed(queue.name).OnLost}, []any{queue.says, queue.says})
 		for _, own := range []plan.OnLost{plan.OnLostDefault, plan.OnLostRetry, plan.OnLostFail} {
 			inPlan, none := queue.inPlan, queue.plain

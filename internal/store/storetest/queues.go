@@ -185,8 +185,12 @@ var queueCases = []testCase{
 			func(q *plan.Queue) { q.OnLost = plan.OnLostFail },
 			func(q *plan.Queue) { q.Secrets = []string{"password"} },
 			func(q *plan.Queue) { q.Secrets = []string{"*_key", "password"} },
-			func(q *plan.Queue) { q.Keep = plan.Keep{Succeeded: time.Hour, Failed: -1, Orphaned: time.Minute} },
-			func(q *plan.Queue) { q.Keep = plan.Keep{Terminated: 36500 * 24 * time.Hour, Cancelled: time.Second} },
+			func(q *plan.Queue) {
+				q.Keep = plan.Keep{Succeeded: plan.Duration(time.Hour), Failed: -1, Orphaned: plan.Duration(time.Minute)}
+			},
+			func(q *plan.Queue) {
+				q.Keep = plan.Keep{Terminated: plan.Duration(36500 * 24 * time.Hour), Cancelled: plan.Duration(time.Second)}
+			},
 			func(q *plan.Queue) {
 				q.OnLost, q.NodeThreads, q.Ignore, q.Sort, q.Secrets, q.Keep = "", 0, nil, "", nil, plan.Keep{}
 			},
@@ -349,7 +353,7 @@ var queueCases = []testCase{
 		w.equal("and the rest at once", len(n.claim(queues*each)), queues*each-2*queues)
 	}},
 	{"who claims a task is told which of its params its queue keeps secret, and what they are", func(w *world) {
-		q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: "q", Plugin: "exec", Unlimited: true, Secrets: []string{"*_key", "password"}}))(w)
+		q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: "q", Plugin: "exec", Unlimited: true, QueueSettings: plan.QueueSettings{Secrets: []string{"*_key", "password"}}}))(w)
 		w.equal("made", []any{q.Secrets, w.queueNamed("q").Secrets}, "[[*_key password] [*_key password]]")
 		task := in("q", "a")
 		task.Params = json.RawMessage(`{"password":"hunter22"}`)

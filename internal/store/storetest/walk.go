@@ -523,7 +523,7 @@ func (w *walker) setQueue() {
 	q.Sort = []plan.QueueSort{plan.SortDefault, plan.SortLIFO}[w.r.IntN(2)]
 	q.NodeThreads = w.r.IntN(3)
 	q.OnLost = []plan.OnLost{plan.OnLostDefault, plan.OnLostRetry, plan.OnLostFail}[w.r.IntN(3)]
-	q.Keep = plan.Keep{Succeeded: keep * time.Duration(w.r.IntN(3)), Failed: keep * time.Duration(w.r.IntN(2)), Cancelled: keep}
+	q.Keep = plan.Keep{Succeeded: plan.Duration(keep * time.Duration(w.r.IntN(3))), Failed: plan.Duration(keep * time.Duration(w.r.IntN(2))), Cancelled: plan.Duration(keep)}
 	w.done(w.s.SetQueue(w.ctx, q), "queue narrow has %d threads, unlimited %v, %d a node, is sorted %q, on_lost %q, keep %v",
 		q.Threads, q.Unlimited, q.NodeThreads, q.Sort, q.OnLost, q.Keep)
 }

@@ -71,8 +71,8 @@ function row(q, load) {
   return r;
 }
 
-// settings are all of a queue's but its secrets and how long tasks stay, which are left as they are where nothing is said of them.
-const settings = (q, threads) => ({ threads, sort: q.sort, pin: q.pin, ignore: q.ignore, node_threads: q.node_threads, on_lost: q.on_lost });
+// settings are those of a queue that a change has to name. The others stay as they are.
+const settings = (q, threads) => ({ threads, sort: q.sort, pin: q.pin, ignore: q.ignore, node_threads: q.node_threads });
 
 const hasNow = (q) => `it has ${q.threads === null ? 'no limit' : q.threads} now${q.secrets?.length ? `, and keeps ${q.secrets.join(', ')} secret` : ''}`;
 
