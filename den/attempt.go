@@ -250,7 +250,7 @@ func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *
 // lost says what becomes of the task, whose attempt is lost for that reason.
 func (a *attempt) lost(was plan.Status, rescues int, why string) rules.Step {
 	return rules.Lost(rules.Loss{
-		Claim: rules.Claim{Status: was}, InPlan: !a.task.Plan.IsZero(), Definition: &a.task.Definition, Queue: a.task.QueueLost, Rescues: rescues, Why: why,
+		Claim: rules.Claim{Status: was}, InPlan: !a.task.Plan.IsZero(), Definition: &a.task.Definition, Queue: a.task.Settings.OnLost, Rescues: rescues, Why: why,
 	})
 }
 

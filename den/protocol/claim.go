@@ -26,10 +26,7 @@ type ClaimedTask struct {
 	Queue     plan.QueueID
 	QueueName string
 	Plugin    string
-	// The settings of its queue at the claim: the fate of lost tasks, and the params that are never
-	// shown.
-	QueueLost    plan.OnLost
-	QueueSecrets []string
+	Settings  plan.QueueSettings // of its queue, at the claim
 	plan.Definition
 	Params      json.RawMessage // with needs and args, unless ByReference
 	ByReference bool            // the parents' outputs are too large to copy: ask the store for Inputs

@@ -19,8 +19,13 @@ func (e *queueEntry) threads() string {
 	return strconv.Itoa(*e.Threads)
 }
 
-// keep is how long finished tasks of no plan stay; "" if the queue does not say.
-func (e *queueEntry) keep() string { return keepText(e.Domain().Keep) }
+// said is what the queue says of more than threads and order, for people: each with the name of its
+// flag, and "" where it says nothing.
+func (e *queueEntry) said() [][2]string {
+	return [][2]string{
+		{"nodes", e.nodes()}, {"on-lost", string(e.OnLost)}, {"secret", strings.Join(e.Secrets, ",")}, {"keep", keepText(e.Keep)},
+	}
+}
 
 // nodes is what the queue says of nodes, in a few words; "" if that is nothing.
 func (e *queueEntry) nodes() string {

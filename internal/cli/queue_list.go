@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -34,13 +35,20 @@ func queueList(a *app) *cobra.Command {
 			if output.json() {
 				return errors.Join(view.JSON(a.Stdout, entries), a.noteRefused(cmd.Context(), st))
 			}
-			t := a.table("QUEUE", "STATE", "PLUGIN", "THREADS", "ACTIVE", "QUEUED", "SORT", "NODES", "ON-LOST", "SECRET", "KEEP", "ID")
+			var more []string
+			for _, s := range new(queueEntry).said() {
+				more = append(more, strings.ToUpper(s[0]))
+			}
+			t := a.table(slices.Concat([]string{"QUEUE", "STATE", "PLUGIN", "THREADS", "ACTIVE", "QUEUED", "SORT"}, more, []string{"ID"})...)
 			for i := range entries {
 				e := &entries[i]
-				t.Add(e.Name, e.State, e.Plugin, e.threads(), strconv.Itoa(e.Active), strconv.Itoa(e.Queued), string(e.Sort), e.nodes(), string(e.OnLost),
-					strings.Join(e.Secrets, ","), e.keep(), e.ID.String())
+				row := []string{e.Name, e.State, e.Plugin, e.threads(), strconv.Itoa(e.Active), strconv.Itoa(e.Queued), string(e.Sort)}
+				for _, s := range e.said() {
+					row = append(row, s[1])
+				}
+				t.Add(append(row, e.ID.String())...)
 			}
-			t.DropEmpty("NODES", "ON-LOST", "SECRET", "KEEP")
+			t.DropEmpty(more...)
 			if !output.wide() {
 				t.Drop("ID")
 			}

@@ -31,7 +31,7 @@ func queueSet(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		if !slices.ContainsFunc(limitFlags, cmd.Flags().Changed) {
-			return usagef("nothing to change: give --threads, --sort, --pin, --ignore, --node-threads, --on-lost, --secret or --keep")
+			return usagef("nothing to change: give one of --%s", strings.Join(limitFlags, ", --"))
 		}
 		return a.withStore(ctx, func(st store.Store) error {
 			q, err := changeQueue(ctx, st, args[0], func(q *plan.Queue) error { return flags.apply(cmd, q) })
@@ -44,7 +44,7 @@ func queueSet(a *app) *cobra.Command {
 				said += ", so it is paused"
 			}
 			said += ", sort " + string(e.Sort)
-			for _, s := range [][2]string{{"nodes", e.nodes()}, {"on-lost", string(e.OnLost)}, {"secret", strings.Join(e.Secrets, ",")}, {"keep", e.keep()}} {
+			for _, s := range e.said() {
 				if s[1] != "" {
 					said += ", " + s[0] + " " + s[1]
 				}

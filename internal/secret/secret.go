@@ -375,7 +375,7 @@ func Keep(p *plan.Plan, tasks []plan.Task) {
 
 // OfClaim returns the secrets in the params of a claimed task that its node must know: those with
 // names of its queue and its plan.
-func OfClaim(c *protocol.ClaimedTask) Names { return Names{}.And(c.QueueSecrets).And(c.Secrets) }
+func OfClaim(c *protocol.ClaimedTask) Names { return Names{}.And(c.Settings.Secrets).And(c.Secrets) }
 
 // Uncited returns what is wrong with what something with expressions comes to, without citing that where it may be secret, or a part of it.
 func (s Names) Uncited(what string, err error) error {

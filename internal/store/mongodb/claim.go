@@ -314,7 +314,7 @@ func (r *round) handed(t *taskDoc, q *queueDoc) (protocol.ClaimedTask, error) {
 	claimed := protocol.ClaimedTask{
 		Claim: protocol.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: protocol.Token(t.Token)},
 		Plan:  planID(t.Plan), Name: t.Name, Queue: plan.QueueID{ID: plan.ID(t.Queue)}, QueueName: string(q.Name), Plugin: string(q.Plugin),
-		QueueLost: said.OnLost, QueueSecrets: said.Secrets, Definition: def, Params: params, ByReference: t.ByRef, Reason: t.Reason, Rescues: t.Rescues,
+		Settings: said.QueueSettings, Definition: def, Params: params, ByReference: t.ByRef, Reason: t.Reason, Rescues: t.Rescues,
 		Index: t.Index,
 	}
 	if p := r.known[t.Plan]; p != nil {

@@ -343,7 +343,7 @@ func (t *tx) readClaims(q *queueRow, ns []int64, was plan.Status, s rules.Step, 
 		}
 		c := protocol.ClaimedTask{
 			Claim: protocol.Claim{Task: row.id, Attempt: int(r.int(4)) + s.Attempts, Token: packToken(row.n, token)},
-			Name:  r.text(9), Queue: q.ID, QueueName: q.Name, Plugin: q.Plugin, QueueLost: q.OnLost, QueueSecrets: q.Secrets,
+			Name:  r.text(9), Queue: q.ID, QueueName: q.Name, Plugin: q.Plugin, Settings: q.QueueSettings,
 			Params: r.bytes(12), ByReference: row.is(flagByRef), Reason: row.reason, Rescues: int(r.int(7)), Index: int(r.int(8)),
 		}
 		var err error

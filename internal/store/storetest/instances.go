@@ -369,7 +369,7 @@ var instanceCases = []testCase{
 		}{{plan.OnLostRetry, "", plan.Queued}, {plan.OnLostFail, plan.OnLostRetry, plan.Orphaned}} {
 			n := w.node("n1")
 			for _, c := range n.claim(9) {
-				w.equal(c.Name+" was claimed in a queue that says", c.QueueLost, step.claimed)
+				w.equal(c.Name+" was claimed in a queue that says", c.Settings.OnLost, step.claimed)
 			}
 			w.equal("claimed", len(n.holding), 2)
 			q.OnLost = step.says
@@ -559,7 +559,7 @@ func testLostByQueue(w *world) {
 		case strings.HasPrefix(kind, "runs-"):
 			w.equal("lost at its start", len(must(n.s.Start(w.ctx, []protocol.Claim{c.Claim}))(w)), 0)
 		case strings.HasPrefix(kind, "taken-"):
-			w.equal("the queue's word, as "+c.Name+" was taken", r.takeOver(c.Task, true).QueueLost, c.QueueLost)
+			w.equal("the queue's word, as "+c.Name+" was taken", r.takeOver(c.Task, true).Settings.OnLost, c.Settings.OnLost)
 		}
 	}
 	w.equal("taken by the rescues", must(w.s.Rescue(w.ctx, n.id, 0))(w)+must(w.s.Rescue(w.ctx, r.id, 0))(w), len(want))

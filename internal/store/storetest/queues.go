@@ -360,9 +360,9 @@ var queueCases = []testCase{
 		w.submit(task)
 		n, r := w.node("n1"), w.runner("n1")
 		c := n.turn(protocol.Turn{Slots: 1}).Claimed[0]
-		w.equal("claimed", c.QueueSecrets, "[*_key password]")
+		w.equal("claimed", c.Settings.Secrets, "[*_key password]")
 		w.equalJSON("params", c.Params, `{"password":"hunter22"}`)
-		w.equal("taken", r.takeOver(c.Task, true).QueueSecrets, "[*_key password]")
+		w.equal("taken", r.takeOver(c.Task, true).Settings.Secrets, "[*_key password]")
 		q.Secrets = nil
 		w.no(w.s.SetQueue(w.ctx, q))
 		w.equal("taken off", len(w.queueNamed("q").Secrets), 0)

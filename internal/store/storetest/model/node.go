@@ -265,7 +265,7 @@ func (tx *tx) take(t *task, i *instance, token protocol.Token, start bool, s rul
 func (t *task) claim() protocol.ClaimedTask {
 	c := protocol.ClaimedTask{
 		Claim: protocol.Claim{Task: t.ID, Attempt: t.Attempt, Token: t.token},
-		Plan:  t.Plan, Name: t.Name, Queue: t.Queue, QueueName: t.queue.Name, Plugin: t.queue.Plugin, QueueLost: t.queue.OnLost, QueueSecrets: t.queue.Secrets,
+		Plan:  t.Plan, Name: t.Name, Queue: t.Queue, QueueName: t.queue.Name, Plugin: t.queue.Plugin, Settings: t.queue.QueueSettings,
 		Definition: t.Definition,
 		Params:     t.Params, ByReference: t.byRef, Reason: t.Reason, Rescues: t.Rescues, Index: t.Index,
 	}
