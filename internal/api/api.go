@@ -171,7 +171,7 @@ type Definition struct {
 	Retry           *Retry        `json:"retry,omitempty"`
 	Timeout         Duration      `json:"timeout,omitempty" doc:"The limit of one attempt."`
 	OnLost          plan.OnLost   `json:"on_lost,omitempty"`
-	MaxRescues      int           `json:"max_rescues,omitempty" doc:"How often it is queued again after its node died, at most 2147483647; left out: 3."`
+	MaxRescues      int           `json:"max_rescues,omitempty" minimum:"1" doc:"How often it is queued again after its node died, at most 2147483647; left out: 3."`
 	ContinueOnError bool          `json:"continue_on_error,omitempty"`
 	Estimate        Duration      `json:"estimate,omitempty" doc:"How long it probably runs."`
 	Rank            int64         `json:"rank,omitempty" doc:"The longest path to the plan's end, in microseconds of estimates; a higher rank is claimed first."`
@@ -181,7 +181,7 @@ type Definition struct {
 
 // A Retry says how often a task that fails is tried again.
 type Retry struct {
-	Attempts int      `json:"attempts,omitempty" doc:"In all, the first included, and those lost with their nodes left out. At most 2147483647."`
+	Attempts int      `json:"attempts,omitempty" minimum:"1" doc:"In all, the first included, and those lost with their nodes left out. At most 2147483647."`
 	Delay    Duration `json:"delay,omitempty" doc:"Before the second attempt; below 0: none."`
 	Factor   float64  `json:"factor,omitempty"`
 	Max      Duration `json:"max,omitempty" doc:"The longest delay; below 0: none."`
@@ -377,11 +377,11 @@ func (q *Queue) Domain() plan.Queue {
 
 // A SetQueue is what may be said of a queue.
 type SetQueue struct {
-	Threads     *int            `json:"threads" minimum:"0" doc:"null: no limit; 0: the queue is paused."`
+	Threads     *int            `json:"threads" minimum:"0" doc:"At most 1000000. null: no limit; 0: the queue is paused."`
 	Sort        plan.QueueSort  `json:"sort,omitempty" enum:"fifo,lifo,default"`
 	Pin         []plan.NodeName `json:"pin,omitempty"`
 	Ignore      []plan.NodeName `json:"ignore,omitempty"`
-	NodeThreads int             `json:"node_threads,omitempty" minimum:"0"`
+	NodeThreads int             `json:"node_threads,omitempty" minimum:"0" doc:"At most 1000000. Left out or 0: no limit."`
 	plan.QueueSettings
 }
 
@@ -446,6 +446,14 @@ func VersionOf(q *plan.Queue) string {
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
+// most returns the limit of tasks; 0 if the queue has none.
+func (s *SetQueue) most() int {
+	if s.Threads == nil {
+		return 0
+	}
+	return *s.Threads
+}
+
 // Apply changes the queue to these settings.
 func (s *QueueSettings) Apply(q *plan.Queue) error {
 	was := reflect.ValueOf(q.QueueSettings)
@@ -475,6 +483,14 @@ func (s *SetQueue) Apply(q *plan.Queue) error {
 			if err := rules.CheckNodeName(string(name)); err != nil && !slices.Contains(list.was, name) {
 				return InvalidAt(list.where, "%v", err)
 			}
+		}
+	}
+	for _, limit := range []struct {
+		key       string
+		was, want int
+	}{{"threads", q.Threads, s.most()}, {"node_threads", q.NodeThreads, s.NodeThreads}} {
+		if err := rules.CheckLimit(limit.key, limit.want); err != nil && limit.was != limit.want { // as for names
+			return InvalidAt("body."+limit.key, "%v", err)
 		}
 	}
 	w := Queue{Threads: s.Threads, Sort: s.Sort, Pin: s.Pin, Ignore: s.Ignore, NodeThreads: s.NodeThreads}

@@ -52,6 +52,7 @@ type Program struct {
 // An app is one run of the program: its flags, and the store once it is open.
 type app struct {
 	Program
+	words       []string // the arguments of the program
 	storeFlag   string
 	configFlag  string // the file that names the store, of commands that have no --config of their own
 	storeOfFile string // the URI that a configuration file names, which holds where --store is not given; "": none is read

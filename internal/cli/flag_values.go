@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -86,7 +87,7 @@ func threadsOf(n *int, least int) *value[int] {
 			return -1, nil
 		}
 		n, err := strconv.Atoi(word)
-		if err != nil || n < least || n > plan.MaxThreads {
+		if err != nil || n < least || rules.CheckLimit("", n) != nil {
 			return 0, fmt.Errorf("it is a number of tasks, %d to %d, or %s", least, plan.MaxThreads, unlimited)
 		}
 		return n, nil

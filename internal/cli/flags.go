@@ -25,18 +25,36 @@ import (
 )
 
 // checkEmpty refuses a flag that is given without a value, as --needs "$id" is if id is not set. It
-// would be taken for one that is not given.
-func checkEmpty(flags *pflag.FlagSet) (err error) {
+// would be taken for one that is not given. words are the arguments of the program.
+func checkEmpty(flags *pflag.FlagSet, words []string) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
-		if text := f.Value.String(); (text == "" || text == "[]") && !slices.Contains(mayBeEmpty, f.Name) && err == nil {
-			err = usagef("--%s is empty; if it comes from a variable, that is not set", f.Name)
+		if text := f.Value.String(); text != "" && text != "[]" || err != nil {
+			return
 		}
+		remedy := ""
+		if f.Annotations[removable] != nil {
+			if slices.Contains(words, "--"+f.Name+"=") {
+				return
+			}
+			remedy = fmt.Sprintf("; --%s= removes the setting", f.Name)
+		}
+		err = usagef("--%s is empty; if it comes from a variable, that is not set%s", f.Name, remedy)
 	})
 	return err
 }
 
-// mayBeEmpty are flags of lists, of which an empty one takes away what was set.
-var mayBeEmpty = []string{"pin", "ignore", "secret"}
+// removable is the annotation of flags of lists that remove a setting as --NAME=. A variable that is
+// not set makes --NAME "" of --NAME "$names".
+const removable = "removable"
+
+// mayRemove lets the flags of a command remove their settings.
+func mayRemove(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		f := cmd.Flags().Lookup(name)
+		f.Usage += fmt.Sprintf("; --%s= removes the setting", name)
+		f.Annotations = map[string][]string{removable: {}}
+	}
+}
 
 // A listFlag takes values that stand on lines of their own as well, as $(…) prints them. The flag of
 // pflag reads the first line alone.

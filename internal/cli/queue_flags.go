@@ -33,14 +33,13 @@ func (f *queueFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(threadsOf(&f.threads, 0), "threads", "how many of its tasks may run at once, over all nodes; 0 pauses it")
 	flags.Var(&f.sort, "sort", "the order of claims: default (longest path to the plan's end), fifo or lifo")
-	flags.StringSliceVar(&f.pin, "pin", nil, "names of the only nodes that serve it; --pin= removes the setting")
-	flags.StringSliceVar(&f.ignore, "ignore", nil, "names of nodes that do not serve it, unless it is pinned; --ignore= removes the "+
-		"setting")
+	flags.StringSliceVar(&f.pin, "pin", nil, "names of the only nodes that serve it")
+	flags.StringSliceVar(&f.ignore, "ignore", nil, "names of nodes that do not serve it, unless it is pinned")
 	flags.Var(threadsOf(&f.each, 1), "node-threads", "how many of its tasks one node may run at once, over all its processes")
 	flags.Var(&f.onLost, "on-lost", "what happens to its lost tasks without an on_lost of their own: retry queues them "+
 		"again, fail does not, default is retry for tasks of plans and fail for others")
 	flags.StringSliceVar(&f.secret, "secret", nil, "names of params that are never shown, of tasks in any queue, in upper and lower case; "+
-		"a * stands for any letters, as in *_key; --secret= removes the setting")
+		"a * stands for any letters, as in *_key")
 	flags.Var(&f.keep, "keep", "how long finished tasks of no plan stay: an age, such as 30d, forever or default, or "+
 		"one for each state, such as succeeded=1d,failed=30d; the default is 30 days on "+
 		"SQLite, and for ever on MongoDB")

@@ -28,6 +28,7 @@ func queueSet(a *app) *cobra.Command {
 	}
 	var flags queueFlags
 	flags.add(cmd)
+	mayRemove(cmd, "pin", "ignore", "secret")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		if !slices.ContainsFunc(limitFlags, cmd.Flags().Changed) {

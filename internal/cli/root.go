@@ -19,7 +19,7 @@ import (
 func (p Program) Run(ctx context.Context, args []string) int {
 	out := &view.Output{W: p.Stdout}
 	p.Stdout = out
-	a := &app{Program: p}
+	a := &app{Program: p, words: args}
 	// Package net/http tells its own logger what a server sends unasked, and that may be a secret which the server repeats.
 	log.SetOutput(io.Discard)
 	a.quit.start()

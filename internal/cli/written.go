@@ -56,7 +56,7 @@ func (f *usedFile) stream() bool { return f.info != nil && !f.info.Mode().IsRegu
 
 // checkFlags checks flags of all commands.
 func (a *app) checkFlags(cmd *cobra.Command, args []string) error {
-	if err := checkEmpty(cmd.Flags()); err != nil {
+	if err := checkEmpty(cmd.Flags(), a.words); err != nil {
 		return err
 	}
 	return a.checkWritten(cmd, args)

@@ -150,8 +150,8 @@ func validateLimits(s *plan.Spec, add addProblem) {
 			problem("it is there twice; one limit is enough")
 		case l.Threads < 1:
 			problem("threads is %d; it is how many of its tasks may run at once, at least 1", l.Threads)
-		case l.Threads > plan.MaxThreads:
-			problem("threads is %d; at most %d are taken: drop the limit if there is none", l.Threads, plan.MaxThreads)
+		case rules.CheckLimit("threads", l.Threads) != nil:
+			problem("%v", rules.CheckLimit("threads", l.Threads))
 		case !used[l.Queue]:
 			problem("no task goes there; give a task queue: %s, or drop it", l.Queue)
 		}

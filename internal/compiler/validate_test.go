@@ -166,7 +166,7 @@ func TestLimitsOfQueues(t *testing.T) {
 		{"all is well", []plan.QueueLimit{{Queue: "imap", Threads: 4}, {Queue: "exec", Plugin: "exec", Threads: 1}}, ""},
 		{"no threads", []plan.QueueLimit{{Queue: "imap"}}, `queue "imap": threads is 0; it is how many of its tasks may run at once, at least 1`},
 		{"too many threads", []plan.QueueLimit{{Queue: "imap", Threads: plan.MaxThreads + 1}},
-			`queue "imap": threads is 1000001; at most 1000000 are taken: drop the limit if there is none`},
+			`queue "imap": threads is 1000001; it is at most 1000000: lower it, or set no limit`},
 		{"not a name", []plan.QueueLimit{{Queue: "i map", Threads: 1}}, `queue "i map": a name has only letters, digits, _, -, colons and dots; choose another name`},
 		{"not a plugin", []plan.QueueLimit{{Queue: "imap", Plugin: "a b", Threads: 1}},
 			"queue \"imap\": plugin \"a b\": a name has only letters, digits, _, -, colons and dots; choose another name\ntask \"a\": queue \"imap\" is for plugin \"a b\", and the task needs \"demo\"; choose another queue"},

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // mostNodeName is the largest number of characters of a node's name. Host names on Linux have at most
@@ -72,4 +73,13 @@ func ParseCount(name, text string, most int64) (int, error) {
 		return 0, fmt.Errorf("%s is %s; it is a whole number of at least 1", name, text)
 	}
 	return int(n), nil
+}
+
+// CheckLimit returns why a person cannot let so many tasks run at once: those of a queue, those of a queue on
+// one node, or those of a node. name is the key of the limit. Databases may hold higher limits.
+func CheckLimit(name string, n int) error {
+	if n > plan.MaxThreads {
+		return fmt.Errorf("%s is %d; it is at most %d: lower it, or set no limit", name, n, plan.MaxThreads)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 func TestNamesAndCountsThatAreRefused(t *testing.T) {
 	count := func(text string) error { _, err := rules.ParseCount("attempts", text, math.MaxInt32); return err }
+	limit := func(text string) error { n, _ := strconv.Atoi(text); return rules.CheckLimit("threads", n) }
 	for _, c := range []struct {
 		check func(string) error
 		text  string
@@ -35,6 +37,9 @@ func TestNamesAndCountsThatAreRefused(t *testing.T) {
 		{count, "three", "attempts is three; it is a whole number of at least 1"},
 		{count, "2147483648", "attempts is 2147483648; it is at most 2147483647"},
 		{count, strings.Repeat("9", 30), "; it is at most 2147483647"},
+		{limit, "0", ""},
+		{limit, "1000000", ""},
+		{limit, "1000001", "threads is 1000001; it is at most 1000000: lower it, or set no limit"},
 	} {
 		if err := c.check(c.text); (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40q: %v, want %q", c.text, err, c.want)

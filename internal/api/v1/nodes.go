@@ -16,7 +16,7 @@ import (
 )
 
 type nodeSettings struct {
-	MaxThreads *int `json:"maxthreads" minimum:"0" doc:"null: no limit."`
+	MaxThreads *int `json:"maxthreads" minimum:"0" doc:"At most 1000000. null: no limit."`
 }
 
 func (a *API) nodes() {
@@ -34,6 +34,9 @@ func (a *API) nodes() {
 		most := -1
 		if in.Body.MaxThreads != nil {
 			most = *in.Body.MaxThreads
+		}
+		if err := rules.CheckLimit("maxthreads", most); err != nil {
+			return nil, api.InvalidAt("body.maxthreads", "%v", err)
 		}
 		auth.Changed(ctx, string(in.Node))
 		return nil, a.st.SetMaxThreads(ctx, in.Node, most)

@@ -139,6 +139,11 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "thread": 2}`, 422, "invalid", "body.thread"},
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": -1}`, 422, "invalid", "body.threads"},
 			{"PUT", "/queues/q", `{"threads": -1}`, 422, "invalid", "body.threads"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1000001}`, 422, "invalid", "body.threads"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "node_threads": 1000001}`, 422, "invalid", "body.node_threads"},
+			{"PUT", "/nodes/n1", `{"maxthreads": 1000001}`, 422, "invalid", "body.maxthreads"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "secrets": [""]}`, 422, "invalid", "body.secrets"},
+			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "secrets": [""]}`, 422, "invalid", "body.secrets"},
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1e308}`, 422, "invalid", "body.threads"},
 			{"POST", "/queues", `{"name": `, 400, "invalid", "body"},
 			{"POST", "/queues", `{"name": "` + strings.Repeat("q", 1001) + `", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
@@ -302,6 +307,31 @@ func TestWhatAQueueIsSetToIsNotOverwritten(t *testing.T) {
 	})
 }
 
+// A queue is set to no more tasks than the command line takes, and keeps a higher limit that another program set.
+func TestAQueueIsSetToALimitThatACommandTakes(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		const high = plan.MaxThreads + 1
+		_, err := s.st.CreateQueue(t.Context(), plan.Queue{Name: "q", Plugin: "demo", Threads: high, NodeThreads: high})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var q api.Queue
+		s.must("PUT", "/queues/q", fmt.Sprintf(`{"threads": %d, "node_threads": %d, "sort": "fifo"}`, high, high), &q)
+		if q.Sort != plan.SortFIFO || q.Threads == nil || *q.Threads != high || q.NodeThreads != high {
+			t.Errorf("it is set to %+v", q)
+		}
+		for key, body := range map[string]string{"threads": `{"threads": %d}`, "node_threads": `{"threads": 1, "node_threads": %d}`} {
+			status, text := s.ask("PUT", "/queues/q", fmt.Sprintf(body, high+1))
+			want := fmt.Sprintf("body.%s: %s is %d; it is at most 1000000: lower it, or set no limit", key, key, high+1)
+			if status != 422 || !strings.Contains(text, want) {
+				t.Errorf("%s: %d %s, want %s", key, status, text, want)
+			}
+		}
+		s.must("PUT", "/queues/q", `{"threads": 1000000, "node_threads": 1000000}`, nil)
+		s.must("PUT", "/queues/q", `{"threads": null}`, nil)
+	})
+}
+
 // A task is refused if a plan file with the same words would be refused.
 func TestTasksOfWordsThatNothingKnowsAreRefused(t *testing.T) {
 	s := serve(t)
@@ -311,7 +341,8 @@ func TestTasksOfWordsThatNothingKnowsAreRefused(t *testing.T) {
 		return fmt.Sprintf(`{"tasks": [{"id": %q, "queue_id": %q%s}]}`, plan.NewID(time.Now()), q.ID, more)
 	}
 	for more, location := range map[string]string{
-		`, "when": "zz"`: "body.tasks[0].when", `, "on_lost": "zz"`: "body.tasks[0].on_lost", `, "retry": {"attempts": -5}`: "body.tasks[0].retry",
+		`, "when": "zz"`: "body.tasks[0].when", `, "on_lost": "zz"`: "body.tasks[0].on_lost", `, "retry": {"attempts": -5}`: "body.tasks[0].retry.attempts",
+		`, "retry": {"attempts": 0}`: "body.tasks[0].retry.attempts", `, "max_rescues": 0`: "body.tasks[0].max_rescues",
 		`, "timeout": "-1h"`: "body.tasks[0].timeout", `, "name": "a\u001bb"`: "body.tasks[0].name", `, "name": "` + strings.Repeat("x", 1001) + `"`: "body.tasks[0].name",
 		`, "name": "a b"`: "body.tasks[0].name", `, "name": "a[0]"`: "body.tasks[0].name", `, "name": "-a"`: "body.tasks[0].name",
 		`, "when": "any_failed"`: "body.tasks[0].when", `, "retry": {"attempts": 10000000000000}`: "body.tasks[0].retry", `, "max_rescues": -1`: "body.tasks[0].max_rescues",

@@ -84,16 +84,21 @@ var scaleCases = []testCase{
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
 	{"a claim costs what it takes, however high the queue's limit is", func(w *world) {
-		w.queue("wide", 1<<26)
-		w.submit(in("wide", "a"), in("wide", "b"), in("wide", "c"))
+		const queues = 64
+		var specs []plan.TaskSpec
+		for i := range queues {
+			wide := w.queue(fmt.Sprint("wide", i), plan.MaxThreads).Name
+			specs = append(specs, in(wide, fmt.Sprint("a", i)), in(wide, fmt.Sprint("b", i)))
+		}
+		w.submit(specs...)
 		n := w.node("n1")
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		claimed := n.turn(protocol.Turn{Slots: 2}).Claimed
+		claimed := n.turn(protocol.Turn{Slots: queues + 1}).Claimed
 		runtime.ReadMemStats(&after)
-		w.equal("claimed", len(claimed), 2)
+		w.equal("claimed", len(claimed), queues+1)
 		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
-			w.Errorf("a claim of two tasks took %d MiB of memory", used>>20)
+			w.Errorf("a claim of %d tasks took %d MiB of memory", queues+1, used>>20)
 		}
 	}},
 	{"more outputs than a task is given are not read to say so", func(w *world) {
