@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
@@ -209,11 +210,11 @@ func (r *reader) constant(n *yaml.Node, name string) (string, bool) {
 
 // text reads a text that ends up in a system call sooner or later.
 func (r *reader) text(n *yaml.Node, name string) (string, bool) {
-	switch {
-	case strings.Contains(n.Value, "\x00"):
-		r.errorf(n, "%s cannot have a NUL character", name)
+	if err := rules.CheckNUL(name, n.Value); err != nil {
+		r.errorf(n, "%v", err)
 		return "", false
-	case strings.TrimSpace(n.Value) == "":
+	}
+	if strings.TrimSpace(n.Value) == "" {
 		r.errorf(n, "%s is empty; leave it out, or give it a value", name)
 		return "", false
 	}

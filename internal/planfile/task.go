@@ -338,8 +338,8 @@ func (t *task) readArguments(n *yaml.Node) {
 		default:
 			t.r.errorf(c, "an argument must be text, not %s", kindOf(c))
 		}
-		if strings.Contains(c.Value, "\x00") {
-			t.r.errorf(c, "an argument cannot have a NUL character")
+		if err := rules.CheckNUL("an argument", c.Value); err != nil {
+			t.r.errorf(c, "%v", err)
 		}
 		if i > 0 {
 			b = append(b, ',')

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -194,8 +193,8 @@ func (r *reader) readEnv(n *yaml.Node) []variable {
 		v = follow(v)
 		switch kindOf(v) {
 		case text, number, boolean: // as it is written
-			if strings.Contains(v.Value, "\x00") {
-				r.errorf(v, "a variable cannot have a NUL character")
+			if err := rules.CheckNUL("a variable", v.Value); err != nil {
+				r.errorf(v, "%v", err)
 				return
 			}
 			r.noteExpressions(v)

@@ -1,9 +1,13 @@
 package rules
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -60,6 +64,46 @@ func CheckVariableSyntax(name string) error {
 		return fmt.Errorf("%q cannot be a variable's name; it has letters, digits and _, and begins with no digit", name)
 	}
 	return nil
+}
+
+// CheckNUL returns why a text cannot be an argument, a variable or a folder of a process: all of them
+// end at a NUL byte. what names the text.
+func CheckNUL(what, text string) error {
+	if strings.Contains(text, "\x00") {
+		return fmt.Errorf("%s has a NUL byte, and no process can be given one; remove it", what)
+	}
+	return nil
+}
+
+// CheckNULIn is CheckNUL for all texts in a value of JSON. It adds the places of arguments and variables
+// to what. A text that is an expression in part is checked as it is.
+func CheckNULIn(what string, value json.RawMessage) error {
+	if !bytes.Contains(value, []byte(`\u0000`)) {
+		return nil // JSON has no other NUL
+	}
+	var v any
+	if err := json.Unmarshal(value, &v); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return checkNULIn(what, v)
+}
+
+func checkNULIn(what string, v any) (err error) {
+	switch v := v.(type) {
+	case string:
+		return CheckNUL(what, v)
+	case []any:
+		for i := 0; i < len(v) && err == nil; i++ {
+			err = checkNULIn(fmt.Sprintf("%s: argument %d", what, i), v[i])
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if err == nil {
+				err = checkNULIn(what+" "+key, v[key])
+			}
+		}
+	}
+	return err
 }
 
 // ParseCount reads a number of attempts, rescues or threads: a whole one from 1 to most. name is its key in

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -12,6 +13,8 @@ import (
 func TestNamesAndCountsThatAreRefused(t *testing.T) {
 	count := func(text string) error { _, err := rules.ParseCount("attempts", text, math.MaxInt32); return err }
 	limit := func(text string) error { n, _ := strconv.Atoi(text); return rules.CheckLimit("threads", n) }
+	nul := func(text string) error { return rules.CheckNUL("run", text) }
+	nulIn := func(text string) error { return rules.CheckNULIn("run", json.RawMessage(text)) }
 	for _, c := range []struct {
 		check func(string) error
 		text  string
@@ -37,6 +40,13 @@ func TestNamesAndCountsThatAreRefused(t *testing.T) {
 		{count, "three", "attempts is three; it is a whole number of at least 1"},
 		{count, "2147483648", "attempts is 2147483648; it is at most 2147483647"},
 		{count, strings.Repeat("9", 30), "; it is at most 2147483647"},
+		{nul, "make", ""},
+		{nul, "a\x00b", "run has a NUL byte, and no process can be given one; remove it"},
+		{nulIn, `"a\\u0000b"`, ""}, // a backslash
+		{nulIn, `["a", 5, null, "b"]`, ""},
+		{nulIn, `"a\u0000b"`, "run has a NUL byte, and no process"},
+		{nulIn, `["a", "${{ item }}\u0000"]`, "run: argument 1 has a NUL byte"},
+		{nulIn, `{"A": "a", "B": {"from_file": "\u0000"}}`, "run B from_file has a NUL byte"},
 		{limit, "0", ""},
 		{limit, "1000000", ""},
 		{limit, "1000001", "threads is 1000001; it is at most 1000000: lower it, or set no limit"},

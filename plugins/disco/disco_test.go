@@ -355,6 +355,8 @@ func TestParams(t *testing.T) {
 		{`{"worker":"/x","inputs":"${{ needs.map }}"}`, "", ""},
 		{`{"worker":"/x","inputs":[{"label":-2,"urls":["${{ item }}"]}]}`, "inputs", "label -2"},
 		{`{"worker":"/x","env":{"A":"b","C":{"from_env":"X"}}}`, "", ""},
+		{`{"worker":"/x\u0000"}`, "worker", "worker: the value has a NUL byte"},
+		{`{"worker":"/x","env":{"A":"b","C":"${{ item }}\u0000"}}`, "env", "env: the value C has a NUL byte"},
 		{`{"worker":"/x","env":{"SLUICE_X":"b"}}`, "env", "Sluice's own"},
 		{`{"worker":"/x","env":{"A":[1]}}`, "env", "is not a text"},
 	} {

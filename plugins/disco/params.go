@@ -39,6 +39,9 @@ func readSettings(params json.RawMessage, draft bool) (s *settings, key string, 
 	s = &settings{}
 	for _, name := range own {
 		raw := all[name]
+		if err := rules.CheckNULIn("the value", raw); name != "inputs" && err != nil {
+			return s, name, err
+		}
 		if draft && bytes.Contains(raw, []byte("${{")) && name != "inputs" {
 			continue
 		}
@@ -178,8 +181,8 @@ func (s *settings) environ(ctx context.Context, base []string) (env, secrets []s
 		if err != nil {
 			return nil, nil, fmt.Errorf("env %s: %w", name, err)
 		}
-		if strings.Contains(text, "\x00") {
-			return nil, nil, fmt.Errorf("env %s: a variable cannot hold a NUL byte", name)
+		if err := rules.CheckNUL("env "+name, text); err != nil {
+			return nil, nil, err
 		}
 		if v.Secret() {
 			secrets = append(secrets, text)

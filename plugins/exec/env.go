@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/source"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -93,11 +94,11 @@ func (b baseEnv) of(ctx context.Context, t *plugins.Task, s *settings, f files) 
 	}
 	for name, v := range s.env {
 		text, err := v.Read(ctx)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, nil, fmt.Errorf("env %s, on node %s: %w", name, t.Node, err)
-		case strings.Contains(text, "\x00"):
-			return nil, nil, fmt.Errorf("env %s: a variable cannot hold a NUL byte", name)
+		}
+		if err := rules.CheckNUL("env "+name, text); err != nil {
+			return nil, nil, err
 		}
 		if v.Secret() {
 			secrets = append(secrets, text)

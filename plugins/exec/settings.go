@@ -52,6 +52,9 @@ func readSettings(params json.RawMessage) (*settings, error) {
 // read reads one of the params of the plugin itself.
 func (s *settings) read(name string) error {
 	raw := s.params[name]
+	if err := rules.CheckNULIn(name, raw); err != nil {
+		return err
+	}
 	switch name {
 	case "run":
 		if err := s.readRun(raw); err != nil {
@@ -72,7 +75,8 @@ func (s *settings) read(name string) error {
 }
 
 // Refuse implements plugins.Refuser. A param with an expression, or that the plan gives, may come to
-// be right. A mapping env is read all the same: no expression changes the names in it.
+// be right. A mapping env is read all the same: no expression changes the names in it. No expression
+// removes a NUL byte.
 func (*Plugin) Refuse(params json.RawMessage, given map[string]json.RawMessage) (key string, err error) {
 	s := new(settings)
 	if err := json.Unmarshal(params, &s.params); err != nil {
@@ -81,6 +85,9 @@ func (*Plugin) Refuse(params json.RawMessage, given map[string]json.RawMessage) 
 	for _, name := range settingsOwn {
 		own := s.params[name]
 		if own == nil && has(given, name) || bytes.Contains(own, []byte("${{")) && (name != "env" || own[0] != '{') {
+			if err := rules.CheckNULIn(name, own); err != nil {
+				return name, err
+			}
 			continue
 		}
 		if err := s.read(name); err != nil {

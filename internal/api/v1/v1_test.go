@@ -18,6 +18,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/exec"
 )
 
 // A site is an API over a store of its own.
@@ -389,6 +391,35 @@ func TestWhatAPluginRefusesIsNotAdded(t *testing.T) {
 	var p api.Problem
 	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || len(p.Fields) != 1 || p.Fields[0].Line != 3 || p.Fields[0].Column != 37 {
 		t.Errorf("%d %s (%v)", status, text, err)
+	}
+}
+
+// No process can be started with a NUL byte, so no such command is added.
+func TestACommandWithANULByteIsNotAdded(t *testing.T) {
+	registry := plugins.NewRegistry()
+	registry.Register(exec.Name, exec.New(exec.Options{}))
+	st := model.New(model.Options{})
+	s := serveStore(t, st, v1.Config{Store: st, Check: registry.Refused})
+	var q api.Queue
+	s.must("POST", "/queues", `{"name": "q", "plugin": "exec", "threads": 3}`, &q)
+	for params, want := range map[string]string{
+		`{"run": "a\u0000b"}`:                      "params.run has a NUL byte, and no process can be given one; remove it",
+		`{"run": ["a", "b\u0000"]}`:                "params.run: argument 1 has a NUL byte",
+		`{"run": ["a", "${{ task.name }}\u0000"]}`: "params.run: argument 1 has a NUL byte",
+		`{"run": "a", "env": {"A": "\u0000"}}`:     "params.env A has a NUL byte",
+	} {
+		status, text := s.ask("POST", "/tasks", fmt.Sprintf(`{"tasks": [{"id": %q, "queue_id": %q, "params": %s}]}`, plan.NewID(time.Now()), q.ID, params))
+		if status != 422 || !strings.Contains(text, want) || !strings.Contains(text, `"location":"body.tasks[0].params"`) {
+			t.Errorf("%s: %d %s, want %s", params, status, text, want)
+		}
+	}
+	for run, column := range map[string]int{`"a\0b"`: 12, `[a, "b\0"]`: 16} {
+		var p api.Problem
+		status, text := s.submit("plan: p\ntasks:\n  a: {run: "+run+"}\n", "", "")
+		if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || len(p.Fields) != 1 || p.Fields[0].Line != 3 || p.Fields[0].Column != column ||
+			!strings.Contains(p.Fields[0].Message, "has a NUL byte, and no process") {
+			t.Errorf("%s: %d %s (%v)", run, status, text, err)
+		}
 	}
 }
 
