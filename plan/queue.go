@@ -18,17 +18,21 @@ const (
 	SortLIFO    QueueSort = "lifo" // newest first
 )
 
-// CheckQueueName returns why a text cannot be the name of a queue, or of its plugin; nil if
-// databases can keep it. The makers of queues may have stricter rules: other programs accept any
-// text.
+// CheckQueueName returns why no queue that is made or renamed, or its plugin, can have the name; nil
+// if databases can keep it, and ids and paths of URLs cannot be meant by it. The makers of queues
+// may have stricter rules. Queues that exist are read by any name: other programs accept any text.
 func CheckQueueName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("a name cannot be empty")
+		return errors.New("a name cannot be empty; give one")
 	case len(name) > MaxQueueName:
-		return fmt.Errorf("a name has at most %d bytes, and this one has %d", MaxQueueName, len(name))
+		return fmt.Errorf("a name has at most %d bytes, and this one has %d; choose a shorter one", MaxQueueName, len(name))
 	case strings.ContainsRune(name, 0):
-		return errors.New("a name cannot have a NUL byte")
+		return errors.New("a name cannot have a NUL byte; remove it")
+	case name == ".", name == "..":
+		return errors.New("a name cannot be . or .., which the path of a URL drops; choose another name")
+	case len(name) == 24 && strings.Trim(name, "0123456789abcdef") == "":
+		return errors.New("24 hex digits would be taken for an id; choose another name")
 	}
 	return nil
 }

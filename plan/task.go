@@ -31,7 +31,8 @@ const (
 	MaxProgressText = 200
 
 	// MaxQueueName is how many bytes the name of a queue, or of its plugin, has at most: databases have to index it, and people to read it.
-	MaxQueueName = 1000
+	// Names of plans and tasks have the same limit. Other programs may have made queues of longer names.
+	MaxQueueName = 200
 
 	// MaxThreads is the highest limit that a person gives a queue, where more is what unlimited queues are for, and the most threads of a node.
 	MaxThreads = 1_000_000

@@ -39,7 +39,7 @@ func TestWhatIsWrongWithAPlanIsSaid(t *testing.T) {
 		{"a plan without tasks", plan.New("p"), -1, "tasks", "has no tasks"},
 		{"a plan's name that looks like a flag", with(func(s *plan.Spec, _ *plan.TaskSpec) { s.Name = "-x" }), -1, "plan", `"-x": a name does not begin with -`},
 		{"a task's name that looks like a flag", needs("a", "-b"), 1, "", `"-b": a name does not begin with -`},
-		{"a queue's name that is too long", of(func(t *plan.TaskSpec) { t.Queue = strings.Repeat("q", 1001) }), 1, "queue", `a name has at most 1000 bytes, and this one has 1001`},
+		{"a queue's name that is too long", of(func(t *plan.TaskSpec) { t.Queue = strings.Repeat("q", 1001) }), 1, "queue", `a name has at most 200 bytes, and this one has 1001`},
 		{"a queue's name that looks like a flag", of(func(t *plan.TaskSpec) { t.Queue = "-q" }), 1, "queue", `queue "-q": a name does not begin with -`},
 		{"a task without a name", needs("a", ""), 1, "", "has no name"},
 		{"a task's name with a dot", needs("a", "b.c"), 1, "", `"b.c"`},

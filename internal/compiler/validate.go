@@ -20,9 +20,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Longest names that a plan takes.
-const maxName = 200
-
 var (
 	nameSyntax  = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 	notInNames  = regexp.MustCompile(`[^\w\x{80}-\x{10FFFF}-]+`) // in ASCII
@@ -38,8 +35,8 @@ func CheckName(what, name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("%s has no name; give it one of letters, digits, _ and -", what)
-	case len(name) > maxName:
-		return fmt.Errorf("%s %.20q…: a name has at most %d characters", what, name, maxName)
+	case len(name) > plan.MaxQueueName:
+		return fmt.Errorf("%s %.20q…: a name has at most %d characters", what, name, plan.MaxQueueName)
 	case !nameSyntax.MatchString(name):
 		as := ""
 		if near := strings.Trim(notInNames.ReplaceAllString(name, "-"), "-"); nameSyntax.MatchString(near) {
@@ -48,8 +45,9 @@ func CheckName(what, name string) error {
 		return fmt.Errorf("%s %q: a name has only letters, digits, _ and -%s", what, name, as)
 	case strings.HasPrefix(name, "-"):
 		return fmt.Errorf("%s %q: "+flagLike, what, name)
-	case len(name) == 24 && isHex(name):
-		return fmt.Errorf("%s %q: 24 hex digits would be taken for an id; choose another name", what, name)
+	}
+	if err := plan.CheckQueueName(name); err != nil {
+		return fmt.Errorf("%s %q: %w", what, name, err)
 	}
 	return nil
 }
@@ -59,8 +57,10 @@ func CheckName(what, name string) error {
 func CheckQueueName(what, name string) error {
 	err := plan.CheckQueueName(name)
 	switch {
-	case err != nil:
+	case len(name) > plan.MaxQueueName:
 		return fmt.Errorf("%s %.20q…: %w", what, name, err)
+	case err != nil:
+		return fmt.Errorf("%s %q: %w", what, name, err)
 	case !queueSyntax.MatchString(name):
 		return fmt.Errorf("%s %q: a name has only letters, digits, _, -, colons and dots; choose another name", what, name)
 	case strings.HasPrefix(name, "-"):
@@ -171,10 +171,6 @@ func validateLimits(s *plan.Spec, add addProblem) {
 
 // reservedParams are the keys of an exec task's params that are not plan params.
 var reservedParams = []string{"run", "shell", "env", "dir", "stdin", "needs", "args", "item", "results"}
-
-func isHex(s string) bool {
-	return strings.Trim(s, "0123456789abcdef") == ""
-}
 
 type addProblem func(task int, key string, item int, format string, args ...any) *plan.Problem
 

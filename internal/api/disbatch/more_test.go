@@ -219,13 +219,16 @@ func TestWhatAPluginRefusesIsNotAdded(t *testing.T) {
 	want(t, h, "POST", "/tasks", asJSON, `{"queue": "q", "params": [{"x": "good"}]}`, 200, "")
 }
 
-func TestNamesThatDatabasesCannotKeep(t *testing.T) {
+func TestNamesThatNoQueueIsGiven(t *testing.T) {
 	for _, b := range beds {
 		t.Run(b.name, func(t *testing.T) {
 			h := serve(t, b.open(t).server, conf)
 			longest := strings.Repeat("q", plan.MaxQueueName)
 			want(t, h, "POST", "/queues", asJSON, `{"name": "`+longest+`", "plugin": "Disbatch::Plugin::Demo"}`, 200, "inserted_id")
-			for name, why := range map[string]string{longest + "q": "at most 1000 bytes", `a\u0000b`: "a NUL byte"} {
+			for name, why := range map[string]string{
+				longest + "q": "at most 200 bytes", `a\u0000b`: "a NUL byte", ".": "which the path of a URL drops", "..": "which the path of a URL drops",
+				strings.Repeat("a1", 12): "24 hex digits would be taken for an id",
+			} {
 				want(t, h, "POST", "/queues", asJSON, `{"name": "`+name+`", "plugin": "Disbatch::Plugin::Demo"}`, 400, why)
 				want(t, h, "POST", "/queues/"+longest, asJSON, `{"name": "`+name+`"}`, 400, why)
 				want(t, h, "POST", "/start-queue-json", asJSON, `{"name": "`+name+`", "type": "Disbatch::Plugin::Demo"}`, 400, why)

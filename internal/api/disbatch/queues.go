@@ -122,7 +122,8 @@ func (h *Handler) postQueues(r *http.Request, given params) answer {
 // noName is what Disbatch says of what is no queue's name.
 const noName = "name must be a string"
 
-// queueName says why a text cannot be a queue's name, "" if it can: any, as with Disbatch, that databases can keep.
+// queueName says why a text cannot be a queue's name, "" if it can. Names with other signs than those
+// of a plan file are taken, as by Disbatch.
 func queueName(s string) string {
 	err := plan.CheckQueueName(s)
 	switch {

@@ -148,12 +148,15 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "secrets": [""]}`, 422, "invalid", "body.secrets"},
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1e308}`, 422, "invalid", "body.threads"},
 			{"POST", "/queues", `{"name": `, 400, "invalid", "body"},
-			{"POST", "/queues", `{"name": "` + strings.Repeat("q", 1001) + `", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
-			{"POST", "/queues", `{"name": "q", "plugin": "` + strings.Repeat("q", 1001) + `", "threads": 1}`, 422, "invalid", "body.plugin"},
+			{"POST", "/queues", `{"name": "` + strings.Repeat("q", 201) + `", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
+			{"POST", "/queues", `{"name": "q", "plugin": "` + strings.Repeat("q", 201) + `", "threads": 1}`, 422, "invalid", "body.plugin"},
 			{"POST", "/queues", `{"name": "a\u0000b", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
 			{"POST", "/queues", `{"name": "a b", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
 			{"POST", "/queues", `{"name": "a[0]", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
 			{"POST", "/queues", `{"name": "-a", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
+			{"POST", "/queues", `{"name": ".", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
+			{"POST", "/queues", `{"name": "..", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
+			{"POST", "/queues", `{"name": "` + strings.Repeat("a1", 12) + `", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
 			{"POST", "/queues", `{"name": "q", "plugin": "de mo", "threads": 1}`, 422, "invalid", "body.plugin"},
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "pin": [""]}`, 422, "invalid", "body.pin"},
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "ignore": ["n1", "a,b"]}`, 422, "invalid", "body.ignore"},
@@ -205,8 +208,27 @@ func TestAQueueHasALongNameAtMost(t *testing.T) {
 		if s.must("GET", "/queues/"+longest, "", &q); q.Name != longest {
 			t.Errorf("its name is %s", q.Name)
 		}
-		if status, text := s.ask("POST", "/queues", `{"name": "q`+longest+`", "plugin": "demo", "threads": 1}`); status != 422 || !strings.Contains(text, "at most 1000 bytes") {
+		if status, text := s.ask("POST", "/queues", `{"name": "q`+longest+`", "plugin": "demo", "threads": 1}`); status != 422 || !strings.Contains(text, "at most 200 bytes") {
 			t.Errorf("%d %s", status, text)
+		}
+	})
+}
+
+// Other programs may have made queues of names that no queue is given here. They are read, set and served by their ids.
+func TestQueuesOfOtherNamesAreRead(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		for _, name := range []string{".", "..", "a b", strings.Repeat("a1", 12), strings.Repeat("q", 201)} {
+			made, err := s.st.CreateQueue(t.Context(), plan.Queue{Name: name, Plugin: "demo", Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := "/queues/" + made.ID.String()
+			var q api.Queue
+			s.must("PUT", at, `{"threads": 2}`, nil)
+			s.must("POST", "/tasks", fmt.Sprintf(`{"tasks": [{"id": %q, "queue_id": %q}]}`, plan.NewID(time.Now()), made.ID), nil)
+			if s.must("GET", at, "", &q); q.Name != name || *q.Threads != 2 || q.Queued != 1 {
+				t.Errorf("%.30q: %+v", name, q)
+			}
 		}
 	})
 }
