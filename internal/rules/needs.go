@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/plan"
@@ -29,6 +30,23 @@ func CheckNeed(t *plan.Task, of plan.PlanID, need plan.TaskID, parent *Needed) e
 		return refusal.New(plan.ErrNotFound, "task %q needs task %s, which is an item: let it need the foreach task", t.Key(), need)
 	}
 	return nil
+}
+
+// mostOutside is how many tasks CheckInside names.
+const mostOutside = 10
+
+// CheckInside returns an ErrUnavailable if a store of an older schema has unfinished tasks with edges that
+// CheckNeed refuses, or items without a plan. tasks are those tasks, each by its key and its id.
+func CheckInside(tasks []string) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	more := ""
+	if n := len(tasks) - mostOutside; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return refusal.New(plan.ErrUnavailable, "the store has unfinished tasks that need tasks of another plan or items, or are a foreach of no plan: %s%s; "+
+		"finish or cancel them with the sluice that made them, and open the store again", strings.Join(tasks[:min(len(tasks), mostOutside)], ", "), more)
 }
 
 // CheckAdded returns an ErrConflict for a task that cannot be added to the plan, or (zero) to none:

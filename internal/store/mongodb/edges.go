@@ -4,20 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // edgesInside is the version of the schema from which on no edge leaves a plan: see rules.CheckNeed.
 const edgesInside = 2
-
-// mostOutside is how many tasks the error of cutEdges names.
-const mostOutside = 10
 
 // cutEdges cuts the edges of finished tasks that rules.CheckNeed refuses, and makes tasks of their own of the items of tasks of no plan. If
 // unfinished tasks have such edges or items, the database is of no use to this version: plan.ErrUnavailable. Only tasks that were added
@@ -79,13 +74,8 @@ func (s *Store) cutEdges(ctx context.Context) error {
 		}
 		changes = append(changes, wire.Change{ID: t.ID, Update: u.bson()})
 	}
-	if n := len(left); n > 0 {
-		more := ""
-		if n > mostOutside {
-			more = fmt.Sprintf(" and %d others", n-mostOutside)
-		}
-		return refusal.New(plan.ErrUnavailable, "unfinished tasks need tasks of another plan or items, or are a foreach of no plan: %s%s; "+
-			"finish or cancel them with the sluice that made them, and open the store again", strings.Join(left[:min(n, mostOutside)], ", "), more)
+	if err := rules.CheckInside(left); err != nil {
+		return err
 	}
 	if _, err := s.Bulk(ctx, s.tasks, changes); err != nil {
 		return err

@@ -82,7 +82,7 @@ func (c *conn) wrongCounts() (faults []string) {
 	return faults
 }
 
-// place is, in SQL, whether a queued task t of a queue q and a plan p is where it belongs.
+// placed is, in SQL, whether a queued task t of a queue q and a plan p is where it belongs.
 const placed = "t.lane = CASE WHEN p.own THEN t.plan ELSE 0 END AND t.prio = CASE q.sort WHEN '' THEN -t.rank ELSE 0 END"
 
 // misplaced are queued tasks in a wrong place, unless a job is left that is about to put them right.

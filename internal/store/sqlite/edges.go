@@ -3,9 +3,8 @@ package sqlite
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -20,9 +19,6 @@ const outside = `WITH outside (n) AS (
 	SELECT t.n, t.id, coalesce(p.name || '#' || p.run || ' ', '') || t.name, t.outcome <> 0
 	FROM outside CROSS JOIN tasks AS t ON t.n = outside.n LEFT JOIN plans AS p ON p.n = t.plan ORDER BY t.n`
 
-// mostOutside is how many tasks the error of cutEdges names.
-const mostOutside = 10
-
 // cutEdges cuts the edges of finished tasks that lead outside. The tasks keep the inputs that they had. If unfinished
 // tasks have such edges, the store is of no use to this version.
 func (c *conn) cutEdges() {
@@ -35,13 +31,8 @@ func (c *conn) cutEdges() {
 			left = append(left, fmt.Sprintf("%s (%s)", r.text(2), plan.TaskID{ID: r.id(1)}))
 		}
 	}
-	if n := len(left); n > 0 {
-		more := ""
-		if n > mostOutside {
-			more = fmt.Sprintf(" and %d others", n-mostOutside)
-		}
-		c.fail(refusal.New(plan.ErrUnavailable, "the store has unfinished tasks that need tasks of another plan or items, or are a foreach of no plan: %s%s; "+
-			"finish or cancel them with the sluice that made them, and open the store again", strings.Join(left[:min(n, mostOutside)], ", "), more))
+	if err := rules.CheckInside(left); err != nil {
+		c.fail(err)
 		return
 	}
 	for _, n := range finished {
