@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -26,6 +27,9 @@ func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, erro
 			return plan.Queue{}, fmt.Errorf("queue %q of plugin %q: %w", q.Name, q.Plugin, err)
 		}
 	}
+	if err := compiler.CheckDefaults(&q.Defaults); err != nil {
+		return plan.Queue{}, fmt.Errorf("defaults of queue %q: %w", q.Name, err)
+	}
 	return s.shown.CreateQueue(ctx, q)
 }
 
@@ -42,6 +46,9 @@ func (s *Store) SetQueue(ctx context.Context, name string, change func(*plan.Que
 		}
 		q := was
 		change(&q)
+		if err := compiler.CheckDefaults(&q.Defaults); err != nil {
+			return was, fmt.Errorf("defaults of queue %q: %w", name, err)
+		}
 		if err := s.shown.ChangeQueue(ctx, was, q); !errors.Is(err, plan.ErrConflict) || try == tries {
 			return q, err
 		}

@@ -98,6 +98,7 @@ func (a *attempt) shown(text string) string {
 // is alive. It continues if only this attempt is stopped.
 func (a *attempt) run(alive, ctx context.Context, e *protocol.Ending) (ok bool) {
 	e.Claim = a.task.Claim
+	rules.FillDefaults(&a.task)
 	if a.outside != nil {
 		e.Status = plan.Queued
 		return a.leave(ctx)

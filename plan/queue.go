@@ -62,6 +62,28 @@ type QueueSettings struct {
 	OnLost  OnLost   `json:"on_lost,omitempty" enum:"retry,fail" doc:"What happens to its lost tasks without an on_lost of their own; null: retry for tasks of plans, and fail for others."`
 	Secrets []string `json:"secrets,omitempty" maxItems:"200" doc:"Names of params that are never shown, in any queue: in upper or lower case, and a * stands for any letters. Only an admin removes a name."`
 	Keep    Keep     `json:"keep,omitzero" doc:"How long its finished tasks of no plan stay."`
+
+	Defaults TaskDefaults `json:"defaults,omitzero" doc:"What its tasks have that they do not say themselves. It counts for attempts that begin later."`
+}
+
+// TaskDefaults are what the tasks of a queue have that they do not say themselves.
+type TaskDefaults struct {
+	Params  json.RawMessage `json:"params,omitempty" doc:"An object. Each of its keys is a param of the tasks whose params lack that key. It has no expressions."`
+	Retry   RetryText       `json:"retry,omitzero" doc:"Of tasks without a retry."`
+	Timeout Duration        `json:"timeout,omitempty" doc:"The limit of one attempt, of tasks without a timeout."`
+}
+
+// A RetryText is a Retry as it is written for people and programs.
+type RetryText struct {
+	Attempts int      `json:"attempts,omitempty" minimum:"1" doc:"In all, the first included, and those lost with their nodes left out. At most 2147483647."`
+	Delay    Duration `json:"delay,omitempty" doc:"Before the second attempt; below 0: none."`
+	Factor   float64  `json:"factor,omitempty"`
+	Max      Duration `json:"max,omitempty" doc:"The longest delay; below 0: none."`
+}
+
+// Retry is what was written.
+func (r RetryText) Retry() Retry {
+	return Retry{Attempts: r.Attempts, Delay: time.Duration(r.Delay), Factor: r.Factor, Max: time.Duration(r.Max)}
 }
 
 // Text returns the settings as JSON: "" if they say nothing.

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -180,12 +181,7 @@ type Definition struct {
 }
 
 // A Retry says how often a task that fails is tried again.
-type Retry struct {
-	Attempts int      `json:"attempts,omitempty" minimum:"1" doc:"In all, the first included, and those lost with their nodes left out. At most 2147483647."`
-	Delay    Duration `json:"delay,omitempty" doc:"Before the second attempt; below 0: none."`
-	Factor   float64  `json:"factor,omitempty"`
-	Max      Duration `json:"max,omitempty" doc:"The longest delay; below 0: none."`
-}
+type Retry = plan.RetryText
 
 func definitionOf(d *plan.Definition) Definition {
 	w := Definition{
@@ -193,7 +189,7 @@ func definitionOf(d *plan.Definition) Definition {
 		ContinueOnError: d.ContinueOnError, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template, Secrets: d.Secrets,
 	}
 	if r := d.Retry; r != (plan.Retry{}) {
-		w.Retry = &Retry{r.Attempts, Duration(r.Delay), r.Factor, Duration(r.Max)}
+		w.Retry = &Retry{Attempts: r.Attempts, Delay: Duration(r.Delay), Factor: r.Factor, Max: Duration(r.Max)}
 	}
 	return w
 }
@@ -204,7 +200,7 @@ func (w *Definition) domain() plan.Definition {
 		ContinueOnError: w.ContinueOnError, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template, Secrets: w.Secrets,
 	}
 	if r := w.Retry; r != nil {
-		d.Retry = plan.Retry{Attempts: r.Attempts, Delay: time.Duration(r.Delay), Factor: r.Factor, Max: time.Duration(r.Max)}
+		d.Retry = r.Retry()
 	}
 	return d
 }
@@ -475,6 +471,9 @@ func (s *SetQueue) Apply(q *plan.Queue) error {
 		return InvalidAt("body.secrets", "%v", err)
 	}
 	s.Secrets = names
+	if err := compiler.CheckDefaults(&s.Defaults); err != nil {
+		return InvalidAt("body.defaults", "%v", err)
+	}
 	for _, list := range []struct {
 		where     string
 		was, want []plan.NodeName

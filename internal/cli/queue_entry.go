@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -24,7 +25,17 @@ func (e *queueEntry) threads() string {
 func (e *queueEntry) said() [][2]string {
 	return [][2]string{
 		{"nodes", e.nodes()}, {"on-lost", string(e.OnLost)}, {"secret", strings.Join(e.Secrets, ",")}, {"keep", keepText(e.Keep)},
+		{"defaults", e.defaults()},
 	}
+}
+
+// defaults is what its tasks have by default, as --defaults takes it.
+func (e *queueEntry) defaults() string {
+	text, err := jsontext.Marshal(e.Defaults)
+	if err != nil || string(text) == "{}" {
+		return ""
+	}
+	return string(text)
 }
 
 // nodes is what the queue says of nodes, in a few words; "" if that is nothing.

@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -21,10 +25,11 @@ type queueFlags struct {
 	onLost      choice
 	secret      []string
 	keep        keepValue
+	defaults    string
 }
 
 // limitFlags are the names of these flags.
-var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost", "secret", "keep"}
+var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost", "secret", "keep", "defaults"}
 
 func (f *queueFlags) add(cmd *cobra.Command) {
 	f.each = -1
@@ -43,6 +48,8 @@ func (f *queueFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.keep, "keep", "how long finished tasks of no plan stay: an age, such as 30d, forever or default, or "+
 		"one for each state, such as succeeded=1d,failed=30d; the default is 30 days on "+
 		"SQLite, and for ever on MongoDB")
+	flags.StringVar(&f.defaults, "defaults", "", "what its tasks have that they do not say themselves: a JSON object with params, "+
+		"retry and timeout; {} removes the setting")
 }
 
 // apply changes of a queue what the flags say that were given.
@@ -72,12 +79,33 @@ func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
 	if given("keep") {
 		f.keep.apply(&q.Keep)
 	}
+	if given("defaults") && err == nil {
+		q.Defaults, err = defaultsFlag(f.defaults)
+	}
 	if given("secret") && err == nil {
 		if q.Secrets, err = secret.CheckNames(f.secret); err != nil {
 			err = usagef("--secret: %w", err)
 		}
 	}
 	return err
+}
+
+// defaultsFlag reads --defaults.
+func defaultsFlag(text string) (d plan.TaskDefaults, err error) {
+	raw, err := jsonObject("--defaults", text)
+	if err != nil {
+		return d, err
+	}
+	in := json.NewDecoder(bytes.NewReader(raw))
+	in.DisallowUnknownFields()
+	if err = in.Decode(&d); err == nil {
+		err = compiler.CheckDefaults(&d)
+	}
+	if err != nil {
+		return d, usagef(`--defaults: %s; it has params, retry and timeout, as in '{"params": {"dir": "/srv"}, "retry": {"attempts": 3, "delay": "10s"}, "timeout": "5m"}'`,
+			strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return d, nil
 }
 
 // named returns the nodes that the flags name.

@@ -18,13 +18,14 @@ func queueSet(a *app) *cobra.Command {
 		Use:   "set NAME",
 		Short: "Change a queue's limits, order, nodes and other settings",
 		Long: "Change a queue's settings: limits, order, nodes, the fate of lost tasks, secret " +
-			"params, and how long finished tasks of no plan stay. Nodes follow with their next " +
+			"params, how long finished tasks of no plan stay, and what tasks have by default. Nodes follow with their next " +
 			"claim. Running tasks continue.",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeQueue,
 		Example: "  sluice queue set imap --threads 8\n  sluice queue set imap --threads 0     # pause it\n" +
 			"  sluice queue set imap --pin mig01,mig02 --node-threads 2\n  sluice queue set imap --pin= --node-threads unlimited     # take that off\n" +
-			"  sluice queue set imap --on-lost fail\n  sluice queue set imap --secret password,'*_key'\n  sluice queue set imap --keep succeeded=1d,failed=30d",
+			"  sluice queue set imap --on-lost fail\n  sluice queue set imap --secret password,'*_key'\n  sluice queue set imap --keep succeeded=1d,failed=30d\n" +
+			"  sluice queue set imap --defaults '{\"timeout\": \"30m\"}'",
 	}
 	var flags queueFlags
 	flags.add(cmd)
@@ -36,6 +37,9 @@ func queueSet(a *app) *cobra.Command {
 		}
 		return a.withStore(ctx, func(st store.Store) error {
 			q, err := changeQueue(ctx, st, args[0], func(q *plan.Queue) error { return flags.apply(cmd, q) })
+			if err == nil {
+				q, err = findQueue(ctx, st, args[0]) // without the secrets in its defaults
+			}
 			if err != nil {
 				return err
 			}

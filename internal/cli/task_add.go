@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/internal/textfile"
@@ -84,7 +85,7 @@ func taskAdd(a *app) *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			for _, p := range a.Plugins.Refused(&plan.Spec{Tasks: []plan.TaskSpec{{Name: *name, Plugin: q.Plugin, Params: raw}}}) {
+			for _, p := range a.Plugins.Refused(&plan.Spec{Tasks: []plan.TaskSpec{{Name: *name, Plugin: q.Plugin, Params: rules.FillParams(&q.Defaults, raw)}}}) {
 				return usagef("--params: %s", strings.TrimPrefix(p.Message, fmt.Sprintf("task %q: params.", *name)))
 			}
 			ids := make([]string, len(*needs))

@@ -145,7 +145,8 @@ func Lost(l Loss) Step {
 	return s
 }
 
-const lostText = "its node or task runner died while it ran"
+// A node that lost touch, for instance because the disk of its store was full, looks the same.
+const lostText = "its node or task runner died, or lost touch with the store, while it ran"
 
 // once reports whether the task must not run twice.
 func (l *Loss) once() bool {

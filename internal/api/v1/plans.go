@@ -297,13 +297,14 @@ func (a *API) accepted(ctx context.Context, field string, given []api.NewTask) (
 	if err != nil {
 		return nil, err
 	}
-	plugin := make(map[plan.QueueID]string, len(queues))
-	for i := range queues {
-		plugin[queues[i].ID] = queues[i].Plugin
+	byID := make(map[plan.QueueID]plan.Queue, len(queues))
+	for _, q := range queues {
+		byID[q.ID] = q
 	}
 	spec := plan.Spec{Tasks: make([]plan.TaskSpec, len(tasks))}
 	for i := range tasks {
-		spec.Tasks[i] = plan.TaskSpec{Name: tasks[i].Name, Plugin: plugin[tasks[i].Queue], Params: tasks[i].Params, Foreach: tasks[i].Foreach}
+		q := byID[tasks[i].Queue]
+		spec.Tasks[i] = plan.TaskSpec{Name: tasks[i].Name, Plugin: q.Plugin, Params: rules.FillParams(&q.Defaults, tasks[i].Params), Foreach: tasks[i].Foreach}
 	}
 	for _, p := range a.c.Check(&spec) {
 		return nil, api.InvalidAt(fmt.Sprintf("body.%s[%d].params", field, p.Task), "%s", p.Message)

@@ -35,7 +35,7 @@ func (a *API) queues() {
 	serve(a, endpoint{method: "GET", path: "/queues/{queue}", id: "get-queue", summary: "Read a queue", tag: tag, scope: Read, errors: []int{404}}, a.getQueue)
 	serve(a, endpoint{
 		method: "PUT", path: "/queues/{queue}", id: "set-queue", summary: "Set a queue's limits", tag: tag, scope: Operate, errors: []int{404, 412, 422},
-		doc: "All limits at once. If on_lost, secrets or keep is left out, it stays as it is, and null " +
+		doc: "All limits at once. If on_lost, secrets, keep or defaults is left out, it stays as it is, and null " +
 			"takes it away. Nodes follow within a second, and running tasks continue. With " +
 			"If-Match, only if the settings are still those of that ETag, or already have the new " +
 			"values. To remove a name from secrets needs the scope admin, because everybody who " +

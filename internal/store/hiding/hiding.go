@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
@@ -490,6 +491,32 @@ func (r *reader) kept(ctx context.Context, p plan.PlanID, tasks []plan.Task, par
 	return tasks, err
 }
 
+// Queues implements store.Reader.
+func (r *reader) Queues(ctx context.Context) ([]plan.Queue, error) {
+	queues, err := r.Store.Queues(ctx)
+	s := secret.Of(queues)
+	for i := range queues {
+		queues[i].Defaults.Params = s.Hide(queues[i].Defaults.Params)
+	}
+	return queues, err
+}
+
+// restore puts the secrets back into defaults that were read with a mask, and are to stay as they
+// are. It refuses other defaults with a mask.
+func (r *reader) restore(ctx context.Context, changed ...*plan.Queue) error {
+	there, err := r.Store.Queues(ctx)
+	s := secret.Of(there)
+	for _, q := range changed {
+		i := slices.IndexFunc(there, func(is plan.Queue) bool { return is.ID == q.ID })
+		if i >= 0 && jsontext.Same(q.Defaults.Params, s.Hide(there[i].Defaults.Params)) {
+			q.Defaults.Params = there[i].Defaults.Params
+		} else if err == nil {
+			err = s.And(q.Secrets).CheckGiven("the defaults of queue "+q.Name, q.Defaults.Params)
+		}
+	}
+	return err
+}
+
 // CreateQueue implements store.Admin.
 func (r *reader) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
 	defer r.changed()
@@ -505,12 +532,18 @@ func (r *reader) EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, err
 // SetQueue implements store.Admin.
 func (r *reader) SetQueue(ctx context.Context, q plan.Queue) error {
 	defer r.changed()
+	if err := r.restore(ctx, &q); err != nil {
+		return err
+	}
 	return r.Store.SetQueue(ctx, q)
 }
 
 // ChangeQueue implements store.Admin.
 func (r *reader) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 	defer r.changed()
+	if err := r.restore(ctx, &was, &q); err != nil {
+		return err
+	}
 	return r.Store.ChangeQueue(ctx, was, q)
 }
 

@@ -192,7 +192,14 @@ var queueCases = []testCase{
 				q.Keep = plan.Keep{Terminated: plan.Duration(36500 * 24 * time.Hour), Cancelled: plan.Duration(time.Second)}
 			},
 			func(q *plan.Queue) {
-				q.OnLost, q.NodeThreads, q.Ignore, q.Sort, q.Secrets, q.Keep = "", 0, nil, "", nil, plan.Keep{}
+				q.Defaults = plan.TaskDefaults{
+					Params: json.RawMessage(`{"url":"http://a/","n":12345678901234567890,"$date":{"x":null}}`), Retry: plan.RetryText{Attempts: 3, Delay: -1},
+					Timeout: plan.Duration(time.Minute),
+				}
+			},
+			func(q *plan.Queue) { q.Defaults.Params = nil },
+			func(q *plan.Queue) {
+				q.NodeThreads, q.Ignore, q.Sort, q.QueueSettings = 0, nil, "", plan.QueueSettings{}
 			},
 		} {
 			was := read()
