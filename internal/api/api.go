@@ -23,7 +23,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -471,9 +470,6 @@ func (s *SetQueue) Apply(q *plan.Queue) error {
 		return InvalidAt("body.secrets", "%v", err)
 	}
 	s.Secrets = names
-	if err := compiler.CheckDefaults(&s.Defaults); err != nil {
-		return InvalidAt("body.defaults", "%v", err)
-	}
 	for _, list := range []struct {
 		where     string
 		was, want []plan.NodeName

@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -134,7 +135,7 @@ func (a *API) createQueue(ctx context.Context, in *struct {
 	if q.ID.IsZero() {
 		q.ID.ID = plan.NewID(time.Now())
 	}
-	if err := in.Body.SetQueue.Apply(&q); err != nil {
+	if err := cmp.Or(checkDefaults(&in.Body.Defaults), in.Body.SetQueue.Apply(&q)); err != nil {
 		return nil, err
 	}
 	create := a.st.CreateQueue
@@ -160,7 +161,7 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 	}
 	auth.Changed(ctx, was.ID.String())
 	q := was
-	if err := in.Body.Apply(&q); err != nil {
+	if err := cmp.Or(checkDefaults(&in.Body.Defaults), in.Body.Apply(&q)); err != nil {
 		return nil, err
 	}
 	if err := secret.CheckUnhidden(&was, &q, mayUnhide(ctx)); err != nil {
@@ -182,6 +183,13 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return a.answerQueue(ctx, q)
+}
+
+func checkDefaults(d *plan.TaskDefaults) error {
+	if err := compiler.CheckDefaults(d); err != nil {
+		return api.InvalidAt("body.defaults", "%v", err)
+	}
+	return nil
 }
 
 // mayUnhide reports whether who asks may have secrets shown. Where no guard stands before the API it asks nobody who they are.

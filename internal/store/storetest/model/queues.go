@@ -71,8 +71,7 @@ func (s *Store) setQueue(ctx context.Context, was *plan.Queue, q plan.Queue) err
 		if there.Threads, there.Unlimited, there.unset = q.Threads, q.Unlimited, false; q.Unlimited {
 			there.Threads = 0
 		}
-		there.Pin, there.Ignore, there.NodeThreads, there.OnLost = q.Pin, q.Ignore, q.NodeThreads, q.OnLost
-		there.Secrets, there.Keep = q.Secrets, q.Keep
+		there.Pin, there.Ignore, there.NodeThreads, there.QueueSettings = q.Pin, q.Ignore, q.NodeThreads, q.QueueSettings
 		there.setSort(q.Sort)
 		if there.Queued > 0 {
 			tx.notify()
