@@ -13,8 +13,8 @@ import (
 // checkedAtOnce is how many joins a check has in memory, each with up to joinSize members.
 const checkedAtOnce = 100
 
-// Check implements store.Checker: of each held task it counts again what its joins say of its parents and items. Its reads are not of one
-// instant.
+// Check implements store.Checker: each held task has its joins, and what they say of its parents and items is counted again. Its reads are
+// not of one instant.
 func (s *Store) Check(ctx context.Context) (faults []string, exact bool, err error) {
 	r, err := s.newRound(ctx, 0)
 	if err != nil {
@@ -35,6 +35,15 @@ func (s *Store) Check(ctx context.Context) (faults []string, exact bool, err err
 	})
 	if err == nil {
 		err = check()
+	}
+	if err == nil {
+		err = wire.Each(ctx, s.tasks, onlyHeld(d("joins", d("$gt", 0))), wire.Query{Fields: ones("joins name")}, func(t *taskDoc) error {
+			joins, err := wire.Find[joinDoc](ctx, s.joins, d("child", t.ID, "needs", d("$exists", true)), wire.Query{Fields: ones("_id")})
+			if err == nil && len(joins) != t.Joins {
+				faults = append(faults, fmt.Sprintf("task %q (%s) has %d joins of its parents, and %d are there", t.key(), t.ID.Hex(), t.Joins, len(joins)))
+			}
+			return err
+		})
 	}
 	return faults, false, err
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"zombiezen.com/go/sqlite"
@@ -13,8 +14,9 @@ import (
 // SQLite's transactions keep jobs, joins, counters and places right, so that no sweep looks for faults in them. A person may, after the
 // disk or somebody else damaged the file.
 
-// Check implements store.Checker: SQLite's own check of the file, and then the counts of plans and queues, and of each held or queued task
-// what it waits for, the count of its parents or items, and its place. If the file is damaged, that is all.
+// Check implements store.Checker: SQLite's own check of the file, its tables and indexes, and then the rows of each task, the counts of
+// plans and queues, and of each held or queued task what it waits for, the count of its parents or items, and its place. If the file is
+// damaged, or a table or an index is not there, that is all.
 func (s *Store) Check(ctx context.Context) (faults []string, exact bool, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		for r := c.query("PRAGMA integrity_check(100)"); r.next(); {
@@ -30,7 +32,23 @@ func (s *Store) Check(ctx context.Context) (faults []string, exact bool, err err
 	if err != nil || len(faults) > 0 {
 		return faults, true, err
 	}
+	whole, err := schemaNames()
+	if err != nil {
+		return nil, true, err
+	}
 	err = s.read(ctx, func(c *conn) error {
+		there := c.names()
+		for name, kind := range whole {
+			if there[name] == "" {
+				faults = append(faults, fmt.Sprintf("the %s %s is not there", kind, name))
+			}
+		}
+		if len(faults) > 0 {
+			return nil // the rest may ask for it
+		}
+		for r := c.query(lostRows, flagGathered); r.next(); {
+			faults = append(faults, fmt.Sprintf("task %q (%s): %s", r.text(1), plan.TaskID{ID: r.id(0)}, r.text(2)))
+		}
 		faults = append(faults, c.wrongCounts()...)
 		for r := c.query(misplaced); r.next(); {
 			faults = append(faults, fmt.Sprintf("task %q (%s) is queued in another place than its queue and plan say", r.text(1), plan.TaskID{ID: r.id(0)}))
@@ -41,6 +59,41 @@ func (s *Store) Check(ctx context.Context) (faults []string, exact bool, err err
 	})
 	return faults, true, err
 }
+
+// schemaNames returns which tables and indexes the present schema has, by name.
+func schemaNames() (map[string]string, error) {
+	c, err := dial("file:/schema?vfs=memdb")
+	if err != nil {
+		return nil, err
+	}
+	for version := 1; version <= schema; version++ {
+		text, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", version))
+		if err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+		c.script(string(text))
+	}
+	names := c.names()
+	return names, errors.Join(c.err, c.close())
+}
+
+// names returns which tables and indexes there are, by name.
+func (c *conn) names() map[string]string {
+	names := map[string]string{}
+	for r := c.query("SELECT name, type FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"); r.next(); {
+		names[r.text(0)] = r.text(1)
+	}
+	return names
+}
+
+// lostRows are tasks of which a row of another table is not there, with what that row has. Items have the edges of their foreach task, and
+// parents of finished tasks of no plan may have been deleted.
+const lostRows = `SELECT id, name, 'its definition and params are not there' FROM tasks WHERE n NOT IN (SELECT n FROM bodies)
+	UNION ALL SELECT id, name, 'its output is not there' FROM tasks
+		WHERE out_len > 0 AND output IS NULL AND flags & ? = 0 AND n NOT IN (SELECT n FROM outputs)
+	UNION ALL SELECT t.id, t.name, 'it needs ' || b.parents || ' tasks, and hangs on ' || coalesce(k.edges, 0)
+		FROM tasks AS t CROSS JOIN bodies AS b ON b.n = t.n LEFT JOIN (SELECT child, count(*) AS edges FROM kids GROUP BY child) AS k ON k.child = t.n
+		WHERE t.of = 0 AND t.outcome = 0 AND b.parents <> coalesce(k.edges, 0)`
 
 // wrongCounts returns what is wrong with the counts of plans and queues.
 func (c *conn) wrongCounts() (faults []string) {

@@ -23,6 +23,11 @@ func TestACheckFindsWhatIsDamaged(t *testing.T) {
 		{"what a task waits for", "UPDATE tasks SET gate = 4 WHERE name = 'last'", "it is said to wait for the other items, and waits for its parents"},
 		{"the place in a queue", "UPDATE tasks SET prio = prio + 5 WHERE status = -2", "is queued in another place"},
 		{"a task that runs too early", "UPDATE tasks SET status = -2 WHERE name = 'last'", `invariant 1: its parent "copy" is held`},
+		{"an index that is dropped", "DROP INDEX plans_retry", "the index plans_retry is not there"},
+		{"a table that is dropped", "DROP TABLE logs", "the table logs is not there"},
+		{"a definition", "DELETE FROM bodies WHERE n IN (SELECT n FROM tasks WHERE name = 'last')", "its definition and params are not there"},
+		{"an edge", "DELETE FROM kids", "it needs 1 tasks, and hangs on 0"},
+		{"an output", "UPDATE tasks SET out_len = 5000 WHERE name = 'copy[0]'", "its output is not there"},
 		{"an index", "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'tasks_name'; PRAGMA writable_schema = RESET",
 			"the database file: "},
 	} {
