@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"zombiezen.com/go/sqlite"
 
@@ -49,6 +51,7 @@ func (s *Store) Check(ctx context.Context) (faults []string, exact bool, err err
 		for r := c.query(lostRows, flagGathered); r.next(); {
 			faults = append(faults, fmt.Sprintf("task %q (%s): %s", r.text(1), plan.TaskID{ID: r.id(0)}, r.text(2)))
 		}
+		faults = append(faults, c.lostEdges()...)
 		faults = append(faults, c.wrongCounts()...)
 		for r := c.query(misplaced); r.next(); {
 			faults = append(faults, fmt.Sprintf("task %q (%s) is queued in another place than its queue and plan say", r.text(1), plan.TaskID{ID: r.id(0)}))
@@ -86,14 +89,28 @@ func (c *conn) names() map[string]string {
 	return names
 }
 
-// lostRows are tasks of which a row of another table is not there, with what that row has. Items have the edges of their foreach task, and
-// parents of finished tasks of no plan may have been deleted.
+// lostRows are tasks of which a row of another table is not there, with what that row has.
 const lostRows = `SELECT id, name, 'its definition and params are not there' FROM tasks WHERE n NOT IN (SELECT n FROM bodies)
 	UNION ALL SELECT id, name, 'its output is not there' FROM tasks
-		WHERE out_len > 0 AND output IS NULL AND flags & ? = 0 AND n NOT IN (SELECT n FROM outputs)
-	UNION ALL SELECT t.id, t.name, 'it needs ' || b.parents || ' tasks, and hangs on ' || coalesce(k.edges, 0)
-		FROM tasks AS t CROSS JOIN bodies AS b ON b.n = t.n LEFT JOIN (SELECT child, count(*) AS edges FROM kids GROUP BY child) AS k ON k.child = t.n
-		WHERE t.of = 0 AND t.outcome = 0 AND b.parents <> coalesce(k.edges, 0)`
+		WHERE out_len > 0 AND output IS NULL AND flags & ? = 0 AND n NOT IN (SELECT n FROM outputs)`
+
+// lostEdges names the held tasks that some of their parents would not release.
+func (c *conn) lostEdges() (faults []string) {
+	edges, ids := map[int64]int{}, map[int64]plan.TaskID{}
+	for r := c.query(`SELECT t.n, coalesce(k.edges, 0), t.id FROM tasks AS t CROSS JOIN bodies AS b ON b.n = t.n
+		LEFT JOIN (SELECT child, count(*) AS edges FROM kids GROUP BY child) AS k ON k.child = t.n
+		WHERE t.of = 0 AND t.` + isHeld + ` AND b.parents <> coalesce(k.edges, 0)`); r.next(); {
+		edges[r.int(0)], ids[r.int(0)] = int(r.int(1)), plan.TaskID{ID: r.id(2)}
+	}
+	for n, parents := range c.parentsOf(slices.Sorted(maps.Keys(edges))) {
+		slices.Sort(parents)
+		if needed := len(slices.Compact(parents)); needed != edges[n] { // a need may be said twice
+			t := c.named(&taskRow{n: n, id: ids[n]})
+			faults = append(faults, fmt.Sprintf("task %q (%s): it needs %d tasks, and %d of them know it", t.Name, t.ID, needed, edges[n]))
+		}
+	}
+	return faults
+}
 
 // wrongCounts returns what is wrong with the counts of plans and queues.
 func (c *conn) wrongCounts() (faults []string) {

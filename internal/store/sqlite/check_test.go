@@ -26,7 +26,7 @@ func TestACheckFindsWhatIsDamaged(t *testing.T) {
 		{"an index that is dropped", "DROP INDEX plans_retry", "the index plans_retry is not there"},
 		{"a table that is dropped", "DROP TABLE logs", "the table logs is not there"},
 		{"a definition", "DELETE FROM bodies WHERE n IN (SELECT n FROM tasks WHERE name = 'last')", "its definition and params are not there"},
-		{"an edge", "DELETE FROM kids", "it needs 1 tasks, and hangs on 0"},
+		{"an edge", "DELETE FROM kids", "it needs 1 tasks, and 0 of them know it"},
 		{"an output", "UPDATE tasks SET out_len = 5000 WHERE name = 'copy[0]'", "its output is not there"},
 		{"an index", "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'tasks_name'; PRAGMA writable_schema = RESET",
 			"the database file: "},
