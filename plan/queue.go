@@ -68,7 +68,7 @@ type QueueSettings struct {
 
 // TaskDefaults are what the tasks of a queue have that they do not say themselves.
 type TaskDefaults struct {
-	Params  json.RawMessage `json:"params,omitempty" doc:"An object. Each of its keys is a param of the tasks whose params lack that key. It has no expressions."`
+	Params  json.RawMessage `json:"params,omitempty" doc:"An object. Each of its keys is a param of the tasks whose params lack that key. It has no expressions and no secrets: everybody who may read sees it."`
 	Retry   RetryText       `json:"retry,omitzero" doc:"Of tasks without a retry."`
 	Timeout Duration        `json:"timeout,omitempty" doc:"The limit of one attempt, of tasks without a timeout."`
 }

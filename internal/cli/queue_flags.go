@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -101,8 +103,11 @@ func defaultsFlag(text string) (d plan.TaskDefaults, err error) {
 	if err = in.Decode(&d); err == nil {
 		err = compiler.CheckDefaults(&d)
 	}
+	if err == nil && reflect.ValueOf(d).IsZero() && strings.TrimSpace(strings.Trim(text, "{} ")) != "" {
+		err = errors.New("it says nothing; {} removes the setting")
+	}
 	if err != nil {
-		return d, usagef(`--defaults: %s; it has params, retry and timeout, as in '{"params": {"dir": "/srv"}, "retry": {"attempts": 3, "delay": "10s"}, "timeout": "5m"}'`,
+		return d, usagef(`--defaults: %s; it has params, retry and timeout, as in '{"params": {"env": {"REGION": "eu"}}, "retry": {"attempts": 3, "delay": "10s"}, "timeout": "5m"}'`,
 			strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return d, nil

@@ -37,9 +37,6 @@ func queueSet(a *app) *cobra.Command {
 		}
 		return a.withStore(ctx, func(st store.Store) error {
 			q, err := changeQueue(ctx, st, args[0], func(q *plan.Queue) error { return flags.apply(cmd, q) })
-			if err == nil {
-				q, err = findQueue(ctx, st, args[0]) // without the secrets in its defaults
-			}
 			if err != nil {
 				return err
 			}

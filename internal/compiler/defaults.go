@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/expr"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -31,7 +32,15 @@ func CheckDefaults(d *plan.TaskDefaults) error {
 			return fmt.Errorf("params.%s is what a task has of its parents; choose another name", key)
 		}
 	}
-	if expr.Has(string(d.Params)) {
+	v, err := jsontext.Decode(d.Params)
+	if err != nil {
+		return err
+	}
+	plain, err := jsontext.Marshal(v) // without escapes
+	if err != nil {
+		return err
+	}
+	if expr.Has(string(plain)) {
 		return errors.New("params has an expression, and a queue has none; write the value itself")
 	}
 	return rules.CheckNULIn("params", d.Params)

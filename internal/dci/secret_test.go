@@ -507,6 +507,12 @@ func TestOnlyAnAdministratorHasSecretsShown(t *testing.T) {
 		{"PUT", "/q", auth.Operate, `{"threads":2,"secrets":[]}`, 403},
 		{"PUT", "/q", auth.Operate, `{"threads":2,"secrets":[" x"]}`, 422},
 		{"PUT", "/q", auth.Operate, `{"threads":3}`, 200},
+		{"PUT", "/q", auth.Operate, `{"threads":3,"defaults":{"timeout":"1m"}}`, 200},
+		{"PUT", "/q", auth.Operate, `{"threads":3,"defaults":{"params":{"env":{"PATH":"/tmp"}},"timeout":"1m"}}`, 403},
+		{"POST", "", auth.Submit, `{"name":"r","plugin":"demo","threads":1,"defaults":{"params":{"a":1}}}`, 201},
+		{"PUT", "/r", auth.Operate, `{"threads":3,"defaults":{"params":{"a":1}}}`, 200},
+		{"PUT", "/r", auth.Operate, `{"threads":3,"defaults":null}`, 403},
+		{"POST", "", auth.Submit, `{"name":"s","plugin":"demo","threads":1,"defaults":{"params":{"x":[{"PassWord":1}]}}}`, 422},
 	} {
 		if status, text := ask(c.method, c.path, c.scope, c.body); status != c.status {
 			t.Errorf("%s %s of %s: %d %s, want %d", c.method, c.body, c.scope, status, text, c.status)

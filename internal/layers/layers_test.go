@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"internal/store":                 {"plan", "den/protocol", "internal/rules"},
 	"internal/store/docs":            {"plan", "den/protocol", "internal/store", "internal/jsontext"},
 	"internal/store/engine":          {"plan", "den/protocol", "internal/refusal", "internal/rules"},
-	"internal/store/hiding":          {"plan", "internal/jsontext", "internal/rules", "internal/planfile", "internal/store", "internal/store/docs", "internal/secret"},
+	"internal/store/hiding":          {"plan", "internal/rules", "internal/planfile", "internal/store", "internal/store/docs", "internal/secret"},
 	"internal/store/storetest/model": {"plan", "den/protocol", "internal/rules", "internal/store", "internal/store/docs", "internal/store/engine", "internal/balance", "internal/secret"},
 	"internal/store/sqlite":          {"plan", "den/protocol", "internal/folders", "internal/rules", "internal/store", "internal/store/docs", "internal/store/engine", "internal/jsontext", "internal/refusal", "internal/balance", "internal/secret", "zombiezen.com/go/sqlite", "golang.org/x/sys/"},
 	"internal/store/mongodb":         {"plan", "den/protocol", "internal/rules", "internal/store", "internal/store/mongodb/", "internal/store/docs", "internal/store/engine", "internal/jsontext", "internal/refusal", "internal/balance", "internal/secret", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -332,6 +333,40 @@ func CheckUnhidden(was, q *plan.Queue, anyway bool) error {
 		}
 	}
 	return nil
+}
+
+// CheckDefaults refuses defaults of queues that have a secret. Everybody who may read a queue sees
+// them. The error is an ErrSecret.
+func CheckDefaults(queues []plan.Queue) error {
+	s := Of(queues)
+	for i := range queues {
+		v, err := jsontext.Decode(queues[i].Defaults.Params)
+		if err != nil || len(queues[i].Defaults.Params) == 0 {
+			continue // who sets them says so
+		}
+		for _, name := range s.namesIn(v) {
+			return refusal.New(plan.ErrSecret, "queue %q has %q among its defaults, which everybody may read, and a queue names it secret: give that param in each task", queues[i].Name, name)
+		}
+	}
+	return nil
+}
+
+// namesIn returns the secret names in a value that encoding/json decoded.
+func (s Names) namesIn(v any) (names []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if s.Named(name) {
+				names = append(names, name)
+			}
+			names = append(names, s.namesIn(v[name])...)
+		}
+	case []any:
+		for _, inner := range v {
+			names = append(names, s.namesIn(inner)...)
+		}
+	}
+	return names
 }
 
 // HideTask removes the secrets from all shown fields of a task, including the task's own. values

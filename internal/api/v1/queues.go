@@ -11,6 +11,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/compiler"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -39,8 +40,9 @@ func (a *API) queues() {
 		doc: "All limits at once. If on_lost, secrets, keep or defaults is left out, it stays as it is, and null " +
 			"takes it away. Nodes follow within a second, and running tasks continue. With " +
 			"If-Match, only if the settings are still those of that ETag, or already have the new " +
-			"values. To remove a name from secrets needs the scope admin, because everybody who " +
-			"may read would then see the values.",
+			"values. To change params of defaults needs the scope submit, because they are what tasks " +
+			"do. To remove a name from secrets needs the scope admin, because everybody who may " +
+			"read would then see the values.",
 	}, a.setQueue)
 	serve(a, endpoint{
 		method: "DELETE", path: "/queues/{queue}", id: "delete-queue", summary: "Delete a queue", tag: tag, scope: Admin, status: 204, errors: []int{404, 409, 501},
@@ -164,8 +166,11 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 	if err := cmp.Or(checkDefaults(&in.Body.Defaults), in.Body.Apply(&q)); err != nil {
 		return nil, err
 	}
-	if err := secret.CheckUnhidden(&was, &q, mayUnhide(ctx)); err != nil {
+	if err := secret.CheckUnhidden(&was, &q, may(ctx, Admin)); err != nil {
 		return nil, api.NewProblem(http.StatusForbidden, api.CodeForbidden, "%v", err)
+	}
+	if !jsontext.Same(was.Defaults.Params, q.Defaults.Params) && !may(ctx, Submit) {
+		return nil, api.NewProblem(http.StatusForbidden, api.CodeForbidden, "params among the defaults of queue %q change what its tasks do, which needs the scope submit", was.Name)
 	}
 	switch now := api.VersionOf(&was); {
 	case in.IfMatch == "" || in.IfMatch == "*":
@@ -192,8 +197,8 @@ func checkDefaults(d *plan.TaskDefaults) error {
 	return nil
 }
 
-// mayUnhide reports whether who asks may have secrets shown. Where no guard stands before the API it asks nobody who they are.
-func mayUnhide(ctx context.Context) bool {
+// may reports whether who asks has the scope. Where no guard stands before the API it asks nobody who they are.
+func may(ctx context.Context, scope auth.Scope) bool {
 	who := auth.From(ctx)
-	return who.By == "" || who.May(Admin)
+	return who.By == "" || who.May(scope)
 }

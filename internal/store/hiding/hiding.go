@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
@@ -491,48 +490,41 @@ func (r *reader) kept(ctx context.Context, p plan.PlanID, tasks []plan.Task, par
 	return tasks, err
 }
 
-// Queues implements store.Reader.
-func (r *reader) Queues(ctx context.Context) ([]plan.Queue, error) {
+// checkDefaults refuses secrets among the defaults of queues, once these are set: readers of a task
+// do not know of its queue's defaults, and would show what it made of them.
+func (r *reader) checkDefaults(ctx context.Context, set ...plan.Queue) error {
 	queues, err := r.Store.Queues(ctx)
-	s := secret.Of(queues)
-	for i := range queues {
-		queues[i].Defaults.Params = s.Hide(queues[i].Defaults.Params)
+	if err != nil {
+		return err
 	}
-	return queues, err
-}
-
-// restore puts the secrets back into defaults that were read with a mask, and are to stay as they
-// are. It refuses other defaults with a mask.
-func (r *reader) restore(ctx context.Context, changed ...*plan.Queue) error {
-	there, err := r.Store.Queues(ctx)
-	s := secret.Of(there)
-	for _, q := range changed {
-		i := slices.IndexFunc(there, func(is plan.Queue) bool { return is.ID == q.ID })
-		if i >= 0 && jsontext.Same(q.Defaults.Params, s.Hide(there[i].Defaults.Params)) {
-			q.Defaults.Params = there[i].Defaults.Params
-		} else if err == nil {
-			err = s.And(q.Secrets).CheckGiven("the defaults of queue "+q.Name, q.Defaults.Params)
-		}
+	for _, q := range set {
+		queues = append(slices.DeleteFunc(queues, func(is plan.Queue) bool { return is.ID == q.ID || is.Name == q.Name }), q)
 	}
-	return err
+	return secret.CheckDefaults(queues)
 }
 
 // CreateQueue implements store.Admin.
 func (r *reader) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
 	defer r.changed()
+	if err := r.checkDefaults(ctx, q); err != nil {
+		return plan.Queue{}, err
+	}
 	return r.Store.CreateQueue(ctx, q)
 }
 
 // EnsureQueue implements store.Admin.
 func (r *reader) EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
 	defer r.changed()
+	if err := r.checkDefaults(ctx, q); err != nil {
+		return plan.Queue{}, err
+	}
 	return r.Store.EnsureQueue(ctx, q)
 }
 
 // SetQueue implements store.Admin.
 func (r *reader) SetQueue(ctx context.Context, q plan.Queue) error {
 	defer r.changed()
-	if err := r.restore(ctx, &q); err != nil {
+	if err := r.checkDefaults(ctx, q); err != nil {
 		return err
 	}
 	return r.Store.SetQueue(ctx, q)
@@ -541,7 +533,7 @@ func (r *reader) SetQueue(ctx context.Context, q plan.Queue) error {
 // ChangeQueue implements store.Admin.
 func (r *reader) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 	defer r.changed()
-	if err := r.restore(ctx, &was, &q); err != nil {
+	if err := r.checkDefaults(ctx, q); err != nil {
 		return err
 	}
 	return r.Store.ChangeQueue(ctx, was, q)
