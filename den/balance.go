@@ -11,6 +11,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -27,7 +28,7 @@ type Balance struct {
 
 // Balancer is what a node with a Balance asks of a store.
 type Balancer interface {
-	HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error)
+	Hold(ctx context.Context, role protocol.Role, i plan.InstanceID) (held bool, err error)
 	Balance(ctx context.Context) (json.RawMessage, error)
 	SetBalance(ctx context.Context, settings json.RawMessage) error
 	Queues(ctx context.Context) ([]plan.Queue, error)
@@ -63,7 +64,7 @@ type balancer struct {
 func (b *balancer) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
-		held, err := b.store.HoldBalance(ctx, b.me)
+		held, err := b.store.Hold(ctx, protocol.RoleBalance, b.me)
 		if held && !b.held {
 			b.log.Info("this node balances the queues", "pretend", b.cfg.Pretend)
 		}

@@ -43,11 +43,11 @@ type scales struct {
 	held []time.Time // when the role was asked for and held
 }
 
-func (s *scales) HoldBalance(ctx context.Context, i plan.InstanceID) (bool, error) {
+func (s *scales) Hold(ctx context.Context, role protocol.Role, i plan.InstanceID) (bool, error) {
 	if s.dead.Load() {
 		return false, errCut
 	}
-	held, err := s.Store.HoldBalance(ctx, i)
+	held, err := s.Store.Hold(ctx, role, i)
 	if held {
 		s.mu.Lock()
 		s.held = append(s.held, time.Now())

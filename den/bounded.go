@@ -284,8 +284,8 @@ type boundedBalance struct {
 	s Balancer
 }
 
-func (x *boundedBalance) HoldBalance(ctx context.Context, i plan.InstanceID) (bool, error) {
-	return within(ctx, x.b, "HoldBalance", x.b.lease, func(ctx context.Context) (bool, error) { return x.s.HoldBalance(ctx, i) })
+func (x *boundedBalance) Hold(ctx context.Context, role protocol.Role, i plan.InstanceID) (bool, error) {
+	return within(ctx, x.b, "Hold", x.b.lease, func(ctx context.Context) (bool, error) { return x.s.Hold(ctx, role, i) })
 }
 
 func (x *boundedBalance) Balance(ctx context.Context) (json.RawMessage, error) {

@@ -59,6 +59,10 @@ type Config struct {
 	Balance *Balance       // how it balances the queues whenever no other node does; nil: it does not. The store has to be a Balancer
 	GFS     protocol.GFS   // where MongoDB keeps what tasks of no plan print; default protocol.GFSAuto
 	Version string
+
+	// Schedules starts what the schedules of the store say, whenever no other node does. A node with
+	// a Plan never does. Default: the node starts nothing.
+	Schedules Scheduler
 	// Logger gets a warning for each failed attempt, and at slog.LevelDebug a line for each attempt
 	// that starts or succeeds. Lines about a task have its plan, task_name, task (the id) and
 	// attempt. A node with a Plan, which somebody follows, logs failures at slog.LevelDebug too.
@@ -325,6 +329,10 @@ func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) err
 	var wg sync.WaitGroup
 	began := time.Now()
 	h.lease(began) // before anything runs
+	if n.cfg.Schedules != nil && !me.Runner && n.cfg.Plan.IsZero() {
+		h.firing = &firing{s: n.cfg.Schedules, beat: n.cfg.Beat, log: log, me: me.ID, due: make(chan *time.Duration, 1)}
+		wg.Go(func() { h.firing.run(alive) })
+	}
 	wg.Go(func() { h.run(alive, began) })
 	wg.Go(func() {
 		defer close(h.hurry)

@@ -28,6 +28,7 @@ type heart struct {
 	running tally
 	faults  *faults
 	board   board         // how far that is
+	firing  *firing       // starts what schedules say; nil: nothing does
 	hurry   chan struct{} // closed when what is stopped has to end at once: the lease is lost, or a person says so
 }
 
@@ -84,6 +85,7 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 			h.faults.knows(version)
 			h.lease(last)
 			h.tell(news)
+			h.firing.tell(news.Due)
 			h.cfg.OnBeat()
 		case errors.Is(err, plan.ErrInstanceGone):
 			h.log.Warn("taken for dead; stopping what runs")

@@ -14,12 +14,13 @@ import (
 // process makes ascend. The zero ID means "none".
 type ID [12]byte
 
-// TaskID, PlanID, QueueID and InstanceID keep one kind of thing from being taken for another.
+// TaskID, PlanID, QueueID, InstanceID and ScheduleID keep one kind of thing from being taken for another.
 type (
 	TaskID     struct{ ID }
 	PlanID     struct{ ID }
 	QueueID    struct{ ID }
 	InstanceID struct{ ID }
+	ScheduleID struct{ ID }
 )
 
 var (

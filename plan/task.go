@@ -73,6 +73,7 @@ type Definition struct {
 	Rank            int64         `json:"rank,omitempty"`     // longest path to the end in microseconds of estimate; more goes first
 	Template        bool          `json:"template,omitempty"` // the params hold expressions; else they are data
 	Secrets         []string      `json:"secrets,omitempty"`  // names of params that are never shown, those of its plan among them: see Queue
+	Schedule        string        `json:"schedule,omitempty"` // the name of the schedule that started it
 }
 
 // A Task is one unit of work. Which fields a reader fills is said where it is read.

@@ -94,7 +94,19 @@ type Beaten struct {
 	MaxThreads int           // the node's limit over all its instances as a person set it, which turns keep to; < 0: none
 	Wake       int64         // changes when somebody queued more than it can run
 	Over       bool          // as of a turn
+
+	// Due is how long it is until the first schedule is due, below 0 if that was before; nil: no
+	// schedule will be due.
+	Due *time.Duration
 }
+
+// A Role is work that one instance of all does.
+type Role string
+
+const (
+	RoleBalance  Role = "balance"  // it sets the threads of queues by the balance document
+	RoleSchedule Role = "schedule" // it starts what schedules say
+)
 
 // Expired is the number of deleted objects whose time to keep was over.
 type Expired struct {

@@ -177,6 +177,7 @@ type Definition struct {
 	Rank            int64         `json:"rank,omitempty" doc:"The longest path to the plan's end, in microseconds of estimates; a higher rank is claimed first."`
 	Template        bool          `json:"template,omitempty" doc:"The params hold expressions."`
 	Secrets         []string      `json:"secrets,omitempty" doc:"Names of params that are never shown, including those of its plan."`
+	Schedule        string        `json:"schedule,omitempty" readOnly:"true" doc:"The schedule that started it."`
 }
 
 // A Retry says how often a task that fails is tried again.
@@ -185,7 +186,7 @@ type Retry = plan.RetryText
 func definitionOf(d *plan.Definition) Definition {
 	w := Definition{
 		Description: d.Description, When: d.When, Foreach: d.Foreach, Timeout: Duration(d.Timeout), OnLost: d.OnLost, MaxRescues: d.MaxRescues,
-		ContinueOnError: d.ContinueOnError, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template, Secrets: d.Secrets,
+		ContinueOnError: d.ContinueOnError, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template, Secrets: d.Secrets, Schedule: d.Schedule,
 	}
 	if r := d.Retry; r != (plan.Retry{}) {
 		w.Retry = &Retry{Attempts: r.Attempts, Delay: Duration(r.Delay), Factor: r.Factor, Max: Duration(r.Max)}
@@ -196,7 +197,7 @@ func definitionOf(d *plan.Definition) Definition {
 func (w *Definition) domain() plan.Definition {
 	d := plan.Definition{
 		Description: w.Description, When: w.When, Foreach: w.Foreach, Timeout: time.Duration(w.Timeout), OnLost: w.OnLost, MaxRescues: w.MaxRescues,
-		ContinueOnError: w.ContinueOnError, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template, Secrets: w.Secrets,
+		ContinueOnError: w.ContinueOnError, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template, Secrets: w.Secrets, Schedule: w.Schedule,
 	}
 	if r := w.Retry; r != nil {
 		d.Retry = r.Retry()

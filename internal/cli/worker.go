@@ -19,6 +19,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/schedule"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
@@ -292,6 +293,9 @@ func (d *denSetup) run(ctx context.Context) error {
 		}
 		if d.runners.Any() {
 			cfg.Outside = d.runners
+		}
+		if s, ok := schedule.Of(st); ok {
+			cfg.Schedules = schedule.NewFirer(s, nil)
 		}
 		shared, err := d.serveDisco(stop.ctx, d.log.Logger)
 		if err != nil {

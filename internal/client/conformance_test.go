@@ -64,8 +64,8 @@ func (c *composite) Expire(ctx context.Context, budget int) (protocol.Expired, e
 	return c.direct.Expire(ctx, budget)
 }
 func (c *composite) Wakes(ctx context.Context) <-chan struct{} { return c.direct.Wakes(ctx) }
-func (c *composite) HoldBalance(ctx context.Context, i plan.InstanceID) (bool, error) {
-	return c.balance().HoldBalance(ctx, i)
+func (c *composite) Hold(ctx context.Context, role protocol.Role, i plan.InstanceID) (bool, error) {
+	return c.balance().Hold(ctx, role, i)
 }
 func (c *composite) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
 	return c.balance().SetThreads(ctx, was, threads)

@@ -60,8 +60,10 @@ func (c *Client) Expire(context.Context, int) (protocol.Expired, error) {
 // Wakes returns nil: it cannot tell.
 func (c *Client) Wakes(context.Context) <-chan struct{} { return nil }
 
-// HoldBalance implements store.Balance for nodes, and refuses.
-func (c *Client) HoldBalance(context.Context, plan.InstanceID) (bool, error) { return false, c.node() }
+// Hold implements store.Roles for nodes, and refuses.
+func (c *Client) Hold(context.Context, protocol.Role, plan.InstanceID) (bool, error) {
+	return false, c.node()
+}
 
 // SetThreads implements store.Balance for who holds the role, and refuses.
 func (c *Client) SetThreads(context.Context, plan.Queue, int) error { return c.node() }

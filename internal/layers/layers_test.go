@@ -13,7 +13,7 @@ const module = "github.com/seed-1177d267/sluice/"
 // allowed says what each package may import of the module and of other modules, beside the standard library. A name that ends in /
 // stands for all packages below it. A package that is not named may import anything but internal/cli.
 var allowed = map[string][]string{
-	"sluice":                         {"plan", "den/protocol", "backoff", "den", "plugins", "internal/again", "internal/client", "internal/explain", "internal/feed", "internal/forsaken", "internal/halt", "internal/planfile", "internal/rules", "internal/store", "internal/store/", "internal/submit", "internal/compiler"},
+	"sluice":                         {"plan", "internal/schedule", "den/protocol", "backoff", "den", "plugins", "internal/again", "internal/client", "internal/explain", "internal/feed", "internal/forsaken", "internal/halt", "internal/planfile", "internal/rules", "internal/store", "internal/store/", "internal/submit", "internal/compiler"},
 	"plan":                           {},
 	"backoff":                        {"github.com/cenkalti/backoff/v4"},
 	"plugins":                        {"plan", "internal/rules", "internal/secret"},
@@ -48,13 +48,14 @@ var allowed = map[string][]string{
 	"internal/config":                {"plan", "den/protocol", "internal/hint", "internal/textfile", "internal/balance"},
 	"internal/planfile":              {"plan", "internal/hint", "internal/jsontext", "internal/textfile", "internal/duration", "internal/rules", "internal/compiler", "internal/expr", "internal/secret", "go.yaml.in/yaml/v3"},
 	"internal/submit":                {"plan", "internal/rules", "internal/hint", "internal/store", "internal/jsontext", "internal/refusal", "internal/compiler", "internal/secret"},
+	"internal/schedule":              {"plan", "den/protocol", "internal/rules", "internal/secret", "internal/store", "internal/submit", "internal/compiler", "internal/planfile", "internal/refusal", "internal/timetable"},
 	"internal/api/disbatch":          {"internal/jsontext", "plan", "internal/store", "internal/store/hiding", "internal/config", "internal/auth", "internal/balance", "internal/textfile"},
 	"internal/disbatchtest":          {"go.mongodb.org/mongo-driver/v2/"},
 	"internal/closedport":            {},
 	"internal/polltest":              {},
 	"internal/mongotest":             {"go.mongodb.org/mongo-driver/v2/"},
 	"internal/api":                   {"plan", "internal/rules", "internal/store", "internal/balance", "internal/secret", "internal/textfile"},
-	"internal/api/v1":                {"internal/jsontext", "plan", "internal/states", "den/protocol", "internal/rules", "internal/again", "internal/api", "internal/auth", "internal/store", "internal/store/hiding", "internal/explain", "internal/fold", "internal/halt", "internal/hint", "internal/items", "internal/layout", "internal/planfile", "internal/submit", "internal/balance", "internal/compiler", "internal/secret", "internal/failures", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/", "internal/textfile"},
+	"internal/api/v1":                {"internal/jsontext", "internal/schedule", "internal/timetable", "plan", "internal/states", "den/protocol", "internal/rules", "internal/again", "internal/api", "internal/auth", "internal/store", "internal/store/hiding", "internal/explain", "internal/fold", "internal/halt", "internal/hint", "internal/items", "internal/layout", "internal/planfile", "internal/submit", "internal/balance", "internal/compiler", "internal/secret", "internal/failures", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/", "internal/textfile"},
 	"internal/dci":                   {"internal/api", "internal/api/v1", "internal/auth", "internal/store", "internal/telemetry"},
 	"internal/client":                {"plan", "den/protocol", "internal/rules", "backoff", "internal/api", "internal/store", "internal/balance"},
 	"internal/web":                   {},

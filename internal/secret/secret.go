@@ -340,33 +340,45 @@ func CheckUnhidden(was, q *plan.Queue, anyway bool) error {
 func CheckDefaults(queues []plan.Queue) error {
 	s := Of(queues)
 	for i := range queues {
-		v, err := jsontext.Decode(queues[i].Defaults.Params)
-		if err != nil || len(queues[i].Defaults.Params) == 0 {
-			continue // who sets them says so
-		}
-		for _, name := range s.namesIn(v) {
+		if name := s.In(queues[i].Defaults.Params); name != "" {
 			return refusal.New(plan.ErrSecret, "queue %q has %q among its defaults, which everybody may read, and a queue names it secret: give that param in each task", queues[i].Name, name)
 		}
 	}
 	return nil
 }
 
-// namesIn returns the secret names in a value that encoding/json decoded.
-func (s Names) namesIn(v any) (names []string) {
+// In returns a secret name in a JSON value; "" if it has none, or is no JSON.
+func (s Names) In(value json.RawMessage) string {
+	if len(value) == 0 {
+		return ""
+	}
+	v, err := jsontext.Decode(value)
+	if err != nil {
+		return ""
+	}
+	return s.in(v)
+}
+
+// in is In for a value that encoding/json decoded.
+func (s Names) in(v any) (name string) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			if s.Named(name) {
-				names = append(names, name)
+				return name
 			}
-			names = append(names, s.namesIn(v[name])...)
+			if inner := s.in(v[name]); inner != "" {
+				return inner
+			}
 		}
 	case []any:
 		for _, inner := range v {
-			names = append(names, s.namesIn(inner)...)
+			if name = s.in(inner); name != "" {
+				return name
+			}
 		}
 	}
-	return names
+	return ""
 }
 
 // HideTask removes the secrets from all shown fields of a task, including the task's own. values

@@ -51,7 +51,8 @@ type Node interface {
 	Register(ctx context.Context, i plan.Instance) error
 
 	// Beat adds one to the instance's Beats and returns the store's news for it; the news of its
-	// Plan is that of Turn. Plugins and Pauses, unless they are nil, are the instance's from now on.
+	// Plan is that of Turn. Due is how long it is until the first schedule is due, if the store is a
+	// Schedules. Plugins and Pauses, unless they are nil, are the instance's from now on.
 	// Readers of Instances see them; the instance's turns say what it may claim. Beat returns
 	// plan.ErrInstanceGone once the instance was rescued, has left, or was never registered.
 	//
@@ -402,14 +403,50 @@ type Checker interface {
 	Check(ctx context.Context) (faults []string, exact bool, err error)
 }
 
-// Balance is an optional part of a store: the document of QueueBalance, the role of its one
-// balancer, and the balancer's writes. storetest.Balances tests it.
+// Roles is an optional part of a store: work that one instance of all does. storetest.Balances tests
+// it.
+type Roles interface {
+	// Hold gives the instance the role if nobody has it, or if its holder is not registered any
+	// more. It reports whether the instance has the role. So an instance keeps a role by its
+	// heartbeats, and the role is free when the instance was rescued or has left. Hold returns
+	// plan.ErrInstanceGone for an instance that is not registered.
+	Hold(ctx context.Context, role protocol.Role, i plan.InstanceID) (held bool, err error)
+}
+
+// Schedules is an optional part of a store: it keeps schedules, and knows nothing of timetables.
+// storetest.Schedules tests it.
+type Schedules interface {
+	Roles
+
+	// PutSchedules writes each schedule, apart from the others, and returns an error for each: nil
+	// if it was written. A schedule with Revision 0 is new; a name that is taken is plan.ErrExists.
+	// Any other one replaces the schedule with its ID, if that has its Revision: otherwise it is
+	// plan.ErrConflict, or plan.ErrNotFound. The Revision is then one more. A schedule that the
+	// store has as it would be written is no error. An empty text of a plan file leaves the text
+	// as it is. The name never changes.
+	PutSchedules(ctx context.Context, schedules []plan.Schedule) ([]error, error)
+
+	// Schedules returns schedules by name, or by Due if the query asks for those that are due.
+	Schedules(ctx context.Context, q ScheduleQuery) ([]plan.Schedule, error)
+
+	// DeleteSchedule deletes the schedule, and nothing that it started. A missing one is
+	// plan.ErrNotFound.
+	DeleteSchedule(ctx context.Context, id plan.ScheduleID) error
+}
+
+// ScheduleQuery selects schedules; empty fields select all.
+type ScheduleQuery struct {
+	Name  string
+	Due   time.Time // only those whose Due is not after it, the earliest first
+	After string    // by name: after this one
+	Files bool      // fill the text of plan files
+	Limit int       // 0: 100
+}
+
+// Balance is an optional part of a store: the document of QueueBalance, and the writes of the
+// balancer, which holds the role protocol.RoleBalance. storetest.Balances tests it.
 type Balance interface {
-	// HoldBalance makes the instance the balancer if there is none, or if the balancer is not
-	// registered any more. It reports whether the instance is the balancer. So an instance keeps
-	// the role by its heartbeats, and the role is free when the instance was rescued or has left.
-	// HoldBalance returns plan.ErrInstanceGone for an instance that is not registered.
-	HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error)
+	Roles
 
 	// Balance returns the document, or nil if there is none. It returns a balance.ErrMalformed for a
 	// document that balance.Parse need not read: another program made two, or it has no form in

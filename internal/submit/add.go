@@ -121,6 +121,19 @@ func (a *adder) parent(ctx context.Context, need string) (plan.Task, error) {
 	return found[0], nil
 }
 
+// Plain compiles a task of no plan that needs none, for a queue that is there.
+func Plain(own plan.TaskSpec, q *plan.Queue) (plan.Task, error) {
+	spec, name := plan.New("task"), own.Name
+	own.Queue, own.Plugin = q.Name, q.Plugin
+	if name == "" {
+		own.Name = "task"
+	}
+	spec.Add(own)
+	t, err := Last(spec, &plan.Plan{}, nil, func(compiler.QueueNeed) (plan.QueueID, error) { return q.ID, nil })
+	t.Name = name
+	return t, err
+}
+
 // StandIn is the name of a parent in a spec that only serves to compile the child of the parent. It is
 // the parent's own name, unless the parent is an item, has no name, or has one that plans no longer take.
 func StandIn(t *plan.Task, i int) string {

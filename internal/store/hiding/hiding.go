@@ -37,8 +37,23 @@ func (r *reader) under() store.Store { return r.Store }
 // balance is a store.Balance, whose own name would hide its method when it is embedded.
 type balance interface{ store.Balance }
 
-// New returns the store without its secrets, with its optional parts: documents, balance and
-// results. Every driver has all three; a store that lacks one of them is shown without any. A store
+// A schedules is a store.Schedules but for its roles, which balance has. A schedule has no secrets.
+type schedules struct{ in store.Schedules }
+
+func (s schedules) PutSchedules(ctx context.Context, all []plan.Schedule) ([]error, error) {
+	return s.in.PutSchedules(ctx, all)
+}
+
+func (s schedules) Schedules(ctx context.Context, q store.ScheduleQuery) ([]plan.Schedule, error) {
+	return s.in.Schedules(ctx, q)
+}
+
+func (s schedules) DeleteSchedule(ctx context.Context, id plan.ScheduleID) error {
+	return s.in.DeleteSchedule(ctx, id)
+}
+
+// New returns the store without its secrets, with its optional parts: documents, balance, results
+// and schedules. Every driver has all four; a store that lacks one of them is shown without any. A store
 // that hides secrets already is returned as it is.
 func New(st store.Store) store.Store {
 	if _, is := st.(hider); is {
@@ -49,6 +64,7 @@ func New(st store.Store) store.Store {
 		store.Documents
 		store.Balance
 		store.Results
+		store.Schedules
 	})
 	if !ok {
 		return r
@@ -58,7 +74,8 @@ func New(st store.Store) store.Store {
 		*documents
 		balance
 		*results
-	}{r, &documents{parts, r}, parts, &results{parts, r}}
+		schedules
+	}{r, &documents{parts, r}, parts, &results{parts, r}, schedules{parts}}
 }
 
 // Of returns the store behind a hiding one, for nodes and for comparisons. Any other store is
@@ -492,15 +509,16 @@ func (r *reader) kept(ctx context.Context, p plan.PlanID, tasks []plan.Task, par
 
 // checkDefaults refuses secrets among the defaults of queues, once these are set: readers of a task
 // do not know of its queue's defaults, and would show what it made of them.
-func (r *reader) checkDefaults(ctx context.Context, set ...plan.Queue) error {
+func (r *reader) checkDefaults(ctx context.Context, q plan.Queue) error {
+	if len(q.Secrets) == 0 && len(q.Defaults.Params) == 0 {
+		return nil
+	}
 	queues, err := r.Store.Queues(ctx)
 	if err != nil {
 		return err
 	}
-	for _, q := range set {
-		queues = append(slices.DeleteFunc(queues, func(is plan.Queue) bool { return is.ID == q.ID || is.Name == q.Name }), q)
-	}
-	return secret.CheckDefaults(queues)
+	queues = slices.DeleteFunc(queues, func(is plan.Queue) bool { return is.ID == q.ID || is.Name == q.Name })
+	return secret.CheckDefaults(append(queues, q))
 }
 
 // CreateQueue implements store.Admin.

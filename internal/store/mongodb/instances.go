@@ -111,7 +111,7 @@ func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten
 	if err != nil {
 		return told, err
 	}
-	told.Wake, told.Cancel = n.wake, n.cancel
+	told.Wake, told.Cancel, told.Due = n.wake, n.cancel, n.due
 	if told.MaxThreads = -1; n.limit.set {
 		told.MaxThreads = n.limit.n
 	}
@@ -131,8 +131,9 @@ func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten
 type news struct {
 	limit  count // of the node
 	wake   int64
-	cancel []plan.TaskID // that a person cancelled
-	queues []queueDoc    // of which the node's document is to tell
+	cancel []plan.TaskID  // that a person cancelled
+	queues []queueDoc     // of which the node's document is to tell
+	due    *time.Duration // as of protocol.Beaten
 }
 
 // mostQueueBeats is of how many queues a node's document tells: it is written each second.
@@ -146,12 +147,15 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 		Other        bool
 		Wake         int64
 		Cancel       bson.ObjectID
+		Due          *time.Time
+		Now          time.Time
 	}
 	pipeline := bson.A{
 		d("$match", d("node", i.Node)), d("$limit", 1), d("$project", ones("maxthreads")), d("$project", d("_id", 0, "limit", "$$ROOT")),
 		wire.Union(s.nodes, bson.A{d("$match", d("sluice", nil)), d("$limit", 1), d("$project", d("_id", 0, "other", d("$literal", true)))}),
 		wire.Union(s.meta, bson.A{d("$match", d("_id", "wake")), d("$project", d("_id", 0, "wake", "$n"))}),
 		wire.Union(s.tasks, bson.A{d("$match", append(claimsOf(i), d("cancel", true)...)), d("$project", d("_id", 0, "cancel", "$_id"))}),
+		wire.Union(s.schedules, bson.A{d("$match", d("due", d("$gt", time.Time{}))), d("$sort", d("due", 1)), d("$limit", 1), d("$project", d("_id", 0, "due", 1, "now", "$$NOW"))}),
 	}
 	if !i.Runner && i.Plan.IsZero() && len(i.Plugins) > 0 {
 		pipeline = append(pipeline, wire.Union(s.queues, bson.A{
@@ -171,6 +175,9 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 			n.limit = doc.limit()
 		case p.Queue != nil:
 			n.queues = append(n.queues, decoded[queueDoc](p.Queue, &err))
+		case p.Due != nil:
+			in := p.Due.Sub(p.Now)
+			n.due = &in
 		case p.Other:
 			others = true
 		case !p.Cancel.IsZero():

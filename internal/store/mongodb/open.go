@@ -100,7 +100,10 @@ type schemaDoc struct {
 }
 
 // schemaVersion is what this program writes. Version 1 is the first.
-const schemaVersion = settingsTogether
+const schemaVersion = withSchedules
+
+// withSchedules is the version from which on nodes start what schedules say.
+const withSchedules = 4
 
 // Database returns the database that a URI names, "" if it names none.
 func Database(uri string) (string, error) { return wire.Database(uri) }

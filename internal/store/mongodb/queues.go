@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -169,12 +170,11 @@ func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
 
 var _ store.Balance = (*Store)(nil)
 
-// balanceID is the _id of the document in balance where Sluice makes it, so that two who do so at once make one; and of that in meta which
-// names the instance that balances. Disbatch allows only one document in balance, so that is no place for it.
+// balanceID is the _id of the document in balance where Sluice makes it, so that two who do so at once make one.
 const balanceID = "balance"
 
-// HoldBalance implements store.Balance.
-func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error) {
+// Hold implements store.Roles. A document in meta, whose _id is the role, names the holder.
+func (s *Store) Hold(ctx context.Context, role protocol.Role, i plan.InstanceID) (held bool, err error) {
 	there, err := s.registered(ctx, oid(i.ID))
 	if err == nil && !there {
 		err = plan.ErrInstanceGone
@@ -182,7 +182,7 @@ func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, 
 	if err != nil {
 		return false, fmt.Errorf("instance %s: %w", i, err)
 	}
-	return s.own(ctx, balanceID, oid(i.ID))
+	return s.own(ctx, string(role), oid(i.ID))
 }
 
 // Balance implements store.Balance: the document is the only one of the collection balance.

@@ -177,6 +177,8 @@ var schema = []index{
 	{on: "queues", keys: "name", unique: true},
 	{on: "queues", keys: "plugin"},
 	{on: "nodes", keys: "node", unique: true},
+	{on: "schedules", keys: "name", unique: true},
+	{on: "schedules", keys: "due"},
 	{on: "joins", keys: "needs", name: "needs", partial: `{"needs":{"$exists":true}}`},
 	{on: "joins", keys: "child n"},
 	{on: "joins", keys: "plan"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -12,18 +13,18 @@ import (
 
 var _ store.Balance = (*Store)(nil)
 
-// The balance document, and the id of the instance that balances, are two rows of meta: a table of their own would be another schema, which
-// no older node may use, for what few sites have on SQLite. A text that is no number, and bytes, stay what they are in a column for numbers.
+// The balance document, and the ids of the instances that hold roles, are rows of meta. A text that is no number, and bytes, stay what
+// they are in a column for numbers.
 const (
 	balanceKey = "balance"
-	holderKey  = "balancer"
+	holderKey  = "holder of " // the role
 )
 
-// HoldBalance implements store.Balance.
-func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error) {
+// Hold implements store.Roles.
+func (s *Store) Hold(ctx context.Context, role protocol.Role, i plan.InstanceID) (held bool, err error) {
 	var free bool
 	err = s.read(ctx, func(c *conn) error {
-		held, free = holder(c, i)
+		held, free = holder(c, role, i)
 		return nil
 	})
 	if err != nil || held || !free {
@@ -33,8 +34,8 @@ func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, 
 		if _, err := t.instance(i); err != nil {
 			return err
 		}
-		if held, free = holder(t.conn, i); free {
-			t.exec(setMeta, holderKey, i.ID[:])
+		if held, free = holder(t.conn, role, i); free {
+			t.exec(setMeta, holderKey+string(role), i.ID[:])
 			held = true
 		}
 		return nil
@@ -42,9 +43,9 @@ func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, 
 	return held && err == nil, err
 }
 
-// holder reports whether the instance, which has to be registered, is the one that balances, or nobody who is registered.
-func holder(c *conn, i plan.InstanceID) (held, free bool) {
-	r := c.query("SELECT h.value FROM meta h JOIN instances i ON i.id = h.value AND i.gone = 0 WHERE h.key = ?", holderKey)
+// holder reports whether the instance, which has to be registered, has the role, or nobody who is registered.
+func holder(c *conn, role protocol.Role, i plan.InstanceID) (held, free bool) {
+	r := c.query("SELECT h.value FROM meta h JOIN instances i ON i.id = h.value AND i.gone = 0 WHERE h.key = ?", holderKey+string(role))
 	if !r.one() {
 		return false, true
 	}

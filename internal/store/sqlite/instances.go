@@ -59,7 +59,7 @@ func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten
 		if b.Progress != nil {
 			t.keepProgress(i.n, b.Progress)
 		}
-		told.MaxThreads, told.Wake, told.Over = -1, int64(s.turn.notices()), t.over(b.Plan)
+		told.MaxThreads, told.Wake, told.Over, told.Due = -1, int64(s.turn.notices()), t.over(b.Plan), t.scheduleDue()
 		if r := t.query("SELECT max_threads FROM nodes WHERE name = ?", string(i.node)); r.one() {
 			told.MaxThreads = int(r.int(0))
 		}

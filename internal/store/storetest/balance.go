@@ -84,13 +84,13 @@ func balanceHolder(t *testing.T, s, other Balancing) {
 	}
 	want := func(on Balancing, i plan.InstanceID, want bool) {
 		t.Helper()
-		if held, err := on.HoldBalance(ctx, i); held != want || err != nil {
+		if held, err := on.Hold(ctx, protocol.RoleBalance, i); held != want || err != nil {
 			t.Fatalf("instance %s holds the role: %v, %v; want %v", i, held, err, want)
 		}
 	}
 	wantGone := func(i plan.InstanceID) {
 		t.Helper()
-		if held, err := s.HoldBalance(ctx, i); held || !errors.Is(err, plan.ErrInstanceGone) {
+		if held, err := s.Hold(ctx, protocol.RoleBalance, i); held || !errors.Is(err, plan.ErrInstanceGone) {
 			t.Fatalf("instance %s, which is not registered, holds the role: %v, %v", i, held, err)
 		}
 	}
@@ -118,7 +118,7 @@ func balanceHolder(t *testing.T, s, other Balancing) {
 		for n, i := range all {
 			on := []Balancing{s, other}[n%2]
 			wg.Go(func() {
-				held, err := on.HoldBalance(ctx, i)
+				held, err := on.Hold(ctx, protocol.RoleBalance, i)
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {

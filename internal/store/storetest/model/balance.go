@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -13,16 +14,16 @@ import (
 
 var _ store.Balance = (*Store)(nil)
 
-// HoldBalance implements store.Balance.
-func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error) {
+// Hold implements store.Roles.
+func (s *Store) Hold(ctx context.Context, role protocol.Role, i plan.InstanceID) (held bool, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		if _, err := tx.instance(i); err != nil {
 			return err
 		}
-		if _, there := tx.instances[tx.balancer]; !there {
-			tx.balancer = i
+		if _, there := tx.instances[tx.holders[role]]; !there {
+			tx.holders[role] = i
 		}
-		held = tx.balancer == i
+		held = tx.holders[role] == i
 		return nil
 	})
 	return held, err

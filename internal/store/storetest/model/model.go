@@ -36,7 +36,7 @@ var _ store.Store = (*Store)(nil)
 func New(o Options) *Store {
 	d := &db{
 		now: o.Now, plans: map[plan.PlanID]*planRow{}, runs: map[string]int{}, submitting: map[plan.PlanID]*planRow{}, tasks: map[plan.TaskID]*task{},
-		queues: map[plan.QueueID]*queue{}, instances: map[plan.InstanceID]*instance{}, gone: map[plan.InstanceID]bool{}, maxThreads: map[plan.NodeName]int{},
+		queues: map[plan.QueueID]*queue{}, instances: map[plan.InstanceID]*instance{}, gone: map[plan.InstanceID]bool{}, maxThreads: map[plan.NodeName]int{}, holders: map[protocol.Role]plan.InstanceID{}, schedules: map[plan.ScheduleID]kept{},
 		wakers: map[chan struct{}]bool{}, delays: byDelay(),
 	}
 	if d.now == nil {
@@ -71,13 +71,14 @@ type db struct {
 	instances  map[plan.InstanceID]*instance
 	gone       map[plan.InstanceID]bool // instances that were rescued, or have left
 	maxThreads map[plan.NodeName]int
-	balance    json.RawMessage // the balance document; nil: there is none
-	balancer   plan.InstanceID // who balances, if it is registered
-	due        fifo            // tasks that settle has to look at,
-	ending     fifo            // and after those, foreach tasks whose items have finished
-	delays     ordered[*task]  // held tasks by the instant until which they are held
-	changes    changes         // what Changes reads
-	rotation   int             // which queue a turn serves first
+	balance    json.RawMessage                   // the balance document; nil: there is none
+	holders    map[protocol.Role]plan.InstanceID // who has a role, if it is registered
+	schedules  map[plan.ScheduleID]kept
+	due        fifo           // tasks that settle has to look at,
+	ending     fifo           // and after those, foreach tasks whose items have finished
+	delays     ordered[*task] // held tasks by the instant until which they are held
+	changes    changes        // what Changes reads
+	rotation   int            // which queue a turn serves first
 	wake       int64
 	wakers     map[chan struct{}]bool
 }

@@ -26,6 +26,11 @@ func TestBalances(t *testing.T) {
 	storetest.Balances(t, s, s.Reopen(model.Options{}))
 }
 
+func TestSchedules(t *testing.T) {
+	s := model.New(model.Options{})
+	storetest.Schedules(t, s, s.Reopen(model.Options{}))
+}
+
 func TestStore(t *testing.T) {
 	if os.Getenv("SLUICE_TEST_WHOLE") != "" {
 		driver.Sizes = storetest.Sizes{}

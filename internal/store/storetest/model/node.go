@@ -65,6 +65,13 @@ func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten
 				told.Cancel = append(told.Cancel, id)
 			}
 		}
+		for _, s := range tx.schedules {
+			if due := s.Due(); !due.IsZero() {
+				if in := due.Sub(tx.at); told.Due == nil || in < *told.Due {
+					told.Due = &in
+				}
+			}
+		}
 		return nil
 	})
 	return told, err

@@ -1,0 +1,389 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/compiler"
+	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/secret"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/internal/timetable"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Parse reads the plan that a schedule starts. secrets are names that queues say. The error is
+// planfile.Errors for a file that is not valid.
+func Parse(p *plan.ScheduledPlan, secrets secret.Names) (*plan.Spec, error) {
+	return parse(p, secrets, nil, nil)
+}
+
+func parse(p *plan.ScheduledPlan, secrets secret.Names, check func(*plan.Spec) plan.Problems, declared *[]planfile.Param) (*plan.Spec, error) {
+	name := p.Source
+	if name == "" {
+		name = "plan"
+	}
+	spec, err := planfile.Parse(name, []byte(p.File.Text), planfile.Options{Params: p.Params, Secrets: secrets, Dir: p.File.Dir, Check: check, Declared: declared})
+	if err == nil {
+		spec.Source = p.Source
+	}
+	return spec, err
+}
+
+// A Setter makes and changes schedules in a store. Any number of goroutines may use it.
+type Setter struct {
+	Store Store
+	// Check returns what plugins refuse of a spec; nil: nothing is asked.
+	Check func(*plan.Spec) plan.Problems
+}
+
+// prepare checks what a person says of a schedule, and fills in the defaults.
+func (c *Setter) prepare(ctx context.Context, s *plan.ScheduleSettings, now time.Time) error {
+	if s.Every != 0 && s.From.IsZero() {
+		s.From = now
+	}
+	s.From = s.From.Truncate(time.Millisecond)
+	for _, word := range []struct {
+		key, value string
+		known      []string
+	}{
+		{"overlap", string(s.Overlap), []string{"", string(plan.OverlapSkip), string(plan.OverlapQueue), string(plan.OverlapReplace), string(plan.OverlapAllow)}},
+		{"missed", string(s.Missed), []string{"", string(plan.MissedOne), string(plan.MissedSkip)}},
+	} {
+		if !slices.Contains(word.known, word.value) {
+			return wrong(word.key, "%s: %q is none of its words; it is one of %q", word.key, word.value, word.known[1:])
+		}
+	}
+	if s.Overlap == "" {
+		s.Overlap = plan.OverlapSkip
+	}
+	if s.Missed == "" {
+		s.Missed = plan.MissedOne
+	}
+	t, err := timetable.New(timetable.Of(s.Timetable))
+	if err == nil {
+		err = t.Fires(now)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case (s.Task == nil) == (s.Plan == nil):
+		return wrong("plan", "a schedule starts either a plan or a task of a queue; give one of them")
+	case s.Task != nil:
+		return c.checkTask(ctx, s.Task)
+	}
+	return c.checkPlan(ctx, s.Plan)
+}
+
+func wrong(key, format string, args ...any) error {
+	return plan.Problems{{Task: -1, Item: -1, Key: key, Message: fmt.Sprintf(format, args...)}}
+}
+
+// secretParam is said of a param that a schedule would keep, and show to everybody who may read.
+const secretParam = "%s is secret, and a schedule shows its params to everybody who may read; have the task read it on its node with from_file or from_env"
+
+func (c *Setter) checkTask(ctx context.Context, t *plan.ScheduledTask) error {
+	queues, err := c.Store.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.Name == t.Queue })
+	if i < 0 {
+		return fmt.Errorf("queue %q: %w; make it: sluice queue create %s --plugin PLUGIN", t.Queue, plan.ErrNotFound, t.Queue)
+	}
+	if err := compiler.CheckDefaults(&plan.TaskDefaults{Params: t.Params, Retry: t.Retry, Timeout: t.Timeout}); err != nil {
+		return wrong("task", "task: %v", err)
+	}
+	if name := secret.Of(queues).In(t.Params); name != "" {
+		return wrong("task", "task: params."+secretParam, name)
+	}
+	if _, err := submit.Plain(plan.TaskSpec{Name: "task", Params: t.Params, Retry: t.Retry.Retry(), Timeout: time.Duration(t.Timeout)}, &queues[i]); err != nil {
+		return err
+	}
+	if c.Check != nil {
+		spec := &plan.Spec{Tasks: []plan.TaskSpec{{Name: "task", Plugin: queues[i].Plugin, Params: rules.FillParams(&queues[i].Defaults, t.Params)}}}
+		if p := c.Check(spec); len(p) > 0 {
+			return p
+		}
+	}
+	return nil
+}
+
+func (c *Setter) checkPlan(ctx context.Context, p *plan.ScheduledPlan) error {
+	if p.File.Text == "" {
+		return wrong("plan", "plan: the text of the plan file is empty")
+	}
+	if len(p.File.Text) > plan.MaxFile {
+		return wrong("plan", "plan: the file has %d bytes, and a schedule keeps at most %d", len(p.File.Text), plan.MaxFile)
+	}
+	if !filepath.IsAbs(p.File.Dir) {
+		return wrong("dir", "dir: %q is not an absolute path", p.File.Dir)
+	}
+	queues, err := c.Store.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	var declared []planfile.Param
+	spec, err := parse(p, secret.Of(queues), c.Check, &declared)
+	if err != nil {
+		return err
+	}
+	for _, d := range declared {
+		if _, given := p.Params[d.Name]; given && d.Secret {
+			return wrong("params", "params."+secretParam, d.Name)
+		}
+	}
+	return submit.Check(ctx, c.Store, spec, false)
+}
+
+// Create makes a schedule, whose first instant is after now. It returns plan.Problems or
+// planfile.Errors for settings that are not valid, plan.ErrNotFound for a missing queue, and
+// plan.ErrExists for a name that is taken. applied is the folder of the file that says it, if a file
+// does.
+func (c *Setter) Create(ctx context.Context, name string, settings plan.ScheduleSettings, applied string) (plan.Schedule, error) {
+	s, err := c.newSchedule(ctx, name, settings, applied)
+	if err != nil {
+		return s, err
+	}
+	if err := c.put(ctx, s); err != nil {
+		return s, err
+	}
+	s.Revision++
+	return s, nil
+}
+
+func (c *Setter) newSchedule(ctx context.Context, name string, settings plan.ScheduleSettings, applied string) (plan.Schedule, error) {
+	if err := compiler.CheckName("schedule", name); err != nil {
+		return plan.Schedule{}, wrong("name", "%v", err)
+	}
+	now, err := c.Store.Now(ctx)
+	if err != nil {
+		return plan.Schedule{}, err
+	}
+	if err := c.prepare(ctx, &settings, now); err != nil {
+		return plan.Schedule{}, err
+	}
+	s := plan.Schedule{ID: plan.ScheduleID{ID: plan.NewID(now)}, Name: name, ScheduleSettings: settings, Applied: applied, Created: now}
+	return s, begin(&s, now)
+}
+
+// begin has a schedule fire from now on.
+func begin(s *plan.Schedule, now time.Time) error {
+	t, err := timetable.New(timetable.Of(s.Timetable))
+	if err != nil {
+		return err
+	}
+	s.Modified, s.Cursor, s.Next = now, now, time.Time{}
+	if s.Paused == nil {
+		s.Next = t.Due(s.ID.String(), now, now).Next
+	}
+	return nil
+}
+
+func (c *Setter) put(ctx context.Context, s plan.Schedule) error {
+	refused, err := c.Store.PutSchedules(ctx, []plan.Schedule{s})
+	if err != nil {
+		return err
+	}
+	return refused[0]
+}
+
+// Find returns a schedule with the text of its plan file.
+func Find(ctx context.Context, st Store, name string) (plan.Schedule, error) {
+	found, err := st.Schedules(ctx, store.ScheduleQuery{Name: name, Files: true})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("schedule %q: %w", name, plan.ErrNotFound)
+	}
+	if err != nil {
+		return plan.Schedule{}, err
+	}
+	return found[0], nil
+}
+
+// Show returns a schedule as Find does, with the ends of its occurrences that no node has noted yet.
+func Show(ctx context.Context, st Store, name string) (plan.Schedule, error) {
+	s, err := Find(ctx, st, name)
+	if err != nil {
+		return s, err
+	}
+	all := []plan.Schedule{s}
+	err = Note(ctx, st, all)
+	return all[0], err
+}
+
+// Note notes in schedules the ends of their occurrences, and writes nothing.
+func Note(ctx context.Context, st Store, all []plan.Schedule) error {
+	now, err := st.Now(ctx)
+	if err != nil {
+		return err
+	}
+	ends, err := Ends(ctx, st, all, now)
+	for i := range ends {
+		is := all[i]
+		noted := rules.StepSchedule(is, rules.ScheduleView{Now: now, Ends: ends[i]})
+		noted.Next, noted.Look, noted.Backfills = is.Next, is.Look, is.Backfills
+		all[i] = noted
+	}
+	return err
+}
+
+// change changes a schedule by its name. change is called again if somebody else changes the schedule
+// at the same time, unless revision says which one the caller read: then that is plan.ErrConflict.
+func (c *Setter) change(ctx context.Context, name string, revision int64, change func(s *plan.Schedule, now time.Time) error) (plan.Schedule, error) {
+	const tries = 10
+	for try := 1; ; try++ {
+		s, err := Find(ctx, c.Store, name)
+		if err != nil {
+			return s, err
+		}
+		if revision > 0 && s.Revision != revision {
+			return s, refusal.New(plan.ErrConflict, "schedule %q is at revision %d, and was read at %d; read it again", name, s.Revision, revision)
+		}
+		now, err := c.Store.Now(ctx)
+		if err == nil {
+			err = change(&s, now)
+		}
+		if err != nil {
+			return s, err
+		}
+		err = c.put(ctx, s)
+		if err == nil {
+			s.Revision++
+			return s, nil
+		}
+		if !errors.Is(err, plan.ErrConflict) || revision > 0 || try == tries {
+			return s, err
+		}
+	}
+}
+
+// Set gives a schedule other settings. Instants before now are not made up for. An occurrence that
+// was decided before starts what the schedule said then. The revision is that of the schedule that
+// the caller read; 0: any. An empty text of a plan file leaves the text as it is.
+func (c *Setter) Set(ctx context.Context, name string, revision int64, settings plan.ScheduleSettings) (plan.Schedule, error) {
+	return c.change(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
+		was := s.ScheduleSettings
+		if settings.Plan != nil && was.Plan != nil && settings.Plan.File.Text == "" {
+			p := *settings.Plan
+			p.File.Text = was.Plan.File.Text
+			settings.Plan = &p
+		}
+		s.ScheduleSettings = settings
+		if err := c.prepare(ctx, &s.ScheduleSettings, now); err != nil {
+			return err
+		}
+		s.Open = slices.Clone(s.Open)
+		for i := range s.Open {
+			if o := &s.Open[i]; o.State != plan.OccurrenceStarted && o.Target == nil {
+				target := was.Target()
+				o.Target = &target
+			}
+		}
+		return begin(s, now)
+	})
+}
+
+// Pause stops a schedule from firing. Its tasks and plans continue.
+func (c *Setter) Pause(ctx context.Context, name string, revision int64, by, why string) (plan.Schedule, error) {
+	return c.change(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
+		if s.Paused != nil {
+			return refusal.New(plan.ErrConflict, "schedule %q is paused already", name)
+		}
+		s.Paused, s.Next, s.Modified = &plan.PausedSchedule{At: now, By: by, Why: why}, time.Time{}, now
+		return nil
+	})
+}
+
+// Resume lets a paused schedule fire again, from now on.
+func (c *Setter) Resume(ctx context.Context, name string, revision int64) (plan.Schedule, error) {
+	return c.change(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
+		if s.Paused == nil {
+			return refusal.New(plan.ErrConflict, "schedule %q is not paused", name)
+		}
+		s.Paused = nil
+		return begin(s, now)
+	})
+}
+
+// Run wants one occurrence now, whatever the timetable says. It returns plan.ErrConflict if overlap
+// does not let it start.
+func (c *Setter) Run(ctx context.Context, name string) (plan.Schedule, plan.Occurrence, error) {
+	var at time.Time
+	s, err := c.change(ctx, name, 0, func(s *plan.Schedule, now time.Time) error {
+		at = now.Truncate(time.Millisecond)
+		last := s.Tally.Skipped
+		*s = rules.RunSchedule(*s, at)
+		if s.Tally.Skipped > last && s.Last[len(s.Last)-1].At.Equal(at) {
+			return refusal.New(plan.ErrConflict, "schedule %q does not start another one now: %s", name, s.Last[len(s.Last)-1].Reason)
+		}
+		return nil
+	})
+	if err != nil {
+		return s, plan.Occurrence{}, err
+	}
+	i := slices.IndexFunc(s.Open, func(o plan.Occurrence) bool { return o.At.Equal(at) })
+	if i < 0 {
+		return s, plan.Occurrence{}, refusal.New(plan.ErrConflict, "schedule %q has an occurrence of this millisecond", name)
+	}
+	return s, s.Open[i], nil
+}
+
+// Backfill wants the past instants of a span that have no occurrence, one after the other. It returns
+// how many instants that are. A span of more than plan.MostBackfill is refused. With dry, nothing is
+// changed.
+func (c *Setter) Backfill(ctx context.Context, name string, span plan.Span, dry bool) (n int, s plan.Schedule, err error) {
+	change := func(s *plan.Schedule, now time.Time) error {
+		switch {
+		case span.To.After(now):
+			return wrong("to", "to: %s has not come yet; a backfill is of the past", span.To.Format(time.RFC3339))
+		case span.To.Before(span.From):
+			return wrong("to", "to: it is before from")
+		}
+		t, err := timetable.New(timetable.Of(s.Timetable))
+		if err != nil {
+			return err
+		}
+		all, more := t.Within(span.From, span.To, plan.MostBackfill)
+		if more {
+			return wrong("from", "the span has more than %d instants; give a shorter one", plan.MostBackfill)
+		}
+		if n = len(all); n == 0 {
+			return wrong("from", "the span has no instant of the schedule")
+		}
+		s.Backfills = append(slices.Clone(s.Backfills), span)
+		s.Look = now
+		return nil
+	}
+	if dry {
+		var now time.Time
+		if s, err = Find(ctx, c.Store, name); err == nil {
+			now, err = c.Store.Now(ctx)
+		}
+		if err == nil {
+			err = change(&s, now)
+		}
+		return n, s, err
+	}
+	s, err = c.change(ctx, name, 0, change)
+	return n, s, err
+}
+
+// Delete deletes a schedule, and nothing that it started.
+func (c *Setter) Delete(ctx context.Context, name string, revision int64) error {
+	s, err := Find(ctx, c.Store, name)
+	if err == nil && revision > 0 && s.Revision != revision {
+		err = refusal.New(plan.ErrConflict, "schedule %q is at revision %d, and was read at %d; read it again", name, s.Revision, revision)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Store.DeleteSchedule(ctx, s.ID)
+}
