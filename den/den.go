@@ -330,7 +330,7 @@ func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) err
 	began := time.Now()
 	h.lease(began) // before anything runs
 	if n.cfg.Schedules != nil && !me.Runner && n.cfg.Plan.IsZero() {
-		h.firing = &firing{s: n.cfg.Schedules, beat: n.cfg.Beat, log: log, me: me.ID, due: make(chan *time.Duration, 1)}
+		h.firing = &firing{s: n.cfg.Schedules, beat: n.cfg.Beat, log: log, me: me.ID, queued: h.rescued, due: make(chan *time.Duration, 1)}
 		wg.Go(func() { h.firing.run(alive) })
 	}
 	wg.Go(func() { h.run(alive, began) })

@@ -24,7 +24,7 @@ type heart struct {
 	die     context.CancelCauseFunc
 	tenants map[string]plugins.Tenant // that are to know of the lease, by name
 	news    chan protocol.Beaten      // the newest answer, for the loop
-	rescued chan struct{}             // something was queued by a rescue
+	rescued chan struct{}             // something was queued by a rescue, or by a schedule
 	running tally
 	faults  *faults
 	board   board         // how far that is

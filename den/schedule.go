@@ -28,7 +28,9 @@ type firing struct {
 	beat time.Duration
 	log  *slog.Logger
 	me   plan.InstanceID
-	due  chan *time.Duration // the newest news of the heart: when the first schedule is due
+
+	queued chan<- struct{}     // the loop may find something to claim
+	due    chan *time.Duration // the newest news of the heart: when the first schedule is due
 
 	held, tried bool
 }
@@ -91,6 +93,10 @@ func (f *firing) fire(ctx context.Context) *time.Duration {
 	}
 	if !held {
 		return nil // the next beat tells
+	}
+	select {
+	case f.queued <- struct{}{}:
+	default:
 	}
 	return next
 }

@@ -21,6 +21,10 @@ type Spec struct {
 	By        string        // who submits it, if that is known
 	Limits    []QueueLimit
 	Tasks     []TaskSpec
+
+	// Schedule is when the file says that the plan starts by itself; nil: it does not. A submission
+	// does not read it.
+	Schedule *ScheduleSettings
 }
 
 // A QueueLimit says how many tasks of a queue may run at once. All plans share queues, because they

@@ -52,9 +52,12 @@ func balanceCommands(a *app) *cobra.Command {
 func scheduleCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "schedule",
-		Short: "Show the instants of cron lines and intervals",
-		Long:  "Show the instants of cron lines and intervals. docs/schedules.md explains both.",
-	}, schedulePreview(a))
+		Short: "Start plans and tasks at the instants of a timetable",
+		Long: "Make and change schedules. A schedule starts a plan or a task at each instant of a cron " +
+			"line or an interval. Nodes start them: \"sluice worker\" is one. docs/schedules.md " +
+			"explains timetables and schedules.",
+	}, schedulePreview(a), scheduleCreate(a), scheduleList(a), scheduleShow(a), scheduleSet(a), schedulePause(a), scheduleResume(a), scheduleRun(a),
+		scheduleBackfill(a), scheduleDelete(a), scheduleApply(a))
 }
 
 func discoCommands(a *app) *cobra.Command {

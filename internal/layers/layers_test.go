@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"internal/textfile":              {},
 	"internal/auth":                  {"internal/textfile", "golang.org/x/crypto/", "golang.org/x/sys/"},
 	"internal/config":                {"plan", "den/protocol", "internal/hint", "internal/textfile", "internal/balance"},
-	"internal/planfile":              {"plan", "internal/hint", "internal/jsontext", "internal/textfile", "internal/duration", "internal/rules", "internal/compiler", "internal/expr", "internal/secret", "go.yaml.in/yaml/v3"},
+	"internal/planfile":              {"plan", "internal/timetable", "internal/hint", "internal/jsontext", "internal/textfile", "internal/duration", "internal/rules", "internal/compiler", "internal/expr", "internal/secret", "go.yaml.in/yaml/v3"},
 	"internal/submit":                {"plan", "internal/rules", "internal/hint", "internal/store", "internal/jsontext", "internal/refusal", "internal/compiler", "internal/secret"},
 	"internal/schedule":              {"plan", "den/protocol", "internal/rules", "internal/secret", "internal/store", "internal/submit", "internal/compiler", "internal/planfile", "internal/refusal", "internal/timetable"},
 	"internal/api/disbatch":          {"internal/jsontext", "plan", "internal/store", "internal/store/hiding", "internal/config", "internal/auth", "internal/balance", "internal/textfile"},

@@ -121,6 +121,7 @@ func planKeys() *table[*reader] {
 					r.spec.Keep = r.duration(n, "keep")
 				}
 			}},
+		key[*reader]{name: "schedule", value: scheduleShape().about("When the plan starts by itself, once sluice schedule apply has read it."), read: (*reader).readSchedule},
 		key[*reader]{name: "tasks", value: &schema{Type: []string{"object"}, MinProperties: 1, PropertyNames: nameShape,
 			AdditionalProperties: &schema{Ref: "#/definitions/task"}, want: "a mapping of names to tasks, like {build: {run: make}}", must: true,
 			Description: "The tasks, by name."},

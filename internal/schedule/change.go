@@ -1,7 +1,10 @@
 package schedule
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -47,7 +50,7 @@ type Setter struct {
 // prepare checks what a person says of a schedule, and fills in the defaults.
 func (c *Setter) prepare(ctx context.Context, s *plan.ScheduleSettings, now time.Time) error {
 	if s.Every != 0 && s.From.IsZero() {
-		s.From = now
+		s.From = now.Truncate(time.Second)
 	}
 	s.From = s.From.Truncate(time.Millisecond)
 	for _, word := range []struct {
@@ -269,7 +272,37 @@ func (c *Setter) change(ctx context.Context, name string, revision int64, change
 // was decided before starts what the schedule said then. The revision is that of the schedule that
 // the caller read; 0: any. An empty text of a plan file leaves the text as it is.
 func (c *Setter) Set(ctx context.Context, name string, revision int64, settings plan.ScheduleSettings) (plan.Schedule, error) {
+	return c.set(ctx, name, revision, settings, nil)
+}
+
+// Apply is Set for the settings that a file in the folder says.
+func (c *Setter) Apply(ctx context.Context, name string, settings plan.ScheduleSettings, folder string) (plan.Schedule, error) {
+	return c.set(ctx, name, 0, settings, &folder)
+}
+
+// Valid returns why Create would refuse the settings under a name that is free; nil if it would not.
+func (c *Setter) Valid(ctx context.Context, name string, settings plan.ScheduleSettings) error {
+	_, err := c.newSchedule(ctx, name, settings, "")
+	return err
+}
+
+// Same reports whether settings say what those of a schedule say, whose defaults are filled in.
+func Same(is, said *plan.ScheduleSettings) bool {
+	want := *said
+	want.Overlap, want.Missed = cmp.Or(want.Overlap, plan.OverlapSkip), cmp.Or(want.Missed, plan.MissedOne)
+	if want.Every != 0 && want.From.IsZero() {
+		want.From = is.From
+	}
+	a, err := json.Marshal(is)
+	b, other := json.Marshal(&want)
+	return err == nil && other == nil && bytes.Equal(a, b)
+}
+
+func (c *Setter) set(ctx context.Context, name string, revision int64, settings plan.ScheduleSettings, folder *string) (plan.Schedule, error) {
 	return c.change(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
+		if folder != nil {
+			s.Applied = *folder
+		}
 		was := s.ScheduleSettings
 		if settings.Plan != nil && was.Plan != nil && settings.Plan.File.Text == "" {
 			p := *settings.Plan

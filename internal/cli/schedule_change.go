@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/schedule"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func schedulePause(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pause NAME",
+		Short: "Stop a schedule from firing",
+		Long: "Stop a schedule from firing, until \"sluice schedule resume\". What has started " +
+			"continues. Instants that pass meanwhile are not made up for; \"sluice schedule " +
+			"backfill\" makes them.",
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeSchedule,
+		Example:           "  sluice schedule pause nightly --why 'the archive is full'",
+	}
+	why := cmd.Flags().String("why", "", "the reason, for people")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c *schedule.Setter) error {
+			s, err := c.Pause(cmd.Context(), args[0], 0, a.Getenv("USER"), *why)
+			if err == nil {
+				_, err = fmt.Fprintf(a.Stdout, "schedule %s %s\n", s.Name, whenNext(&s))
+			}
+			return err
+		})
+	}
+	return cmd
+}
+
+func scheduleResume(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "resume NAME",
+		Short:             "Let a paused schedule fire again",
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeSchedule,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c *schedule.Setter) error {
+				s, err := c.Resume(cmd.Context(), args[0], 0)
+				if err == nil {
+					_, err = fmt.Fprintf(a.Stdout, "schedule %s %s\n", s.Name, whenNext(&s))
+				}
+				return err
+			})
+		},
+	}
+}
+
+func scheduleRun(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "run NAME",
+		Short: "Start one occurrence of a schedule now",
+		Long: "Start one occurrence of a schedule now, also of a paused one. Its timetable goes on " +
+			"as before. While another occurrence has not ended, the schedule's overlap decides. A " +
+			"node starts it within a second.",
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeSchedule,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withSchedules(cmd.Context(), a.withStore, func(st store.Store, c *schedule.Setter) error {
+				s, o, err := c.Run(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				said := "starts one now"
+				if o.State == plan.OccurrenceWaiting {
+					said = "starts one once the one before has ended"
+				}
+				if _, err := fmt.Fprintf(a.Stdout, "schedule %s %s\n", s.Name, said); err != nil {
+					return err
+				}
+				return a.noteNoFirer(cmd.Context(), st)
+			})
+		},
+	}
+}
+
+func scheduleBackfill(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "backfill NAME --from TIME --to TIME",
+		Short: "Make the past instants of a schedule",
+		Long: "Make the instants of a schedule from --from on and up to --to that have no occurrence, " +
+			"one after the other; all at once if its overlap is allow. The command first shows how " +
+			"many instants that are. A time is RFC 3339, or local time in the schedule's zone.",
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeSchedule,
+		Example:           "  sluice schedule backfill nightly --from 2027-03-01 --to 2027-03-08 --dry-run",
+	}
+	from := cmd.Flags().String("from", "", "the first `TIME`")
+	to := cmd.Flags().String("to", "", "the last `TIME`")
+	dry := cmd.Flags().Bool("dry-run", false, "only show how many instants that are")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *from == "" || *to == "" {
+			return usagef("give both --from TIME and --to TIME")
+		}
+		return a.withSchedules(cmd.Context(), a.withStore, func(st store.Store, c *schedule.Setter) error {
+			s, err := schedule.Find(cmd.Context(), c.Store, args[0])
+			if err != nil {
+				return err
+			}
+			var span plan.Span
+			if span.From, err = instantIn("from", *from, s.Zone); err != nil {
+				return err
+			}
+			if span.To, err = instantIn("to", *to, s.Zone); err != nil {
+				return err
+			}
+			n, _, err := c.Backfill(cmd.Context(), args[0], span, *dry)
+			if err != nil {
+				return scheduleError(err)
+			}
+			said := "makes %s between %s and %s\n"
+			if *dry {
+				said = "would make %s between %s and %s\n"
+			}
+			if _, err := fmt.Fprintf(a.Stdout, "schedule "+s.Name+" "+said, view.Number(n, "instant"), span.From.UTC().Format(time.RFC3339), span.To.UTC().Format(time.RFC3339)); err != nil {
+				return err
+			}
+			return a.noteNoFirer(cmd.Context(), st)
+		})
+	}
+	return cmd
+}
+
+func scheduleDelete(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "delete NAME",
+		Short:             "Delete a schedule, and nothing that it started",
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeSchedule,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c *schedule.Setter) error {
+				if err := c.Delete(cmd.Context(), args[0], 0); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(a.Stdout, "schedule %s is deleted\n", args[0])
+				return err
+			})
+		},
+	}
+}
