@@ -102,6 +102,11 @@ func (c *Setter) checkTask(ctx context.Context, t *plan.ScheduledTask) error {
 	if i < 0 {
 		return fmt.Errorf("queue %q: %w; make it: sluice queue create %s --plugin PLUGIN", t.Queue, plan.ErrNotFound, t.Queue)
 	}
+	for _, status := range rules.KeptStatuses {
+		if keep := time.Duration(*rules.KeepOf(&queues[i].Keep, status)); keep > 0 && keep < LeastKept {
+			return wrong("task", "queue %q keeps tasks for %s after their end, and a schedule needs %s: sluice queue set %s --keep 1h", t.Queue, keep, LeastKept, t.Queue)
+		}
+	}
 	if err := compiler.CheckDefaults(&plan.TaskDefaults{Params: t.Params, Retry: t.Retry, Timeout: t.Timeout}); err != nil {
 		return wrong("task", "task: %v", err)
 	}
@@ -268,7 +273,7 @@ func (c *Setter) change(ctx context.Context, name string, revision int64, change
 	}
 }
 
-// Set gives a schedule other settings. Instants before now are not made up for. An occurrence that
+// Set gives a schedule other settings. Instants that have come are decided as before. An occurrence that
 // was decided before starts what the schedule said then. The revision is that of the schedule that
 // the caller read; 0: any. An empty text of a plan file leaves the text as it is.
 func (c *Setter) Set(ctx context.Context, name string, revision int64, settings plan.ScheduleSettings) (plan.Schedule, error) {
@@ -303,6 +308,9 @@ func (c *Setter) set(ctx context.Context, name string, revision int64, settings 
 		if folder != nil {
 			s.Applied = *folder
 		}
+		if err := c.decided(ctx, s, now); err != nil {
+			return err
+		}
 		was := s.ScheduleSettings
 		if settings.Plan != nil && was.Plan != nil && settings.Plan.File.Text == "" {
 			p := *settings.Plan
@@ -324,11 +332,27 @@ func (c *Setter) set(ctx context.Context, name string, revision int64, settings 
 	})
 }
 
+// decided decides the instants that came before a change, as a node would have in a moment.
+func (c *Setter) decided(ctx context.Context, s *plan.Schedule, now time.Time) error {
+	t, err := timetable.New(timetable.Of(s.Timetable))
+	if err != nil {
+		return nil // no node could decide them either
+	}
+	ends, err := Ends(ctx, c.Store, []plan.Schedule{*s}, now)
+	if err == nil {
+		*s = decide(s, t, ends[0], now)
+	}
+	return err
+}
+
 // Pause stops a schedule from firing. Its tasks and plans continue.
 func (c *Setter) Pause(ctx context.Context, name string, revision int64, by, why string) (plan.Schedule, error) {
 	return c.change(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
 		if s.Paused != nil {
 			return refusal.New(plan.ErrConflict, "schedule %q is paused already", name)
+		}
+		if err := c.decided(ctx, s, now); err != nil {
+			return err
 		}
 		s.Paused, s.Next, s.Modified = &plan.PausedSchedule{At: now, By: by, Why: why}, time.Time{}, now
 		return nil

@@ -33,6 +33,10 @@ func Of(st store.Store) (Store, bool) {
 	return s, ok
 }
 
+// LeastKept is how long the task or plan of an occurrence stays in the store after its end at least, so
+// that a write that arrives late finds it, and makes no other one.
+const LeastKept = time.Hour
+
 // atOnce is how many schedules are read, decided and written at once.
 const atOnce = 1000
 
@@ -104,13 +108,18 @@ func (f *Firer) fire(ctx context.Context, due []plan.Schedule, now time.Time) er
 
 // step decides what is due of one schedule.
 func (f *Firer) step(s *plan.Schedule, ends []rules.OccurrenceEnd, now time.Time) plan.Schedule {
-	v := rules.ScheduleView{Now: now, Ends: ends}
 	t, err := f.table(s)
 	if err != nil { // another version of the program may have made it
-		stopped := rules.StepSchedule(*s, v)
+		stopped := rules.StepSchedule(*s, rules.ScheduleView{Now: now, Ends: ends})
 		stopped.Next, stopped.Paused = time.Time{}, &plan.PausedSchedule{At: now, Why: err.Error()}
 		return stopped
 	}
+	return decide(s, t, ends, now)
+}
+
+// decide decides what is due of one schedule by its timetable.
+func decide(s *plan.Schedule, t *timetable.Timetable, ends []rules.OccurrenceEnd, now time.Time) plan.Schedule {
+	v := rules.ScheduleView{Now: now, Ends: ends}
 	if s.Paused == nil {
 		d := t.Due(s.ID.String(), s.Cursor, now)
 		v.Missed, v.Due, v.Cursor, v.Next = d.Missed, d.Now, d.Cursor, d.Next
@@ -379,6 +388,9 @@ func (m *maker) submit(s *plan.Schedule, p *plan.ScheduledPlan, at time.Time) (p
 		return plan.Plan{}, err
 	}
 	spec.By = "schedule " + s.Name
+	if spec.Keep > 0 {
+		spec.Keep = max(spec.Keep, LeastKept)
+	}
 	made, repeated, err := submit.Once(m.ctx, m.f.st, spec, rules.OccurrenceKey(s.ID, at), false)
 	if repeated && errors.Is(err, plan.ErrConflict) { // it is there, and its file was another one then
 		err = nil
