@@ -62,7 +62,7 @@ func scheduleApply(a *app) *cobra.Command {
 			want = append(want, wanted{spec.Name, dir, settings})
 		}
 		return a.withSchedules(ctx, a.makingStore, func(st store.Store, c *schedule.Setter) error {
-			all, err := allSchedules(ctx, c.Store)
+			all, err := store.AllSchedules(ctx, c.Store)
 			if err != nil {
 				return err
 			}

@@ -94,7 +94,7 @@ func scheduleList(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.withSchedules(ctx, a.withStore, func(st store.Store, c *schedule.Setter) error {
-			all, err := allSchedules(ctx, c.Store)
+			all, err := store.AllSchedules(ctx, c.Store)
 			if err == nil {
 				err = schedule.Note(ctx, c.Store, all)
 			}
@@ -120,20 +120,6 @@ func scheduleList(a *app) *cobra.Command {
 		})
 	}
 	return cmd
-}
-
-// allSchedules returns all schedules by name, without the text of their plan files.
-func allSchedules(ctx context.Context, s store.Schedules) (all []plan.Schedule, err error) {
-	const page = 1000
-	for q := (store.ScheduleQuery{Limit: page}); ; q.After = all[len(all)-1].Name {
-		some, err := s.Schedules(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		if all = append(all, some...); len(some) < page {
-			return all, nil
-		}
-	}
 }
 
 func scheduleShow(a *app) *cobra.Command {
@@ -200,7 +186,7 @@ func (a *app) completeSchedule(cmd *cobra.Command, args []string, _ string) ([]s
 		if !ok {
 			return nil, nil
 		}
-		all, err := allSchedules(ctx, s)
+		all, err := store.AllSchedules(ctx, s)
 		for i := range all {
 			words = append(words, all[i].Name+"\t"+timetableText(&all[i]))
 		}

@@ -242,6 +242,13 @@ func (d *denSetup) beside(ctx context.Context, st store.Store, cfg *den.Config) 
 		}
 		served = d.webSetup.beside(ctx, server)
 	}
+	if s, ok := schedule.Of(st); ok {
+		var fired func(time.Duration)
+		if figures != nil {
+			fired = figures.Fired
+		}
+		cfg.Schedules = schedule.NewFirer(s, fired)
+	}
 	observer, sent, err := d.observe(ctx, st, figures, d.log.Logger)
 	if err != nil {
 		return nil, errors.Join(err, served())
@@ -293,9 +300,6 @@ func (d *denSetup) run(ctx context.Context) error {
 		}
 		if d.runners.Any() {
 			cfg.Outside = d.runners
-		}
-		if s, ok := schedule.Of(st); ok {
-			cfg.Schedules = schedule.NewFirer(s, nil)
 		}
 		shared, err := d.serveDisco(stop.ctx, d.log.Logger)
 		if err != nil {

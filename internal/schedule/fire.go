@@ -44,7 +44,7 @@ const atOnce = 1000
 type Firer struct {
 	st     Store
 	tables map[plan.ScheduleID]table
-	seen   func(plan.Occurrence, time.Duration)
+	fired  func(late time.Duration)
 }
 
 // table is a timetable, and the settings that it was made of.
@@ -53,10 +53,10 @@ type table struct {
 	*timetable.Timetable
 }
 
-// NewFirer returns a Firer. seen, unless it is nil, gets each occurrence that was started, skipped or
-// has ended, with how late it was started.
-func NewFirer(st Store, seen func(o plan.Occurrence, late time.Duration)) *Firer {
-	return &Firer{st, map[plan.ScheduleID]table{}, seen}
+// NewFirer returns a Firer. fired, unless it is nil, is told how late each occurrence of a timetable was
+// started.
+func NewFirer(st Store, fired func(late time.Duration)) *Firer {
+	return &Firer{st, map[plan.ScheduleID]table{}, fired}
 }
 
 // Fire starts what is due, if the instance holds the role, and reports whether it does. next is how
@@ -260,8 +260,8 @@ func (f *Firer) start(ctx context.Context, all []plan.Schedule) error {
 				o.Begun = now
 			}
 			rules.MadeOccurrence(&all[i], o, now)
-			if f.seen != nil {
-				f.seen(o, now.Sub(o.At))
+			if f.fired != nil && o.Kind == plan.ByTimetable {
+				f.fired(now.Sub(o.At))
 			}
 		}
 		if len(made) > 0 {

@@ -29,6 +29,7 @@ type Metrics struct {
 	store   *prometheus.HistogramVec
 	failed  *prometheus.CounterVec
 	asked   *prometheus.HistogramVec
+	fired   prometheus.Histogram
 }
 
 // NewMetrics makes the figures. r is asked for those of the store, each time; nil: they are left out.
@@ -51,7 +52,8 @@ func NewMetrics(r Reader, log *slog.Logger) *Metrics {
 		failed:  counter("sluice_store_errors_total", "Calls of the store that failed.", "call"),
 		asked:   histogram("sluice_http_seconds", "How long requests took.", fast, "route", "code"),
 	}
-	m.reg.MustRegister(m.claimed, m.ended, m.lost, m.took, m.plans, m.store, m.failed, m.asked,
+	m.fired = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "sluice_schedule_lateness_seconds", Help: "How late nodes of this process started occurrences of schedules.", Buckets: fast})
+	m.reg.MustRegister(m.fired, m.claimed, m.ended, m.lost, m.took, m.plans, m.store, m.failed, m.asked,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, how := range []plan.Lifecycle{plan.PlanSucceeded, plan.PlanFailed, plan.PlanCancelled} {
 		m.plans.WithLabelValues(how.String()) // a series that begins at 1 has no increase for Prometheus
@@ -113,6 +115,9 @@ func (m *Metrics) Lost(t *protocol.ClaimedTask) { m.lost.WithLabelValues(t.Queue
 
 // PlanEnded counts a plan by how it ended.
 func (m *Metrics) PlanEnded(p protocol.EndedPlan) { m.plans.WithLabelValues(p.State.String()).Inc() }
+
+// Fired counts an occurrence of a schedule that was started so long after its instant.
+func (m *Metrics) Fired(late time.Duration) { m.fired.Observe(late.Seconds()) }
 
 // Asked counts a call of the store.
 func (m *Metrics) Asked(call string, took time.Duration, err error) {

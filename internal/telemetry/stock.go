@@ -21,16 +21,23 @@ type Reader interface {
 	Instances(ctx context.Context) ([]plan.Instance, error)
 }
 
+// scheduled is a Reader of a store that keeps schedules.
+type scheduled interface {
+	Schedules(ctx context.Context, q store.ScheduleQuery) ([]plan.Schedule, error)
+}
+
 // stockTime is how long a store may take to be counted: Prometheus waits 10 s by default.
 const stockTime = 8 * time.Second
 
 var (
-	up      = prometheus.NewDesc("sluice_store_up", "Whether the store answered.", nil, nil)
-	depth   = prometheus.NewDesc("sluice_queue_tasks", "Tasks of a queue that are queued, or active: claimed or running.", []string{"queue", "state"}, nil)
-	threads = prometheus.NewDesc("sluice_queue_threads", "How many tasks of a queue may be active; +Inf: any number.", []string{"queue"}, nil)
-	late    = prometheus.NewDesc("sluice_queue_lateness_seconds", "For how long the task that was queued first has been waiting.", []string{"queue"}, nil)
-	nodes   = prometheus.NewDesc("sluice_node_threads", "How many tasks an instance of a node runs at once.", []string{"node", "instance"}, nil)
-	silence = prometheus.NewDesc("sluice_node_silence_seconds", "Since when an instance of a node was not heard of.", []string{"node", "instance"}, nil)
+	up       = prometheus.NewDesc("sluice_store_up", "Whether the store answered.", nil, nil)
+	depth    = prometheus.NewDesc("sluice_queue_tasks", "Tasks of a queue that are queued, or active: claimed or running.", []string{"queue", "state"}, nil)
+	threads  = prometheus.NewDesc("sluice_queue_threads", "How many tasks of a queue may be active; +Inf: any number.", []string{"queue"}, nil)
+	late     = prometheus.NewDesc("sluice_queue_lateness_seconds", "For how long the task that was queued first has been waiting.", []string{"queue"}, nil)
+	nodes    = prometheus.NewDesc("sluice_node_threads", "How many tasks an instance of a node runs at once.", []string{"node", "instance"}, nil)
+	occurred = prometheus.NewDesc("sluice_schedule_occurrences_total", "Occurrences of a schedule that were started, and how occurrences ended.", []string{"schedule", "state"}, nil)
+	success  = prometheus.NewDesc("sluice_schedule_success_seconds", "Since when no occurrence of a schedule ended with success; since it was made, if none ever did.", []string{"schedule"}, nil)
+	silence  = prometheus.NewDesc("sluice_node_silence_seconds", "Since when an instance of a node was not heard of.", []string{"node", "instance"}, nil)
 )
 
 // A stock counts what is in a store when it is asked for.
@@ -41,7 +48,7 @@ type stock struct {
 
 // Describe implements prometheus.Collector.
 func (*stock) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{up, depth, threads, late, nodes, silence} {
+	for _, d := range []*prometheus.Desc{up, depth, threads, late, nodes, silence, occurred, success} {
 		ch <- d
 	}
 }
@@ -97,6 +104,23 @@ func (s *stock) count(ctx context.Context) (all []prometheus.Metric, err error) 
 			}
 		}
 		gauge(late, waited, q.Name)
+	}
+	if r, ok := s.r.(scheduled); ok {
+		schedules, err := store.AllSchedules(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		for i := range schedules {
+			sc := &schedules[i]
+			for state, n := range map[string]int{"started": sc.Tally.Started, "succeeded": sc.Tally.Succeeded, "failed": sc.Tally.Failed, "skipped": sc.Tally.Skipped} {
+				all = append(all, prometheus.MustNewConstMetric(occurred, prometheus.CounterValue, float64(n), sc.Name, state))
+			}
+			since := sc.Succeeded
+			if since.IsZero() {
+				since = sc.Created
+			}
+			gauge(success, max(0, now.Sub(since).Seconds()), sc.Name)
+		}
 	}
 	instances, err := s.r.Instances(ctx)
 	for i := range instances {

@@ -86,8 +86,18 @@ func TestMetrics(t *testing.T) {
 	if err := st.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q[i].ID}}); err != nil {
 		t.Fatal(err)
 	}
+	nightly := plan.Schedule{ID: plan.ScheduleID{ID: plan.NewID(time.Now())}, Name: "nightly", Created: time.Now().Add(-90 * time.Minute), Tally: plan.ScheduleTally{Started: 4, Succeeded: 3, Failed: 1, Skipped: 2}}
+	if _, err := st.PutSchedules(t.Context(), []plan.Schedule{nightly}); err != nil {
+		t.Fatal(err)
+	}
+	m.Fired(20 * time.Millisecond)
 	text := scrape(t, m)
 	for _, want := range []string{
+		`sluice_schedule_occurrences_total{schedule="nightly",state="started"} 4`,
+		`sluice_schedule_occurrences_total{schedule="nightly",state="failed"} 1`,
+		`sluice_schedule_occurrences_total{schedule="nightly",state="skipped"} 2`,
+		`sluice_schedule_success_seconds{schedule="nightly"} 54`, // and some
+		`sluice_schedule_lateness_seconds_count 1`,
 		`sluice_tasks_claimed_total{queue="demo"} 5`,
 		`sluice_tasks_ended_total{queue="demo",state="succeeded"} 4`,
 		`sluice_tasks_ended_total{queue="demo",state="held"} 1`,
