@@ -45,6 +45,7 @@ var floors = []floor{
 	{`large/sqlite/memory`, `den`, most, 4},
 	{`makespan/.*`, `makespan`, most, 1.05},
 	{`idle/sqlite`, `turns|sweeps|beats`, most, 1},
+	{`schedules/.*`, `lateness-p99|processor`, most, 1},
 	{`progress/.*`, `processor`, most, 2.5},
 	{`served/get`, `requests`, least, 0.1},
 	{`served/submit/.*`, `request`, most, 10},
