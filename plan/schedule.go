@@ -11,6 +11,7 @@ const (
 	MostLast     = 20     // occurrences that have ended or were skipped
 	MostWaiting  = 100    // occurrences that wait for the one before
 	MostBackfill = 10_000 // occurrences of one backfill
+	MostWhy      = 1000   // bytes of the reason for a pause
 )
 
 // A Timetable says at which instants a schedule fires. Either Cron or Every is set. docs/schedules.md

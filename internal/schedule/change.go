@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/compiler"
@@ -40,11 +41,14 @@ func parse(p *plan.ScheduledPlan, secrets secret.Names, check func(*plan.Spec) p
 	return spec, err
 }
 
-// A Setter makes and changes schedules in a store. Any number of goroutines may use it.
+// A Setter makes, shows and changes schedules in a store, as a Service. Any number of goroutines may
+// use it.
 type Setter struct {
 	Store Store
 	// Check returns what plugins refuse of a spec; nil: nothing is asked.
 	Check func(*plan.Spec) plan.Problems
+	// By is who pauses a schedule, for people; "": nobody is named.
+	By string
 }
 
 // prepare checks what a person says of a schedule, and fills in the defaults.
@@ -152,23 +156,35 @@ func (c *Setter) checkPlan(ctx context.Context, p *plan.ScheduledPlan) error {
 	return submit.Check(ctx, c.Store, spec, false)
 }
 
-// Create makes a schedule, whose first instant is after now. It returns plan.Problems or
-// planfile.Errors for settings that are not valid, plan.ErrNotFound for a missing queue, and
-// plan.ErrExists for a name that is taken. applied is the folder of the file that says it, if a file
-// does.
+// Create implements Service.
 func (c *Setter) Create(ctx context.Context, name string, settings plan.ScheduleSettings, applied string) (plan.Schedule, error) {
-	s, err := c.newSchedule(ctx, name, settings, applied)
+	return c.CreateAs(ctx, plan.ScheduleID{}, name, settings, applied)
+}
+
+// CreateAs is Create with an id of the caller's. The same call, repeated because an answer was lost,
+// returns the schedule that the first one made. The zero id is a new one.
+func (c *Setter) CreateAs(ctx context.Context, id plan.ScheduleID, name string, settings plan.ScheduleSettings, applied string) (plan.Schedule, error) {
+	s, err := c.newSchedule(ctx, id, name, settings, applied)
 	if err != nil {
 		return s, err
 	}
-	if err := c.put(ctx, s); err != nil {
+	err = c.put(ctx, s)
+	switch {
+	case err == nil:
+		s.Revision++
+	case errors.Is(err, plan.ErrExists) || errors.Is(err, plan.ErrConflict):
+		is, no := Find(ctx, c.Store, name)
+		if no != nil || is.ID != id {
+			return s, err
+		}
+		s = is
+	default:
 		return s, err
 	}
-	s.Revision++
-	return s, nil
+	return c.shown(ctx, s)
 }
 
-func (c *Setter) newSchedule(ctx context.Context, name string, settings plan.ScheduleSettings, applied string) (plan.Schedule, error) {
+func (c *Setter) newSchedule(ctx context.Context, id plan.ScheduleID, name string, settings plan.ScheduleSettings, applied string) (plan.Schedule, error) {
 	if err := compiler.CheckName("schedule", name); err != nil {
 		return plan.Schedule{}, wrong("name", "%v", err)
 	}
@@ -179,7 +195,10 @@ func (c *Setter) newSchedule(ctx context.Context, name string, settings plan.Sch
 	if err := c.prepare(ctx, &settings, now); err != nil {
 		return plan.Schedule{}, err
 	}
-	s := plan.Schedule{ID: plan.ScheduleID{ID: plan.NewID(now)}, Name: name, ScheduleSettings: settings, Applied: applied, Created: now}
+	if id.IsZero() {
+		id.ID = plan.NewID(now)
+	}
+	s := plan.Schedule{ID: id, Name: name, ScheduleSettings: settings, Applied: applied, Created: now}
 	return s, begin(&s, now)
 }
 
@@ -216,17 +235,6 @@ func Find(ctx context.Context, st Store, name string) (plan.Schedule, error) {
 	return found[0], nil
 }
 
-// Show returns a schedule as Find does, with the ends of its occurrences that no node has noted yet.
-func Show(ctx context.Context, st Store, name string) (plan.Schedule, error) {
-	s, err := Find(ctx, st, name)
-	if err != nil {
-		return s, err
-	}
-	all := []plan.Schedule{s}
-	err = Note(ctx, st, all)
-	return all[0], err
-}
-
 // Note notes in schedules the ends of their occurrences, and writes nothing.
 func Note(ctx context.Context, st Store, all []plan.Schedule) error {
 	now, err := st.Now(ctx)
@@ -244,16 +252,16 @@ func Note(ctx context.Context, st Store, all []plan.Schedule) error {
 }
 
 // change changes a schedule by its name. change is called again if somebody else changes the schedule
-// at the same time, unless revision says which one the caller read: then that is plan.ErrConflict.
+// at the same time, unless revision says which one the caller read: then that is ErrRevision.
 func (c *Setter) change(ctx context.Context, name string, revision int64, change func(s *plan.Schedule, now time.Time) error) (plan.Schedule, error) {
 	const tries = 10
 	for try := 1; ; try++ {
 		s, err := Find(ctx, c.Store, name)
+		if err == nil {
+			err = atRevision(&s, revision)
+		}
 		if err != nil {
 			return s, err
-		}
-		if revision > 0 && s.Revision != revision {
-			return s, refusal.New(plan.ErrConflict, "schedule %q is at revision %d, and was read at %d; read it again", name, s.Revision, revision)
 		}
 		now, err := c.Store.Now(ctx)
 		if err == nil {
@@ -263,19 +271,25 @@ func (c *Setter) change(ctx context.Context, name string, revision int64, change
 			return s, err
 		}
 		err = c.put(ctx, s)
-		if err == nil {
+		switch {
+		case err == nil:
 			s.Revision++
 			return s, nil
-		}
-		if !errors.Is(err, plan.ErrConflict) || revision > 0 || try == tries {
+		case !errors.Is(err, plan.ErrConflict) || try == tries:
 			return s, err
 		}
 	}
 }
 
-// Set gives a schedule other settings. Instants that have come are decided as before. An occurrence that
-// was decided before starts what the schedule said then. The revision is that of the schedule that
-// the caller read; 0: any. An empty text of a plan file leaves the text as it is.
+// atRevision returns ErrRevision for a schedule that is not at the revision that the caller read.
+func atRevision(s *plan.Schedule, revision int64) error {
+	if revision > 0 && s.Revision != revision {
+		return refusal.New(ErrRevision, "schedule %q is at revision %d, and was read at %d; read it again", s.Name, s.Revision, revision)
+	}
+	return nil
+}
+
+// Set implements Service.
 func (c *Setter) Set(ctx context.Context, name string, revision int64, settings plan.ScheduleSettings) (plan.Schedule, error) {
 	return c.set(ctx, name, revision, settings, nil)
 }
@@ -287,24 +301,26 @@ func (c *Setter) Apply(ctx context.Context, name string, settings plan.ScheduleS
 
 // Valid returns why Create would refuse the settings under a name that is free; nil if it would not.
 func (c *Setter) Valid(ctx context.Context, name string, settings plan.ScheduleSettings) error {
-	_, err := c.newSchedule(ctx, name, settings, "")
+	_, err := c.newSchedule(ctx, plan.ScheduleID{}, name, settings, "")
 	return err
 }
 
-// Same reports whether settings say what those of a schedule say, whose defaults are filled in.
-func Same(is, said *plan.ScheduleSettings) bool {
-	want := *said
-	want.Overlap, want.Missed = cmp.Or(want.Overlap, plan.OverlapSkip), cmp.Or(want.Missed, plan.MissedOne)
-	if want.Every != 0 && want.From.IsZero() {
-		want.From = is.From
-	}
-	a, err := json.Marshal(is)
-	b, other := json.Marshal(&want)
-	return err == nil && other == nil && bytes.Equal(a, b)
-}
-
 func (c *Setter) set(ctx context.Context, name string, revision int64, settings plan.ScheduleSettings, folder *string) (plan.Schedule, error) {
-	return c.change(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
+	is, err := Find(ctx, c.Store, name)
+	if err != nil {
+		return is, err
+	}
+	keep, err := c.keepsText(ctx, &is, &settings)
+	if err != nil {
+		return is, err
+	}
+	if keep {
+		settings = withText(settings, &is)
+	}
+	if Same(&is.ScheduleSettings, &settings) && (folder == nil || *folder == is.Applied) {
+		return c.shown(ctx, is)
+	}
+	is, err = c.change(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
 		if folder != nil {
 			s.Applied = *folder
 		}
@@ -312,10 +328,8 @@ func (c *Setter) set(ctx context.Context, name string, revision int64, settings 
 			return err
 		}
 		was := s.ScheduleSettings
-		if settings.Plan != nil && was.Plan != nil && settings.Plan.File.Text == "" {
-			p := *settings.Plan
-			p.File.Text = was.Plan.File.Text
-			settings.Plan = &p
+		if keep {
+			settings = withText(settings, s)
 		}
 		s.ScheduleSettings = settings
 		if err := c.prepare(ctx, &s.ScheduleSettings, now); err != nil {
@@ -330,6 +344,58 @@ func (c *Setter) set(ctx context.Context, name string, revision int64, settings 
 		}
 		return begin(s, now)
 	})
+	if err != nil {
+		return is, err
+	}
+	return c.shown(ctx, is)
+}
+
+// keepsText reports whether the settings leave the text of the plan file as it is: they have none, or
+// the text that List and Show show, which has no secrets.
+func (c *Setter) keepsText(ctx context.Context, s *plan.Schedule, settings *plan.ScheduleSettings) (bool, error) {
+	if s.Plan == nil || settings.Plan == nil {
+		return false, nil
+	}
+	is, text := s.Plan.File.Text, settings.Plan.File.Text
+	if text == "" {
+		return true, nil
+	}
+	shown, err := c.shown(ctx, *s)
+	if err != nil {
+		return false, err
+	}
+	hidden := shown.Plan.File.Text
+	if text != hidden && hidden != is && strings.Count(text, secret.Hidden) > strings.Count(is, secret.Hidden) {
+		return false, refusal.New(plan.ErrSecret, "the plan file has %s in place of a secret, as the schedule shows it; give the file itself", secret.Hidden)
+	}
+	return text == hidden, nil
+}
+
+// withText returns settings with the text of the plan file that a schedule has.
+func withText(settings plan.ScheduleSettings, s *plan.Schedule) plan.ScheduleSettings {
+	if s.Plan != nil {
+		p := *settings.Plan
+		p.File.Text = s.Plan.File.Text
+		settings.Plan = &p
+	}
+	return settings
+}
+
+// Same reports whether settings say what those of a schedule say, whose defaults are filled in. An
+// interval without from is that of the schedule.
+func Same(is, said *plan.ScheduleSettings) bool {
+	want := *said
+	want.Overlap, want.Missed = cmp.Or(want.Overlap, plan.OverlapSkip), cmp.Or(want.Missed, plan.MissedOne)
+	if want.Every != 0 && want.From.IsZero() {
+		want.From = is.From
+	}
+	text := func(s plan.ScheduleSettings) []byte {
+		s.From, s.Until = s.From.Truncate(time.Millisecond).UTC(), s.Until.UTC()
+		b, _ := json.Marshal(s) // params that are no JSON are other ones
+		return b
+	}
+	b := text(want)
+	return b != nil && bytes.Equal(text(*is), b)
 }
 
 // decided decides the instants that came before a change, as a node would have in a moment.
@@ -345,23 +411,35 @@ func (c *Setter) decided(ctx context.Context, s *plan.Schedule, now time.Time) e
 	return err
 }
 
-// Pause stops a schedule from firing. Its tasks and plans continue.
-func (c *Setter) Pause(ctx context.Context, name string, revision int64, by, why string) (plan.Schedule, error) {
-	return c.change(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
+// changed is change, and returns the schedule as it is shown.
+func (c *Setter) changed(ctx context.Context, name string, revision int64, change func(s *plan.Schedule, now time.Time) error) (plan.Schedule, error) {
+	s, err := c.change(ctx, name, revision, change)
+	if err != nil {
+		return s, err
+	}
+	return c.shown(ctx, s)
+}
+
+// Pause implements Service.
+func (c *Setter) Pause(ctx context.Context, name string, revision int64, why string) (plan.Schedule, error) {
+	if len(why) > plan.MostWhy {
+		return plan.Schedule{}, wrong("why", "why: it has %d bytes; give at most %d", len(why), plan.MostWhy)
+	}
+	return c.changed(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
 		if s.Paused != nil {
 			return refusal.New(plan.ErrConflict, "schedule %q is paused already", name)
 		}
 		if err := c.decided(ctx, s, now); err != nil {
 			return err
 		}
-		s.Paused, s.Next, s.Modified = &plan.PausedSchedule{At: now, By: by, Why: why}, time.Time{}, now
+		s.Paused, s.Next, s.Modified = &plan.PausedSchedule{At: now, By: c.By, Why: why}, time.Time{}, now
 		return nil
 	})
 }
 
-// Resume lets a paused schedule fire again, from now on.
+// Resume implements Service.
 func (c *Setter) Resume(ctx context.Context, name string, revision int64) (plan.Schedule, error) {
-	return c.change(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
+	return c.changed(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
 		if s.Paused == nil {
 			return refusal.New(plan.ErrConflict, "schedule %q is not paused", name)
 		}
@@ -370,12 +448,15 @@ func (c *Setter) Resume(ctx context.Context, name string, revision int64) (plan.
 	})
 }
 
-// Run wants one occurrence now, whatever the timetable says. It returns plan.ErrConflict if overlap
-// does not let it start.
-func (c *Setter) Run(ctx context.Context, name string) (plan.Schedule, plan.Occurrence, error) {
+// Run implements Service.
+func (c *Setter) Run(ctx context.Context, name string) (plan.Occurrence, error) {
 	var at time.Time
 	s, err := c.change(ctx, name, 0, func(s *plan.Schedule, now time.Time) error {
+		is := func(o plan.Occurrence) bool { return o.At.Equal(at) }
 		at = now.Truncate(time.Millisecond)
+		for slices.ContainsFunc(s.Open, is) || slices.ContainsFunc(s.Last, is) { // somebody else wanted one in the same millisecond
+			at = at.Add(time.Millisecond)
+		}
 		last := s.Tally.Skipped
 		*s = rules.RunSchedule(*s, at)
 		if s.Tally.Skipped > last && s.Last[len(s.Last)-1].At.Equal(at) {
@@ -384,19 +465,14 @@ func (c *Setter) Run(ctx context.Context, name string) (plan.Schedule, plan.Occu
 		return nil
 	})
 	if err != nil {
-		return s, plan.Occurrence{}, err
+		return plan.Occurrence{}, err
 	}
 	i := slices.IndexFunc(s.Open, func(o plan.Occurrence) bool { return o.At.Equal(at) })
-	if i < 0 {
-		return s, plan.Occurrence{}, refusal.New(plan.ErrConflict, "schedule %q has an occurrence of this millisecond", name)
-	}
-	return s, s.Open[i], nil
+	return s.Open[i], nil
 }
 
-// Backfill wants the past instants of a span that have no occurrence, one after the other. It returns
-// how many instants that are. A span of more than plan.MostBackfill is refused. With dry, nothing is
-// changed.
-func (c *Setter) Backfill(ctx context.Context, name string, span plan.Span, dry bool) (n int, s plan.Schedule, err error) {
+// Backfill implements Service.
+func (c *Setter) Backfill(ctx context.Context, name string, span plan.Span, dry bool) (n int, err error) {
 	change := func(s *plan.Schedule, now time.Time) error {
 		switch {
 		case span.To.After(now):
@@ -413,31 +489,32 @@ func (c *Setter) Backfill(ctx context.Context, name string, span plan.Span, dry 
 			return wrong("from", "the span has more than %d instants; give a shorter one", plan.MostBackfill)
 		}
 		if n = len(all); n == 0 {
-			return wrong("from", "the span has no instant of the schedule")
+			return wrong("from", "the span has no instant of the schedule; give a longer one")
 		}
 		s.Backfills = append(slices.Clone(s.Backfills), span)
 		s.Look = now
 		return nil
 	}
-	if dry {
-		var now time.Time
-		if s, err = Find(ctx, c.Store, name); err == nil {
-			now, err = c.Store.Now(ctx)
-		}
-		if err == nil {
-			err = change(&s, now)
-		}
-		return n, s, err
+	if !dry {
+		_, err = c.change(ctx, name, 0, change)
+		return n, err
 	}
-	s, err = c.change(ctx, name, 0, change)
-	return n, s, err
+	s, err := Find(ctx, c.Store, name)
+	if err != nil {
+		return 0, err
+	}
+	now, err := c.Store.Now(ctx)
+	if err == nil {
+		err = change(&s, now)
+	}
+	return n, err
 }
 
-// Delete deletes a schedule, and nothing that it started.
+// Delete implements Service.
 func (c *Setter) Delete(ctx context.Context, name string, revision int64) error {
 	s, err := Find(ctx, c.Store, name)
-	if err == nil && revision > 0 && s.Revision != revision {
-		err = refusal.New(plan.ErrConflict, "schedule %q is at revision %d, and was read at %d; read it again", name, s.Revision, revision)
+	if err == nil {
+		err = atRevision(&s, revision)
 	}
 	if err != nil {
 		return err

@@ -118,7 +118,7 @@ func ofPlan(cron, text string) plan.ScheduleSettings {
 // history is what a schedule says of its occurrences.
 func (w *world) history(name string) string {
 	w.Helper()
-	s, err := schedule.Show(w.Context(), w.st, name)
+	s, err := w.set.Show(w.Context(), name)
 	w.no(err)
 	var words []string
 	for _, o := range append(s.Last, s.Open...) {
@@ -258,8 +258,8 @@ func TestPauseChangeRunAndBackfill(t *testing.T) {
 	ctx := t.Context()
 	created, err := w.set.Create(ctx, "x", task("0 * * * *"), "")
 	w.no(err)
-	w.must(w.set.Pause(ctx, "x", 0, "ann", "the disk is full"))
-	if _, err := w.set.Pause(ctx, "x", 0, "ann", ""); !errors.Is(err, plan.ErrConflict) {
+	w.must(w.set.Pause(ctx, "x", 0, "the disk is full"))
+	if _, err := w.set.Pause(ctx, "x", 0, ""); !errors.Is(err, plan.ErrConflict) {
 		t.Errorf("a second pause: %v", err)
 	}
 	if next := w.at("12:00:00"); next != nil {
@@ -272,7 +272,7 @@ func TestPauseChangeRunAndBackfill(t *testing.T) {
 		t.Errorf("a change of an old revision: %v", err)
 	}
 	// An occurrence that is decided and not made starts what the schedule said then.
-	_, o, err := w.set.Run(ctx, "x")
+	o, err := w.set.Run(ctx, "x")
 	w.no(err)
 	if o.Kind != plan.ByRun || o.State != plan.OccurrenceStarting {
 		t.Errorf("the occurrence is %+v", o)
@@ -286,13 +286,13 @@ func TestPauseChangeRunAndBackfill(t *testing.T) {
 	if len(tasks) != 1 || string(tasks[0].Params) != `{"run":"true"}` {
 		t.Errorf("there are %+v", tasks)
 	}
-	if _, _, err := w.set.Run(ctx, "x"); !errors.Is(err, plan.ErrConflict) || !strings.Contains(err.Error(), "has not ended") {
+	if _, err := w.set.Run(ctx, "x"); !errors.Is(err, plan.ErrConflict) || !strings.Contains(err.Error(), "has not ended") {
 		t.Errorf("a run while another one runs: %v", err)
 	}
 	w.finish(plan.Succeeded)
 	span := plan.Span{From: w.now.Add(-3 * time.Hour), To: w.now}
 	for _, dry := range []bool{true, false} {
-		n, _, err := w.set.Backfill(ctx, "x", span, dry)
+		n, err := w.set.Backfill(ctx, "x", span, dry)
 		w.no(err)
 		if n != 3 { // 10, 11 and 12 o'clock
 			t.Errorf("a backfill of %d", n)
@@ -304,7 +304,7 @@ func TestPauseChangeRunAndBackfill(t *testing.T) {
 	}
 	w.wants("x", "12:30:00 succeeded, 10:00:00 succeeded, 11:00:00 succeeded, 12:00:00 succeeded")
 	for _, bad := range []plan.Span{{From: w.now, To: w.now.Add(time.Hour)}, {From: w.now, To: w.now.Add(-time.Hour)}, {From: w.now.AddDate(-5, 0, 0), To: w.now}, {From: w.now, To: w.now}} {
-		if _, _, err := w.set.Backfill(ctx, "x", bad, false); err == nil {
+		if _, err := w.set.Backfill(ctx, "x", bad, false); err == nil {
 			t.Errorf("a backfill of %+v is taken", bad)
 		}
 	}
@@ -312,6 +312,60 @@ func TestPauseChangeRunAndBackfill(t *testing.T) {
 	if err := w.set.Delete(ctx, "x", 0); !errors.Is(err, plan.ErrNotFound) {
 		t.Errorf("a second deletion: %v", err)
 	}
+}
+
+// A program may put its schedules whenever it starts: the cursor stays, so that missed instants are made
+// up for.
+func TestTheSameSettingsChangeNothing(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	every := task("")
+	every.Every = plan.Duration(time.Hour)
+	ofFile := ofPlan("@daily", "plan: p\ntasks: {a: {run: 'true'}}")
+	for name, s := range map[string]plan.ScheduleSettings{"cron": task("@hourly"), "every": every, "plan": ofFile} {
+		w.now = w.now.Add(time.Minute)
+		made, err := w.set.Create(ctx, name, s, "")
+		w.no(err)
+		w.now = w.now.Add(time.Minute)
+		s.From = s.From.In(time.Local)
+		for _, revision := range []int64{0, made.Revision, 7} {
+			if same, err := w.set.Set(ctx, name, revision, s); err != nil || same.Revision != made.Revision || !same.Cursor.Equal(made.Cursor) {
+				t.Errorf("%s, set at %d: %+v, %v", name, revision, same, err)
+			}
+		}
+		if s.Plan != nil {
+			of := *s.Plan
+			of.File.Dir, s.Plan = "/other", &of
+		} else {
+			s.Task = &plan.ScheduledTask{Queue: "q"}
+		}
+		if other, err := w.set.Set(ctx, name, made.Revision, s); err != nil || other.Revision != made.Revision+1 || !other.Cursor.Equal(w.now) {
+			t.Errorf("%s, set otherwise: %+v, %v", name, other, err)
+		}
+	}
+}
+
+// Two people may want an occurrence in the same millisecond.
+func TestRunsInOneMillisecond(t *testing.T) {
+	w := newWorld(t)
+	s := task("@daily")
+	w.must(w.set.Create(t.Context(), "skip", s, ""))
+	s.Overlap = plan.OverlapAllow
+	w.must(w.set.Create(t.Context(), "allow", s, ""))
+	w.must(w.set.Run(t.Context(), "skip"))
+	if _, err := w.set.Run(t.Context(), "skip"); !errors.Is(err, plan.ErrConflict) {
+		t.Errorf("a second one: %v", err)
+	}
+	first, err := w.set.Run(t.Context(), "allow")
+	w.no(err)
+	second, err := w.set.Run(t.Context(), "allow")
+	w.no(err)
+	if second.At.Equal(first.At) {
+		t.Errorf("both are of %s", first.At)
+	}
+	w.at("10:00:01")
+	w.wants("skip", "10:00:00 started")
+	w.wants("allow", "10:00:00 started, 10:00:00 started")
 }
 
 // errKilled is what a process sees that was killed at a write.
