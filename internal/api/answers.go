@@ -62,6 +62,22 @@ type QueuesAnswer struct {
 	Refused []string `json:"refused,omitempty" doc:"With counts: records of other programs that no node can serve, by name, with the remedy."`
 }
 
+// A ScheduleList is a page of schedules.
+type ScheduleList struct {
+	Schedules []plan.Schedule `json:"schedules" doc:"By name, without the text of their plan files."`
+	Next      string          `json:"next,omitempty" doc:"There are more: ask again with it as after."`
+}
+
+// An InstantsAnswer is the next instants of a schedule.
+type InstantsAnswer struct {
+	Instants []Instant `json:"instants" doc:"The earliest first."`
+}
+
+// A BackfilledAnswer is how much a backfill starts.
+type BackfilledAnswer struct {
+	Instants int `json:"instants" doc:"The number of instants of the span."`
+}
+
 // A TaskAnswer is one task, with all that is known of it.
 type TaskAnswer struct {
 	Task

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -494,6 +495,41 @@ func (s *SetQueue) Apply(q *plan.Queue) error {
 	q.Threads, q.Unlimited, q.Sort, q.Pin, q.Ignore, q.NodeThreads = d.Threads, d.Unlimited, d.Sort, d.Pin, d.Ignore, d.NodeThreads
 	q.QueueSettings = s.QueueSettings
 	return nil
+}
+
+// A NewSchedule is a schedule that is to be made.
+type NewSchedule struct {
+	ID   plan.ScheduleID `json:"id,omitzero" doc:"The caller may choose it, so that a repeated request makes one schedule; by default the server does."`
+	Name string          `json:"name" minLength:"1" doc:"At most 200 letters, digits, _ and -, without - in front. 24 hex digits are no name."`
+	plan.ScheduleSettings
+	Applied string `json:"applied_from,omitempty" doc:"The folder of the file that says it, if a file does."`
+}
+
+// RevisionTag is the ETag of a schedule at a revision; "" for 0, which is any.
+func RevisionTag(revision int64) string {
+	if revision == 0 {
+		return ""
+	}
+	return `"` + strconv.FormatInt(revision, 10) + `"`
+}
+
+// An Instant is one of a schedule.
+type Instant struct {
+	At     time.Time `json:"at" doc:"Without the jitter."`
+	Local  string    `json:"local" doc:"The same instant in the zone of the schedule."`
+	Change string    `json:"change,omitempty" enum:"moved,doubled,dropped" doc:"What a clock change did: dropped is an instant that the schedule leaves out."`
+	Reason string    `json:"reason,omitempty" doc:"Of the change."`
+}
+
+// A Pausing says why a schedule is paused.
+type Pausing struct {
+	Why string `json:"why,omitempty" doc:"For people; at most 1000 bytes."`
+}
+
+// A Backfill is the past instants that are to be started.
+type Backfill struct {
+	plan.Span
+	Dry bool `json:"dry,omitempty" doc:"Only count them, and change nothing."`
 }
 
 // A Node is one process that claims tasks, or that runs one which a node claimed.

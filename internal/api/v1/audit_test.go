@@ -64,6 +64,16 @@ func TestTheAuditLogNamesWhatChanges(t *testing.T) {
 	const minted = "6b02f4390138e68ab00062b6"
 	ask(200, "PUT", "/plans/"+minted, `{"name": "by-a-command"}`, "")
 	ask(204, "PUT", "/nodes/n", `{"maxthreads": 3}`, "")
+	c := ask(201, "POST", "/schedules", `{"name": "daily", "cron": "@daily", "task": {"queue": "q", "params": {"run": "true"}}}`, "")
+	ask(422, "POST", "/schedules", `{"name": "none", "cron": "@daily"}`, "")
+	ask(200, "PUT", "/schedules/daily", `{"cron": "@hourly", "task": {"queue": "q", "params": {"run": "true"}}}`, "")
+	ask(200, "POST", "/schedules/daily/pause", "", "")
+	ask(200, "POST", "/schedules/daily/resume", "", "")
+	ask(202, "POST", "/schedules/daily/run", "", "")
+	const span = `"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"`
+	ask(200, "POST", "/schedules/daily/backfill", `{`+span+`, "dry": true}`, "")
+	ask(200, "POST", "/schedules/daily/backfill", `{`+span+`}`, "")
+	ask(204, "DELETE", "/schedules/daily", "", "")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +86,7 @@ func TestTheAuditLogNamesWhatChanges(t *testing.T) {
 		}
 		got = append(got, e.IDs)
 	}
-	want := [][]string{{p}, {p}, {q}, {q}, {minted}, {"n"}}
+	want := [][]string{{p}, {p}, {q}, {q}, {minted}, {"n"}, {c}, nil, {c}, {c}, {c}, {c}, {c}, {c}}
 	if !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("the audit log has the ids %v, want %v:\n%s", got, want, text)
 	}

@@ -48,6 +48,7 @@ func New(c Config) *API {
 	a.submissions()
 	a.tasks()
 	a.queues()
+	a.schedules()
 	a.nodes()
 	a.feed()
 	a.graph()

@@ -315,20 +315,8 @@ func (a *API) readPlan(ctx context.Context, in *SubmitPlan) (*planFile, error) {
 			file.notes = append(file.notes, n)
 		},
 	})
-	var placed planfile.Errors
-	if errors.As(err, &placed) {
-		p := api.Invalid("the plan file is not valid:\n%v", err)
-		for _, e := range placed {
-			f := api.Field{Message: e.Message, Location: "body", Line: e.Line, Column: e.Column}
-			if e.Line == 0 { // what is wrong is not in the file
-				f.Location = "query.param"
-			}
-			p.Fields = append(p.Fields, f)
-		}
-		return nil, p
-	}
 	if err != nil {
-		return nil, api.Invalid("the plan file is not valid: %v", err)
+		return nil, fileProblem(err, "body", "query.param")
 	}
 	if in.FailFast {
 		spec.OnFailure = plan.Stop
@@ -343,6 +331,24 @@ func (a *API) readPlan(ctx context.Context, in *SubmitPlan) (*planFile, error) {
 		file.params = append(file.params, p)
 	}
 	return file, nil
+}
+
+// fileProblem is the problem of a plan file that is not valid. It names each place: in the file, which
+// is at one location of the request, or among its params, which are at another.
+func fileProblem(err error, file, params string) *api.Problem {
+	var placed planfile.Errors
+	if !errors.As(err, &placed) {
+		return api.Invalid("the plan file is not valid: %v", err)
+	}
+	p := api.Invalid("the plan file is not valid:\n%v", err)
+	for _, e := range placed {
+		f := api.Field{Message: e.Message, Location: file, Line: e.Line, Column: e.Column}
+		if e.Line == 0 { // what is wrong is not in the file
+			f.Location = params
+		}
+		p.Fields = append(p.Fields, f)
+	}
+	return p
 }
 
 // fileNotes returns what is probably not meant in a valid plan.

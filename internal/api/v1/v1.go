@@ -31,6 +31,7 @@ const (
 	smallBody = 1 << 20          // of what is not a list of tasks or a plan file
 	tasksBody = api.TasksBody    // of tasks that are added
 	fileBody  = 64 << 20         // of a plan file
+	savedBody = 4 << 20          // of a schedule, whose plan file has plan.MaxFile bytes at most
 	bodyTime  = 30 * time.Second // for a small body; larger ones have a minute more per 16 MiB
 	pageSize  = 100              // of a list, where no limit is asked for
 	mostPage  = api.MostPage     // of a list
