@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/seed-1177d267/sluice"
 	"github.com/seed-1177d267/sluice/den"
@@ -272,6 +273,42 @@ func ExampleStore_SetQueue() {
 	// Output:
 	// mail 8 <nil>
 	// 1 0 <nil>
+}
+
+// A schedule starts a task, or a plan, at each instant of its timetable. A program may put its schedules
+// whenever it starts: one that has the settings already stays as it is. Each node that is given the
+// store as its Schedules fires them while no other node does.
+func ExampleStore_PutSchedule() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	st := opened(ctx)
+	if _, err := st.CreateQueue(ctx, plan.Queue{Name: "greet", Plugin: "greet", Threads: 4}); err != nil {
+		log.Fatal(err)
+	}
+	_, err := st.PutSchedule(ctx, "good-morning", plan.ScheduleSettings{
+		Timetable: plan.Timetable{Cron: "0 7 * * mon-fri", Zone: "Europe/Berlin", Except: []string{"2027-01-01"}},
+		Task:      &plan.ScheduledTask{Queue: "greet", Params: json.RawMessage(`{"word": "Good morning", "name": "Ada"}`)},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	go den.Run(ctx, st, den.Config{Plugins: registry(), Schedules: st})
+
+	if _, err := st.RunSchedule(ctx, "good-morning"); err != nil { // once now, whatever the timetable says
+		log.Fatal(err)
+	}
+	for range time.Tick(50 * time.Millisecond) {
+		s, err := st.Schedule(ctx, "good-morning")
+		if err != nil {
+			log.Fatal(err)
+		}
+		if len(s.Last) > 0 {
+			t, err := st.Task(ctx, s.Last[0].Task)
+			fmt.Println(s.Last[0].State, string(t.Output), t.Schedule, err)
+			return
+		}
+	}
+	// Output: succeeded "Good morning Ada" good-morning <nil>
 }
 
 // Validate returns all that is wrong with a plan.

@@ -47,15 +47,20 @@ func ParseFile(name string, text []byte, o FileOptions) (*plan.Spec, error) {
 		return nil, err
 	}
 	spec, err := planfile.Parse(name, text, planfile.Options{Params: o.Params, Dir: dir, Given: "param "})
+	return spec, fileErrors(err)
+}
+
+// fileErrors returns FileErrors for the mistakes of a plan file. It returns any other error as it is.
+func fileErrors(err error) error {
 	var found planfile.Errors
 	if !errors.As(err, &found) {
-		return spec, err
+		return err
 	}
 	errs := make(FileErrors, len(found))
 	for i, e := range found {
 		errs[i] = FileError{File: e.File, Line: e.Line, Column: e.Column, Message: e.Message, text: e.Error()}
 	}
-	return nil, errs
+	return errs
 }
 
 // A FileError is one mistake in a plan file.

@@ -60,6 +60,7 @@ type Store struct {
 	far    bool        // a server is between
 
 	plugins *plugins.Registry // may refuse tasks; nil: none does
+	firer   firer
 }
 
 // An OpenOption changes how Open and OpenExisting open a store.
