@@ -194,6 +194,7 @@ func TestTheJSONPageNamesEveryField(t *testing.T) {
 		"Task in full": taskDetails{}, "Retry": api.Retry{}, "Foreach": plan.Foreach{}, "Reason": api.Reason{}, "Mistake": mistake{}, "Log entry": api.LogEntry{},
 		"Queue": queueEntry{}, "Node": nodeEntry{}, "Plugin": pluginEntry{}, "Event": view.EventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
 		"Balance": balanceEntry{}, "Balanced queue": balancedQueue{}, "User": userEntry{}, "Token": tokenEntry{}, "Instant": instantEntry{},
+		"Schedule": plan.Schedule{}, "Occurrence": plan.Occurrence{},
 	}
 	if got, want := slices.Sorted(maps.Keys(d.objects)), slices.Sorted(maps.Keys(types)); !slices.Equal(got, want) {
 		t.Errorf("the page describes %q, want %q", got, want)
@@ -403,6 +404,10 @@ tasks:
 	run("queue list", 0)
 	run("balance show", 0)
 	run("schedule preview", 0, "30 2 * * *", "--zone", "Europe/Berlin", "--after", "2027-10-30", "-n", "3")
+	schedules(t, uri, file("good.yaml"))
+	run("schedule list", 0)
+	run("schedule show", 0, "whole")
+	run("schedule show", 0, "new")
 	st, err := open.Open(t.Context(), uri)
 	if err != nil {
 		t.Fatal(err)
@@ -420,5 +425,33 @@ tasks:
 		if !seen[command] {
 			t.Errorf("%q was not run", command)
 		}
+	}
+}
+
+// schedules makes a schedule of which nothing happened, and one that has all that a schedule can have.
+func schedules(t *testing.T, uri, path string) {
+	t.Helper()
+	st, err := open.Open(t.Context(), uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, err := scheduledPlan(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	one := plan.Schedule{ID: plan.ScheduleID{ID: plan.NewID(at)}, Name: "new", Created: at, Modified: at, Cursor: at, Next: at}
+	one.Cron, one.Plan, one.Overlap, one.Missed = "@daily", of, plan.OverlapSkip, plan.MissedOne
+	all := one
+	all.ID.ID, all.Name, all.Plan = plan.NewID(at), "whole", nil
+	all.Timetable = plan.Timetable{Every: plan.Duration(time.Hour), From: at, Until: at.Add(time.Hour), Zone: "UTC", Except: []string{"2030-01-01"}, Skipped: "run", Repeated: "first", Jitter: plan.Duration(time.Second)}
+	all.Task = &plan.ScheduledTask{Queue: "demo", Params: json.RawMessage(`{"a": 1}`), Retry: plan.RetryText{Attempts: 2}, Timeout: plan.Duration(time.Minute)}
+	all.Paused, all.Applied, all.Look, all.Succeeded = &plan.PausedSchedule{At: at, By: "ann", Why: "x"}, "/srv", at, at
+	all.Backfills, all.Tally = []plan.Span{{From: at, To: at}}, plan.ScheduleTally{Started: 1, Succeeded: 1, Failed: 1, Skipped: 1}
+	all.Last = []plan.Occurrence{{At: at, Kind: plan.ByRun, State: plan.OccurrenceFailed, Reason: "x", Plan: plan.PlanID{ID: plan.NewID(at)}, Begun: at, Ended: at}}
+	all.Open = []plan.Occurrence{{At: at, State: plan.OccurrenceWaiting, Stop: true, Target: &plan.ScheduleTarget{Task: all.Task}, Task: plan.TaskID{ID: plan.NewID(at)}}}
+	refused, err := st.(store.Schedules).PutSchedules(t.Context(), []plan.Schedule{one, all})
+	if err = errors.Join(append(refused, err, st.Close())...); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,16 +1,19 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/schedule"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/timetable"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -57,12 +60,15 @@ func scheduleApply(a *app) *cobra.Command {
 			if i := slices.IndexFunc(want, func(w wanted) bool { return w.name == spec.Name }); i >= 0 {
 				return usagef("%s: another file says the schedule of plan %q too", path, spec.Name)
 			}
+			if err := fires(spec.Schedule); err != nil {
+				return asUsage(fmt.Errorf("%s: %w", path, err))
+			}
 			settings := *spec.Schedule
 			settings.Plan = target
 			want = append(want, wanted{spec.Name, dir, settings})
 		}
-		return a.withSchedules(ctx, a.makingStore, func(st store.Store, c *schedule.Setter) error {
-			all, err := store.AllSchedules(ctx, c.Store)
+		return a.withSchedules(ctx, a.makingStore, func(st store.Store, c schedule.Service) error {
+			all, err := schedule.All(ctx, c)
 			if err != nil {
 				return err
 			}
@@ -71,11 +77,13 @@ func scheduleApply(a *app) *cobra.Command {
 				there[all[i].Name] = &all[i]
 			}
 			for _, w := range want { // all of them before the first change
-				if s := there[w.name]; s != nil && s.Applied == "" {
-					return fmt.Errorf("schedule %q was made by hand, and not by apply: %w; delete it first: %s", w.name, plan.ErrExists, a.command("schedule", "delete", w.name))
-				}
-				if err := c.Valid(ctx, w.name, w.settings); err != nil {
-					return scheduleError(fmt.Errorf("schedule %q: %w", w.name, err))
+				s := there[w.name]
+				if s != nil && s.Applied != w.dir {
+					from := "by hand"
+					if s.Applied != "" {
+						from = "from a file in " + s.Applied
+					}
+					return fmt.Errorf("schedule %q was made %s: %w; delete it first: %s", w.name, from, plan.ErrExists, a.command("schedule", "delete", w.name))
 				}
 			}
 			said := func(format string, args ...any) error {
@@ -83,30 +91,12 @@ func scheduleApply(a *app) *cobra.Command {
 				return err
 			}
 			for _, w := range want {
-				s, what := there[w.name], "made"
-				if s != nil {
-					is, err := schedule.Find(ctx, c.Store, w.name)
-					if err != nil {
-						return err
-					}
-					if what = "changed"; schedule.Same(&is.ScheduleSettings, &w.settings) && is.Applied == w.dir {
-						what = "unchanged"
-					}
+				what, err := apply(ctx, c, w.name, w.dir, w.settings, there[w.name], *dry)
+				if err == nil {
+					err = said("schedule %s: %s", w.name, what)
 				}
-				if !*dry && what != "unchanged" {
-					var now plan.Schedule
-					if s == nil {
-						now, err = c.Create(ctx, w.name, w.settings, w.dir)
-					} else {
-						now, err = c.Apply(ctx, w.name, w.settings, w.dir)
-					}
-					if err != nil {
-						return scheduleError(err)
-					}
-					what += ", " + whenNext(&now)
-				}
-				if err := said("schedule %s: %s", w.name, what); err != nil {
-					return err
+				if err != nil {
+					return scheduleError(err)
 				}
 			}
 			for i := range all {
@@ -127,4 +117,40 @@ func scheduleApply(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// apply makes or changes the schedule of a file, and returns what it did. was is the schedule as it is
+// now; nil: there is none.
+func apply(ctx context.Context, c schedule.Service, name, dir string, settings plan.ScheduleSettings, was *plan.Schedule, dry bool) (string, error) {
+	switch {
+	case was == nil && dry:
+		return "made", nil
+	case was == nil:
+		s, err := c.Create(ctx, name, settings, dir)
+		return "made, " + whenNext(&s), err
+	case dry:
+		s, err := c.Show(ctx, name)
+		if err != nil || schedule.Same(&s.ScheduleSettings, &settings) {
+			return "unchanged", err
+		}
+		return "changed", nil
+	}
+	s, err := c.Set(ctx, name, 0, settings)
+	if err == nil && s.Modified.Equal(was.Modified) {
+		return "unchanged", nil
+	}
+	return "changed, " + whenNext(&s), err
+}
+
+// fires refuses a schedule that never fires.
+func fires(s *plan.ScheduleSettings) error {
+	of := timetable.Of(s.Timetable)
+	if of.Every != 0 && of.From.IsZero() {
+		of.From = time.Now()
+	}
+	t, err := timetable.New(of)
+	if err == nil {
+		err = t.Fires(time.Now())
+	}
+	return err
 }

@@ -25,8 +25,8 @@ func schedulePause(a *app) *cobra.Command {
 	}
 	why := cmd.Flags().String("why", "", "the reason, for people")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c *schedule.Setter) error {
-			s, err := c.Pause(cmd.Context(), args[0], 0, a.Getenv("USER"), *why)
+		return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c schedule.Service) error {
+			s, err := c.Pause(cmd.Context(), args[0], 0, *why)
 			if err == nil {
 				_, err = fmt.Fprintf(a.Stdout, "schedule %s %s\n", s.Name, whenNext(&s))
 			}
@@ -43,7 +43,7 @@ func scheduleResume(a *app) *cobra.Command {
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeSchedule,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c *schedule.Setter) error {
+			return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c schedule.Service) error {
 				s, err := c.Resume(cmd.Context(), args[0], 0)
 				if err == nil {
 					_, err = fmt.Fprintf(a.Stdout, "schedule %s %s\n", s.Name, whenNext(&s))
@@ -64,8 +64,8 @@ func scheduleRun(a *app) *cobra.Command {
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeSchedule,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withSchedules(cmd.Context(), a.withStore, func(st store.Store, c *schedule.Setter) error {
-				s, o, err := c.Run(cmd.Context(), args[0])
+			return a.withSchedules(cmd.Context(), a.withStore, func(st store.Store, c schedule.Service) error {
+				o, err := c.Run(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -73,7 +73,7 @@ func scheduleRun(a *app) *cobra.Command {
 				if o.State == plan.OccurrenceWaiting {
 					said = "starts one once the one before has ended"
 				}
-				if _, err := fmt.Fprintf(a.Stdout, "schedule %s %s\n", s.Name, said); err != nil {
+				if _, err := fmt.Fprintf(a.Stdout, "schedule %s %s\n", args[0], said); err != nil {
 					return err
 				}
 				return a.noteNoFirer(cmd.Context(), st)
@@ -100,8 +100,8 @@ func scheduleBackfill(a *app) *cobra.Command {
 		if *from == "" || *to == "" {
 			return usagef("give both --from TIME and --to TIME")
 		}
-		return a.withSchedules(cmd.Context(), a.withStore, func(st store.Store, c *schedule.Setter) error {
-			s, err := schedule.Find(cmd.Context(), c.Store, args[0])
+		return a.withSchedules(cmd.Context(), a.withStore, func(st store.Store, c schedule.Service) error {
+			s, err := c.Show(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func scheduleBackfill(a *app) *cobra.Command {
 			if span.To, err = instantIn("to", *to, s.Zone); err != nil {
 				return err
 			}
-			n, _, err := c.Backfill(cmd.Context(), args[0], span, *dry)
+			n, err := c.Backfill(cmd.Context(), args[0], span, *dry)
 			if err != nil {
 				return scheduleError(err)
 			}
@@ -136,7 +136,7 @@ func scheduleDelete(a *app) *cobra.Command {
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeSchedule,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c *schedule.Setter) error {
+			return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c schedule.Service) error {
 				if err := c.Delete(cmd.Context(), args[0], 0); err != nil {
 					return err
 				}

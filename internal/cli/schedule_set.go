@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/client"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/schedule"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -19,13 +20,16 @@ import (
 )
 
 // withSchedules runs do with what keeps the schedules of the store that the flags name.
-func (a *app) withSchedules(ctx context.Context, how func(context.Context, func(store.Store) error) error, do func(store.Store, *schedule.Setter) error) error {
+func (a *app) withSchedules(ctx context.Context, how func(context.Context, func(store.Store) error) error, do func(store.Store, schedule.Service) error) error {
 	return how(ctx, func(st store.Store) error {
+		if c, far := st.(*client.Client); far {
+			return do(st, c.ScheduleService())
+		}
 		s, ok := schedule.Of(st)
 		if !ok {
 			return errors.New("this store keeps no schedules")
 		}
-		return do(st, &schedule.Setter{Store: s, Check: a.Plugins.Refused})
+		return do(st, &schedule.Setter{Store: s, Check: a.Plugins.Refused, By: a.Getenv("USER")})
 	})
 }
 
@@ -153,7 +157,6 @@ func scheduleCreate(a *app) *cobra.Command {
 	}
 	var flags scheduleFlags
 	flags.add(cmd)
-	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var settings plan.ScheduleSettings
 		if err := flags.apply(cmd, &settings); err != nil {
@@ -165,7 +168,7 @@ func scheduleCreate(a *app) *cobra.Command {
 		if settings.Plan == nil && settings.Task == nil {
 			return usagef("say what it starts: --plan FILE or --queue QUEUE")
 		}
-		return a.withSchedules(cmd.Context(), a.makingStore, func(st store.Store, c *schedule.Setter) error {
+		return a.withSchedules(cmd.Context(), a.makingStore, func(st store.Store, c schedule.Service) error {
 			s, err := c.Create(cmd.Context(), args[0], settings, "")
 			if errors.Is(err, plan.ErrExists) {
 				return fmt.Errorf("%w; change it with %q", err, a.command("schedule", "set", args[0]))
@@ -173,7 +176,7 @@ func scheduleCreate(a *app) *cobra.Command {
 			if err != nil {
 				return scheduleError(err)
 			}
-			return a.tellSchedule(cmd.Context(), st, &s, output)
+			return a.tellSchedule(cmd.Context(), st, &s)
 		})
 	}
 	return cmd
@@ -192,13 +195,12 @@ func scheduleSet(a *app) *cobra.Command {
 	var flags scheduleFlags
 	flags.add(cmd)
 	mayRemove(cmd, "except")
-	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.ContainsFunc(flags.names(), cmd.Flags().Changed) {
 			return usagef("nothing to change: give one of --%s", strings.Join(flags.names(), ", --"))
 		}
-		return a.withSchedules(cmd.Context(), a.withStore, func(st store.Store, c *schedule.Setter) error {
-			was, err := schedule.Find(cmd.Context(), c.Store, args[0])
+		return a.withSchedules(cmd.Context(), a.withStore, func(st store.Store, c schedule.Service) error {
+			was, err := c.Show(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -208,7 +210,7 @@ func scheduleSet(a *app) *cobra.Command {
 			}
 			s, err := c.Set(cmd.Context(), args[0], was.Revision, settings)
 			if errors.Is(err, plan.ErrConflict) { // a node noted something, or another person was quicker
-				if was, err = schedule.Find(cmd.Context(), c.Store, args[0]); err == nil {
+				if was, err = c.Show(cmd.Context(), args[0]); err == nil {
 					settings = was.ScheduleSettings
 					if err = flags.apply(cmd, &settings); err == nil {
 						s, err = c.Set(cmd.Context(), args[0], was.Revision, settings)
@@ -218,7 +220,7 @@ func scheduleSet(a *app) *cobra.Command {
 			if err != nil {
 				return scheduleError(err)
 			}
-			return a.tellSchedule(cmd.Context(), st, &s, output)
+			return a.tellSchedule(cmd.Context(), st, &s)
 		})
 	}
 	return cmd
@@ -235,10 +237,7 @@ func scheduleError(err error) error {
 }
 
 // tellSchedule prints when a schedule that was made or changed fires next.
-func (a *app) tellSchedule(ctx context.Context, st store.Store, s *plan.Schedule, output *format) error {
-	if output.json() {
-		return printJSON(a, s)
-	}
+func (a *app) tellSchedule(ctx context.Context, st store.Store, s *plan.Schedule) error {
 	if _, err := fmt.Fprintf(a.Stdout, "schedule %s %s\n", s.Name, whenNext(s)); err != nil {
 		return err
 	}

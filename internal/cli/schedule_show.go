@@ -12,13 +12,12 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/client"
 	"github.com/seed-1177d267/sluice/internal/schedule"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/timetable"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-func printJSON(a *app, v any) error { return view.JSON(a.Stdout, v) }
 
 // inZone writes an instant in the zone of a schedule.
 func inZone(s *plan.Schedule, at time.Time) string {
@@ -76,9 +75,10 @@ func scheduleState(s *plan.Schedule) string {
 func strip(s *plan.Schedule) string {
 	var b strings.Builder
 	for _, o := range s.Last[max(0, len(s.Last)-10):] {
-		b.WriteByte(map[plan.OccurrenceState]byte{plan.OccurrenceSucceeded: '.', plan.OccurrenceSkipped: '-', plan.OccurrenceCancelled: 'c', plan.OccurrenceGone: '?'}[o.State] | 0)
+		letter := map[plan.OccurrenceState]byte{plan.OccurrenceSucceeded: '.', plan.OccurrenceSkipped: '-', plan.OccurrenceCancelled: 'c', plan.OccurrenceGone: '?'}[o.State]
+		b.WriteByte(cmp.Or(letter, 'F'))
 	}
-	return strings.ReplaceAll(b.String(), "\x00", "F")
+	return b.String()
 }
 
 func scheduleList(a *app) *cobra.Command {
@@ -93,16 +93,13 @@ func scheduleList(a *app) *cobra.Command {
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		return a.withSchedules(ctx, a.withStore, func(st store.Store, c *schedule.Setter) error {
-			all, err := store.AllSchedules(ctx, c.Store)
-			if err == nil {
-				err = schedule.Note(ctx, c.Store, all)
-			}
+		return a.withSchedules(ctx, a.withStore, func(st store.Store, c schedule.Service) error {
+			all, err := schedule.All(ctx, c)
 			if err != nil {
 				return err
 			}
 			if output.json() {
-				return printJSON(a, append([]plan.Schedule{}, all...))
+				return view.JSON(a.Stdout, append([]plan.Schedule{}, all...))
 			}
 			t := a.table("SCHEDULE", "STATE", "NEXT", "RUNS", "LAST", "TIMETABLE", "STARTS")
 			for i := range all {
@@ -132,13 +129,13 @@ func scheduleShow(a *app) *cobra.Command {
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.withSchedules(ctx, a.withStore, func(st store.Store, c *schedule.Setter) error {
-			s, err := schedule.Show(ctx, c.Store, args[0])
+		return a.withSchedules(ctx, a.withStore, func(st store.Store, c schedule.Service) error {
+			s, err := c.Show(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			if output.json() {
-				return printJSON(a, s)
+				return view.JSON(a.Stdout, s)
 			}
 			fmt.Fprintf(a.Stdout, "%s %s\n", s.Name, whenNext(&s))
 			fmt.Fprintf(a.Stdout, "%s starts a %s; overlap %s, missed %s\n", timetableText(&s), targetText(&s), s.Overlap, s.Missed)
@@ -182,11 +179,12 @@ func (a *app) completeSchedule(cmd *cobra.Command, args []string, _ string) ([]s
 		return offer(nil, nil)
 	}
 	return a.lookUp(cmd, func(ctx context.Context, st store.Store) (words []string, err error) {
-		s, ok := schedule.Of(st)
-		if !ok {
-			return nil, nil
+		var all []plan.Schedule
+		if c, far := st.(*client.Client); far {
+			all, err = schedule.All(ctx, c.ScheduleService())
+		} else if s, ok := schedule.Of(st); ok {
+			all, err = store.AllSchedules(ctx, s)
 		}
-		all, err := store.AllSchedules(ctx, s)
 		for i := range all {
 			words = append(words, all[i].Name+"\t"+timetableText(&all[i]))
 		}

@@ -22,7 +22,7 @@ import (
 // Flags whose value is a file. A command writes those of writtenFlags, and reads those of readFlags.
 var (
 	writtenFlags = []string{"junit", "log-file", "audit"}
-	readFlags    = []string{"config", "with", "access", "token-file", "tls-cert", "tls-key", "root-password-file", "plugin-permissions", "jobfile"}
+	readFlags    = []string{"config", "with", "access", "token-file", "tls-cert", "tls-key", "root-password-file", "plugin-permissions", "jobfile", "plan"}
 )
 
 // summaryVariable names the file of the step's summary of GitHub Actions.

@@ -56,7 +56,7 @@ func (c *Setter) prepare(ctx context.Context, s *plan.ScheduleSettings, now time
 	if s.Every != 0 && s.From.IsZero() {
 		s.From = now.Truncate(time.Second)
 	}
-	s.From = s.From.Truncate(time.Millisecond)
+	s.From, s.Until = s.From.Truncate(time.Millisecond).UTC(), s.Until.UTC()
 	for _, word := range []struct {
 		key, value string
 		known      []string
@@ -188,7 +188,7 @@ func (c *Setter) newSchedule(ctx context.Context, id plan.ScheduleID, name strin
 	if err := compiler.CheckName("schedule", name); err != nil {
 		return plan.Schedule{}, wrong("name", "%v", err)
 	}
-	now, err := c.Store.Now(ctx)
+	now, err := nowOf(ctx, c.Store)
 	if err != nil {
 		return plan.Schedule{}, err
 	}
@@ -237,7 +237,7 @@ func Find(ctx context.Context, st Store, name string) (plan.Schedule, error) {
 
 // Note notes in schedules the ends of their occurrences, and writes nothing.
 func Note(ctx context.Context, st Store, all []plan.Schedule) error {
-	now, err := st.Now(ctx)
+	now, err := nowOf(ctx, st)
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (c *Setter) change(ctx context.Context, name string, revision int64, change
 		if err != nil {
 			return s, err
 		}
-		now, err := c.Store.Now(ctx)
+		now, err := nowOf(ctx, c.Store)
 		if err == nil {
 			err = change(&s, now)
 		}
@@ -291,21 +291,6 @@ func atRevision(s *plan.Schedule, revision int64) error {
 
 // Set implements Service.
 func (c *Setter) Set(ctx context.Context, name string, revision int64, settings plan.ScheduleSettings) (plan.Schedule, error) {
-	return c.set(ctx, name, revision, settings, nil)
-}
-
-// Apply is Set for the settings that a file in the folder says.
-func (c *Setter) Apply(ctx context.Context, name string, settings plan.ScheduleSettings, folder string) (plan.Schedule, error) {
-	return c.set(ctx, name, 0, settings, &folder)
-}
-
-// Valid returns why Create would refuse the settings under a name that is free; nil if it would not.
-func (c *Setter) Valid(ctx context.Context, name string, settings plan.ScheduleSettings) error {
-	_, err := c.newSchedule(ctx, plan.ScheduleID{}, name, settings, "")
-	return err
-}
-
-func (c *Setter) set(ctx context.Context, name string, revision int64, settings plan.ScheduleSettings, folder *string) (plan.Schedule, error) {
 	is, err := Find(ctx, c.Store, name)
 	if err != nil {
 		return is, err
@@ -317,13 +302,10 @@ func (c *Setter) set(ctx context.Context, name string, revision int64, settings 
 	if keep {
 		settings = withText(settings, &is)
 	}
-	if Same(&is.ScheduleSettings, &settings) && (folder == nil || *folder == is.Applied) {
+	if Same(&is.ScheduleSettings, &settings) {
 		return c.shown(ctx, is)
 	}
 	is, err = c.change(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
-		if folder != nil {
-			s.Applied = *folder
-		}
 		if err := c.decided(ctx, s, now); err != nil {
 			return err
 		}
@@ -503,7 +485,7 @@ func (c *Setter) Backfill(ctx context.Context, name string, span plan.Span, dry 
 	if err != nil {
 		return 0, err
 	}
-	now, err := c.Store.Now(ctx)
+	now, err := nowOf(ctx, c.Store)
 	if err == nil {
 		err = change(&s, now)
 	}

@@ -40,6 +40,12 @@ const LeastKept = time.Hour
 // atOnce is how many schedules are read, decided and written at once.
 const atOnce = 1000
 
+// nowOf is the store's time in UTC, as schedules keep their times.
+func nowOf(ctx context.Context, st store.Reader) (time.Time, error) {
+	now, err := st.Now(ctx)
+	return now.UTC(), err
+}
+
 // A Firer starts what schedules say. One goroutine at a time may call Fire.
 type Firer struct {
 	st     Store
@@ -66,7 +72,7 @@ func (f *Firer) Fire(ctx context.Context, me plan.InstanceID) (held bool, next *
 		return held, nil, err
 	}
 	for {
-		now, err := f.st.Now(ctx)
+		now, err := nowOf(ctx, f.st)
 		if err != nil {
 			return true, nil, err
 		}
@@ -209,7 +215,7 @@ func Ends(ctx context.Context, st store.Reader, all []plan.Schedule, now time.Ti
 				if t := tasks[o.Task]; t == nil {
 					*end = gone
 				} else if t.Status.Finished() {
-					*end = rules.OccurrenceEnd{State: rules.OccurrenceOfTask(t), At: t.Ended}
+					*end = rules.OccurrenceEnd{State: rules.OccurrenceOfTask(t), At: t.Ended.UTC()}
 				}
 			default:
 				p, err := st.Plan(ctx, o.Plan)
@@ -219,7 +225,7 @@ func Ends(ctx context.Context, st store.Reader, all []plan.Schedule, now time.Ti
 				case err != nil:
 					return nil, err
 				case p.State.Ended():
-					*end = rules.OccurrenceEnd{State: rules.OccurrenceOfPlan(&p), At: p.Ended}
+					*end = rules.OccurrenceEnd{State: rules.OccurrenceOfPlan(&p), At: p.Ended.UTC()}
 				}
 			}
 		}
@@ -249,7 +255,7 @@ func (f *Firer) start(ctx context.Context, all []plan.Schedule) error {
 	if err := m.add(); err != nil {
 		return err
 	}
-	now, err := f.st.Now(ctx)
+	now, err := nowOf(ctx, f.st)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type Due struct {
 	Next   time.Time   // when the next instant comes, with its jitter; zero: never
 }
 
-// Due returns the instants after the cursor that have come by now, with their jitter. A cursor that
+// Due returns the instants after the cursor that have come by now, with their jitter, all in UTC. A cursor that
 // is more than Late ahead of now belongs to a clock that somebody set back, and counts as now.
 func (t *Timetable) Due(schedule string, cursor, now time.Time) Due {
 	if cursor.After(now.Add(Late)) {
@@ -40,15 +40,15 @@ func (t *Timetable) Due(schedule string, cursor, now time.Time) Due {
 	for o := range t.fires(d.Cursor) {
 		at := o.At.Add(t.Delay(schedule, o.At))
 		if at.After(now) {
-			d.Next = at
+			d.Next = at.UTC()
 			break
 		}
 		if at.Before(late) {
-			d.Missed = o.At
+			d.Missed = o.At.UTC()
 		} else {
-			d.Now = append(d.Now, o.At)
+			d.Now = append(d.Now, o.At.UTC())
 		}
-		d.Cursor = o.At
+		d.Cursor = o.At.UTC()
 	}
 	return d
 }
@@ -76,7 +76,7 @@ func (t *Timetable) latest(after, upTo time.Time) (last time.Time) {
 			if o.At.After(upTo) {
 				break
 			}
-			last = o.At
+			last = o.At.UTC()
 		}
 		if !last.IsZero() || !from.After(after) {
 			return last
@@ -94,7 +94,7 @@ func (t *Timetable) Within(from, to time.Time, most int) (all []time.Time, more 
 		case len(all) == most:
 			return all, true
 		}
-		all = append(all, o.At)
+		all = append(all, o.At.UTC())
 	}
 	return all, false
 }

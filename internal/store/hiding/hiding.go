@@ -52,9 +52,17 @@ func (s schedules) DeleteSchedule(ctx context.Context, id plan.ScheduleID) error
 	return s.in.DeleteSchedule(ctx, id)
 }
 
-// New returns the store without its secrets, with its optional parts: documents, balance, results
-// and schedules. Every driver has all four; a store that lacks one of them is shown without any. A store
-// that hides secrets already is returned as it is.
+// whole is a store with documents, balance and results.
+type whole struct {
+	*reader
+	*documents
+	balance
+	*results
+}
+
+// New returns the store without its secrets, with its optional parts: documents, balance and
+// results, and schedules. Every driver has all of them; a store that lacks one of the first three is
+// shown without any. A store that hides secrets already is returned as it is.
 func New(st store.Store) store.Store {
 	if _, is := st.(hider); is {
 		return st
@@ -64,18 +72,18 @@ func New(st store.Store) store.Store {
 		store.Documents
 		store.Balance
 		store.Results
-		store.Schedules
 	})
 	if !ok {
 		return r
 	}
-	return struct {
-		*reader
-		*documents
-		balance
-		*results
-		schedules
-	}{r, &documents{parts, r}, parts, &results{parts, r}, schedules{parts}}
+	w := whole{r, &documents{parts, r}, parts, &results{parts, r}}
+	if s, ok := st.(store.Schedules); ok {
+		return struct {
+			whole
+			schedules
+		}{w, schedules{s}}
+	}
+	return w
 }
 
 // Of returns the store behind a hiding one, for nodes and for comparisons. Any other store is
