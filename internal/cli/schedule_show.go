@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -150,7 +151,9 @@ func scheduleShow(a *app) *cobra.Command {
 				}
 				return inZone(&s, v)
 			}
-			for _, o := range append(append([]plan.Occurrence{}, s.Last...), s.Open...) {
+			all := slices.Concat(s.Last, s.Open)
+			slices.SortStableFunc(all, func(a, b plan.Occurrence) int { return a.At.Compare(b.At) })
+			for _, o := range all {
 				id := ""
 				switch {
 				case !o.Task.IsZero():

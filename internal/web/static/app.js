@@ -10,17 +10,18 @@ import task from './task.js';
 import submit from './submit.js';
 import queues from './queues.js';
 import nodes from './nodes.js';
+import schedules, { schedule } from './schedules.js';
 import balance from './balance.js';
 import login from './login.js';
 
 // A page is a function of ({main, params, query, page}). It fills main, and tells page what is to end with it.
 const routes = [
   [[], plans], [['plans'], plans], [['plans', ':plan'], plan], [['plans', ':plan', ':tab'], plan], [['tasks', ':task'], task], [['submit'], submit],
-  [['queues'], queues], [['nodes'], nodes], [['balance'], balance], [['login'], login],
+  [['queues'], queues], [['nodes'], nodes], [['schedules'], schedules], [['schedules', ':schedule'], schedule], [['balance'], balance], [['login'], login],
 ];
 
 const nav = [
-  ['Plans', '/ui/', 'p'], ['Submit', '/ui/submit', 's'], ['Queues', '/ui/queues', 'q'], ['Nodes', '/ui/nodes', 'n'], ['Balance', '/ui/balance', 'b'],
+  ['Plans', '/ui/', 'p'], ['Submit', '/ui/submit', 's'], ['Schedules', '/ui/schedules', 'c'], ['Queues', '/ui/queues', 'q'], ['Nodes', '/ui/nodes', 'n'], ['Balance', '/ui/balance', 'b'],
 ];
 
 let balanced = false; // there is a document to balance by
@@ -86,7 +87,7 @@ class Page {
 function current() {
   for (const a of document.querySelectorAll('#top nav a')) {
     const path = new URL(a.href).pathname;
-    const here = path === location.pathname || (path === '/ui/' && /^\/ui\/(plans|tasks)(\/|$)/.test(location.pathname));
+    const here = path === location.pathname || (path === '/ui/' && /^\/ui\/(plans|tasks)(\/|$)/.test(location.pathname)) || (path === '/ui/schedules' && location.pathname.startsWith('/ui/schedules/'));
     if (here) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
   }

@@ -6,7 +6,7 @@ import { go } from './address.js';
 import { notesOf, forgetNotes } from './submit.js';
 import { ask, action } from './dialog.js';
 import { may } from './session.js';
-import { badge, left, progress, COUNTS, FAILED, shown as shownState, ended, icon, began, tookPlan } from './states.js';
+import { badge, left, progress, COUNTS, FAILED, shown as shownState, ended, icon, began, tookPlan, startedBy } from './states.js';
 import taskTable from './tasktable.js';
 import { runAgain, runs } from './again.js';
 import { coloured } from './log.js';
@@ -31,7 +31,7 @@ export default async function plan({ main, params, query, page }) {
   const state = badge(p.state);
   const title = h('span', {});
   const submitted = h('time', { datetime: p.created, title: instant(p.created) }), took = h('span', { class: 'num' });
-  const meta = h('p', { class: 'meta' }, 'Submitted ', submitted, p.submitted_by && [' by ', h('span', { class: 'strong' }, p.submitted_by)], p.source && [' from ', h('code', { class: 'path' }, p.source)], ' · ', took);
+  const meta = h('p', { class: 'meta' }, 'Submitted ', submitted, p.submitted_by && [' by ', startedBy(p.submitted_by)], p.source && [' from ', h('code', { class: 'path' }, p.source)], ' · ', took);
   const bar = progress(p);
   const legend = h('ul', { class: 'legend', 'aria-label': 'Tasks by state' });
   const advice = h('div', { class: 'advice' });
@@ -247,7 +247,7 @@ const show = {
     fill(c.element, h('div', { class: 'columns' },
       h('section', {}, h('h2', {}, 'Params'), p.params && Object.keys(p.params).length ? folded(pretty(p.params), { lines: 60, label: 'params' }) : empty('It was submitted without params.')),
       h('section', {}, h('h2', {}, 'Plan'), h('dl', { class: 'facts' }, facts([
-        ['Id', copied(p.id, 'the id')], ['From', p.source && h('code', { class: 'path' }, p.source)], ['Submitted', instant(p.created)], ['By', p.submitted_by], ['Never shown', p.secrets?.join(', ')], ['Retried', instant(p.retried)], ['Ended', instant(p.ended)],
+        ['Id', copied(p.id, 'the id')], ['From', p.source && h('code', { class: 'path' }, p.source)], ['Submitted', instant(p.created)], ['By', startedBy(p.submitted_by)], ['Never shown', p.secrets?.join(', ')], ['Retried', instant(p.retried)], ['Ended', instant(p.ended)],
         ['After a failure', p.on_failure === 'stop' ? 'nothing more is started' : 'other branches go on'],
         ['Kept', p.keep ? (p.keep.startsWith('-') ? 'for ever' : `${p.keep} after its end`) : 'as long as the store keeps plans'],
         ['Tasks', number(p.sums.tasks)], ['Added or retried later', p.edits ? number(p.edits) : null],

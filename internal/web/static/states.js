@@ -1,5 +1,5 @@
 // States of tasks, plans, queues and nodes, as they are shown everywhere: a colour, a shape and a word, of which the last two tell without the first.
-import { h, svg, number, fill, between, duration } from './dom.js';
+import { h, svg, number, fill, href, between, duration } from './dom.js';
 import { word } from './words.js';
 
 // Tasks' states in the order of their lives.
@@ -110,3 +110,6 @@ const reasons = {
   timeout: 'ran longer than it may', lost: 'its node was lost', input: 'its input could not be made', output: 'its output cannot be kept', items: 'some of its items failed',
   error: 'its plugin could not run it', cancelled: 'by a person', signal: 'a signal ended it',
 };
+
+// startedBy is who submitted something: a person, or a schedule, with a link to that.
+export const startedBy = (by) => (by?.startsWith('schedule ') ? h('a', { href: href('schedules', by.slice('schedule '.length)) }, by) : by && h('span', { class: 'strong' }, by));

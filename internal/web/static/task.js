@@ -2,7 +2,7 @@
 import { h, fill, put, href, fullName, labelled, number, plural, ago, between, clock, instant, pretty, folded, errorBox, command, copied } from './dom.js';
 import * as api from './api.js';
 import { ask, action } from './dialog.js';
-import { badge, active, finished, how, took, shown as shownState, FAILED } from './states.js';
+import { badge, active, finished, how, took, shown as shownState, FAILED, startedBy } from './states.js';
 import { log } from './log.js';
 import { word } from './words.js';
 import { facts } from './plan.js';
@@ -70,7 +70,7 @@ export default async function task({ main, params, page }) {
     const bad = finished(t.state) && t.state !== 'succeeded';
     fill(detail, t.detail && !/^exit status \d+$/.test(t.detail) && h('pre', { class: bad && t.state !== 'skipped' && t.state !== 'cancelled' ? 'code bad' : 'code' }, t.detail));
     fill(side, facts([
-      ['Queue', h('a', { href: '/ui/queues' }, t.queue)], ['Node', t.node && h('a', { href: '/ui/nodes' }, t.node)], ['Attempt', t.attempt ? `${t.attempt}${t.most_attempts ? ` of ${t.most_attempts}` : ''}` : null],
+      ['Queue', h('a', { href: '/ui/queues' }, t.queue)], ['Started by', t.schedule && startedBy(`schedule ${t.schedule}`)], ['Node', t.node && h('a', { href: '/ui/nodes' }, t.node)], ['Attempt', t.attempt ? `${t.attempt}${t.most_attempts ? ` of ${t.most_attempts}` : ''}` : null],
       ['Began', t.started && h('span', { title: instant(t.started) }, clock(t.started))], ['Ended', t.ended && finished(t.state) && h('span', { title: instant(t.ended) }, clock(t.ended))],
       ['Not before', instant(t.not_before)],
       ['When', t.when && h('code', {}, t.when)], ['Timeout', t.timeout?.replace(/(\D)0s$/, '$1').replace(/(\D)0m$/, '$1')], ['On failure', t.continue_on_error && 'the plan goes on'], ['Lost with nodes', t.rescues && plural(t.rescues, 'time')],

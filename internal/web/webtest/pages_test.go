@@ -246,6 +246,8 @@ tasks:
 		return len(running.Tasks) >= 2
 	})
 	s.ask("PATCH", "/balance", "application/json", `{"queues": [["slow"], ["exec", "urgent"]], "max_tasks": {"* 07:00": 5, "6 07:00": 15}, "disabled": null}`)
+	s.schedules()
+	s.ask("POST", "/schedules/nightly/run", "application/json", "")
 	dialogs := []struct{ name, path, press, sees string }{
 		{"plan-cancel", "/ui/plans/" + long, "Cancel", "A clean-up will not run, or not to the end: mail-what-became-of-it."},
 		{"plan-again", "/ui/plans/" + id, "Run again…", "will run."},
@@ -269,6 +271,8 @@ tasks:
 		{"submit", "/ui/submit", "Params"},
 		{"queues", "/ui/queues", "slow"},
 		{"nodes", "/ui/nodes", "mailbox"},
+		{"schedules", "/ui/schedules", "berlin"},
+		{"schedule", "/ui/schedules/nightly", "plan: nightly"},
 		{"balance", "/ui/balance", "Saturday"},
 		{"login", "/ui/login?next=https://evil.example/", "Log in"},
 		{"no-task", "/ui/tasks/000000000000000000000000", "not there"},
@@ -366,7 +370,7 @@ func TestKeys(t *testing.T) {
 	b.press("j", "j", kb.Enter)
 	at("/ui/tasks/" + s.task(second, "z"))
 	b.sees(".why", "it waits for y")
-	for key, path := range map[string]string{"s": "/ui/submit", "q": "/ui/queues", "n": "/ui/nodes", "b": "/ui/balance", "p": "/ui/"} {
+	for key, path := range map[string]string{"s": "/ui/submit", "c": "/ui/schedules", "q": "/ui/queues", "n": "/ui/nodes", "b": "/ui/balance", "p": "/ui/"} {
 		b.press("g", key)
 		at(path)
 		b.until(`document.querySelector('main h1') !== null`)
