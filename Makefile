@@ -71,7 +71,7 @@ test-mongodb-whole: ## the store tests of it at full size, and with a death at e
 	SLUICE_TEST_WHOLE=1 SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 4h ./internal/store/mongodb && \
 	SLUICE_TEST_WHOLE=1 SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 4h -run TestHistoriesOnMongoDB ./internal/store/storetest
 
-search: ## new seeds of the random tests, for FOR=10m on each of STORES="model sqlite mongodb": what fails, and how to repeat it
+search: ## new seeds of the random tests, for FOR=10m on each of STORES="model sqlite mongodb schedules": what fails, and how to repeat it
 	@internal/in-memory internal/store/storetest/search $(or $(FOR),10m) $(STORES)
 
 test-browser: ## the pages in a browser; installs chromium where it is missing (Debian, root)
