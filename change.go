@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
-	"github.com/seed-1177d267/sluice/internal/again"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -81,15 +81,19 @@ type Foresight struct {
 // task changed meanwhile. It returns plan.ErrPlanActive if a task that it would take runs, and
 // plan.ErrPlanNotReady if nothing of the plan ever ran. A missing plan or task is plan.ErrNotFound.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, o RetryOptions) (Foresight, error) {
-	tasks, selected, err := again.Select(ctx, s.shown, id, o.Tasks, o.Downstream)
+	q := store.TaskQuery{Plan: id, Needs: true}
+	if id.IsZero() {
+		q.NoPlan, q.IDs = true, o.Tasks
+	}
+	tasks, err := store.AllTasks(ctx, s.shown, q)
 	if err != nil {
 		return Foresight{}, err
 	}
-	foreseen := Foresight(rules.Foresee(tasks, selected))
-	if o.DryRun {
-		return foreseen, nil
+	taken, err := s.shown.Retry(ctx, id, rules.Ask{Tasks: o.Tasks, Downstream: o.Downstream, Check: o.DryRun})
+	if err != nil {
+		return Foresight{}, err
 	}
-	return foreseen, s.shown.Retry(ctx, id, selected, nil, nil)
+	return Foresight(rules.Foresee(tasks, taken)), nil
 }
 
 // Delete deletes a plan that has ended, with its tasks and logs. It returns plan.ErrPlanActive for

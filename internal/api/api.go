@@ -304,7 +304,14 @@ func (t *NewTask) Domain() plan.Task {
 	}
 }
 
-// A Retried is a task that is to run again, in the state in which the caller saw it.
+// An Ask says which tasks run again.
+type Ask struct {
+	Tasks      []plan.TaskID `json:"tasks,omitempty" doc:"The tasks that should run again; none: all tasks of the plan that did not succeed."`
+	Downstream bool          `json:"downstream,omitempty" doc:"All tasks below run again too, even if they succeeded; a task of no plan runs again even if it succeeded."`
+	Check      bool          `json:"check,omitempty" doc:"Only tell what would run again; change nothing."`
+}
+
+// A Retried is a task that runs again, with the state that it was in.
 type Retried struct {
 	ID     plan.TaskID `json:"id"`
 	Status plan.Status `json:"status"`

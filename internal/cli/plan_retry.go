@@ -167,10 +167,8 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	if err != nil || *s.dryRun {
 		return err
 	}
-	if err := st.Retry(ctx, p.ID, selected, change.tasks, change.params); err != nil {
-		if errors.Is(err, plan.ErrConflict) && changed(ctx, st, &p, tasks) { // another process was quicker
-			err = fmt.Errorf("%w; check the plan, and retry the remaining tasks: %s", err, a.command("plan", "status", p.Title()))
-		}
+	ask := rules.Ask{Tasks: chosen, Downstream: *s.downstream, Replace: change.tasks, Params: change.params}
+	if _, err := st.Retry(ctx, p.ID, ask); err != nil {
 		return fmt.Errorf("retry %s: %w", p.Title(), err)
 	}
 	if p, err = st.Plan(ctx, p.ID); err != nil {
@@ -180,13 +178,6 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		return s.run(st, p)
 	}
 	return a.noteUnserved(ctx, st, &p, nil)
-}
-
-// changed reports whether tasks of a plan have another state than when they were read. It reports
-// true if the store does not say.
-func changed(ctx context.Context, st store.Reader, p *plan.Plan, were []plan.Task) bool {
-	now, err := store.AllTasks(ctx, st, store.TaskQuery{Plan: p.ID, Brief: true})
-	return err != nil || !slices.EqualFunc(now, were, func(a, b plan.Task) bool { return a.ID == b.ID && a.Status == b.Status })
 }
 
 // mayRetry refuses to retry a plan of which nothing has run, or that is not to run again now, whatever is chosen of it.
@@ -275,5 +266,6 @@ func (a *app) retryPlain(ctx context.Context, st store.Store, t plan.Task, s ret
 	if err := a.printRetried(ctx, st, &foreseen, nil, s); err != nil || *s.dryRun {
 		return err
 	}
-	return st.Retry(ctx, plan.PlanID{}, selected, nil, nil)
+	_, err = st.Retry(ctx, plan.PlanID{}, rules.Ask{Tasks: []plan.TaskID{t.ID}, Downstream: *s.downstream})
+	return err
 }

@@ -132,21 +132,22 @@ func (c *Client) CancelTask(ctx context.Context, id plan.TaskID) error {
 }
 
 // Retry implements store.Admin.
-func (c *Client) Retry(ctx context.Context, p plan.PlanID, tasks []rules.Retried, replace []plan.Task, params json.RawMessage) error {
-	var body struct {
-		Exactly []api.Retried   `json:"exactly"`
-		Replace []api.NewTask   `json:"replace,omitempty"`
-		Params  json.RawMessage `json:"params,omitempty"`
+func (c *Client) Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) ([]rules.Retried, error) {
+	path, route := []string{"plans", p.String()}, "retry"
+	if p.IsZero() {
+		path = []string{"tasks"}
 	}
-	body.Exactly, body.Replace, body.Params = api.Each(tasks, api.RetriedOf), api.Each(replace, api.NewTaskOf), params
-	route := "retry"
-	if len(replace) > 0 || params != nil {
+	if len(ask.Replace) > 0 || ask.Params != nil {
 		route = "retry-with"
 	}
-	if p.IsZero() {
-		return c.post(ctx, false, &body, "tasks", route)
-	}
-	return c.post(ctx, false, &body, "plans", p.String(), route)
+	body := struct {
+		api.Ask
+		Replace []api.NewTask   `json:"replace,omitempty"`
+		Params  json.RawMessage `json:"params,omitempty"`
+	}{api.Ask{Tasks: ask.Tasks, Downstream: ask.Downstream, Check: ask.Check}, api.Each(ask.Replace, api.NewTaskOf), ask.Params}
+	var out api.RetriedAnswer
+	err := c.do(ctx, &request{method: "POST", path: in(append(path, route)...), body: &body, timeout: writeTime}, &out)
+	return api.Domain[rules.Retried](out.Tasks), err
 }
 
 // Adopt implements store.Admin.

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/closedport"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
 	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
@@ -182,7 +183,7 @@ func TestOnlyWhatMayBeDoneTwiceIsAskedAgain(t *testing.T) {
 		"a look":            {func(c *Client) error { _, err := c.Latest(t.Context()); return err }, 4},
 		"tasks by their id": {func(c *Client) error { return c.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{{}}) }, 4},
 		"a cancellation":    {func(c *Client) error { return c.CancelTask(t.Context(), plan.TaskID{}) }, 1},
-		"a retry":           {func(c *Client) error { return c.Retry(t.Context(), plan.PlanID{}, nil, nil, nil) }, 1},
+		"a retry":           {func(c *Client) error { _, err := c.Retry(t.Context(), plan.PlanID{}, rules.Ask{}); return err }, 1},
 	} {
 		var asked atomic.Int64
 		cl := answering(t, func(http.ResponseWriter, *http.Request) { asked.Add(1); panic(http.ErrAbortHandler) })

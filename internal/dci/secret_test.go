@@ -426,7 +426,7 @@ func TestWhatIsAddedToAPlanKeepsItsSecrets(t *testing.T) {
 		}
 		// A retry takes nothing off, and a mask is no value.
 		retry := func(params string) (int, string) {
-			return s.ask("POST", "/api/v1/plans/"+st.plan+"/retry-with", "application/json", `{"exactly":[{"id":"`+st.failed+`","status":2}],"replace":[{"id":"`+st.failed+`","queue_id":"`+
+			return s.ask("POST", "/api/v1/plans/"+st.plan+"/retry-with", "application/json", `{"tasks":["`+st.failed+`"],"replace":[{"id":"`+st.failed+`","queue_id":"`+
 				st.queue.ID.String()+`","params":{"password":"`+params+`"}}],"params":{"Password":"`+params+`"}}`)
 		}
 		if status, text := retry(secret.Hidden); status != 422 || !strings.Contains(text, `"code":"secret"`) {
@@ -455,8 +455,8 @@ func TestNoMaskTakesTheSecretsPlace(t *testing.T) {
 		for _, c := range []struct{ method, path, body string }{
 			{"POST", "/api/v1/tasks", `{"tasks":[{"id":"` + id + `","queue_id":"` + st.queue.ID.String() + `","params":{"in":[{"password":"***"}]}}]}`},
 			{"PUT", "/api/v1/plans/" + id, `{"name":"other","params":{"password":"***"}}`},
-			{"POST", "/api/v1/plans/" + st.plan + "/retry-with", `{"exactly":[{"id":"` + st.failed + `","status":2}],"params":{"password":"***"}}`},
-			{"POST", "/api/v1/plans/" + st.plan + "/retry-with", `{"exactly":[{"id":"` + st.failed + `","status":2}],"replace":[{"id":"` + st.failed + `","queue_id":"` +
+			{"POST", "/api/v1/plans/" + st.plan + "/retry-with", `{"tasks":["` + st.failed + `"],"params":{"password":"***"}}`},
+			{"POST", "/api/v1/plans/" + st.plan + "/retry-with", `{"tasks":["` + st.failed + `"],"replace":[{"id":"` + st.failed + `","queue_id":"` +
 				st.queue.ID.String() + `","params":{"password":"***"}}]}`},
 		} {
 			if status, text := s.ask(c.method, c.path, "application/json", c.body); status != 422 || !strings.Contains(text, `"code":"secret"`) {

@@ -62,13 +62,14 @@ func TestAStopAfterARetryNamesTheCleanUpsOfBefore(t *testing.T) {
 			return tasks[i].When != plan.AnyFailed && tasks[i].When != plan.AllFailed && tasks[i].When != plan.AllDone
 		})
 		for round := range 2 {
-			selected, err := rules.SelectRetry(r.tasks(all), nil, false)
-			if len(before) == 0 || err != nil {
+			ended := states(r.tasks(all))
+			if len(before) == 0 {
 				break // a plan that succeeded
 			}
+			if _, err := r.st.Retry(t.Context(), r.id, rules.Ask{}); err != nil {
+				break // so did this one
+			}
 			named += len(before)
-			ended := states(r.tasks(all))
-			r.no(r.st.Retry(t.Context(), r.id, selected, nil, nil))
 			for range int(seed) % 3 {
 				for _, c := range r.turn(protocol.Turn{Slots: 1 + round}) {
 					r.turn(protocol.Turn{Ended: []protocol.Ending{{Claim: c.Claim, Status: plan.Queued}}})
@@ -230,9 +231,8 @@ func (r *run) retry(names []string) (ran []string) {
 			chosen = append(chosen, tasks[i].ID)
 		}
 	}
-	selected, err := rules.SelectRetry(tasks, chosen, false)
+	selected, err := r.st.Retry(r.t.Context(), r.id, rules.Ask{Tasks: chosen})
 	r.no(err)
-	r.no(r.st.Retry(r.t.Context(), r.id, selected, nil, nil))
 	taken := map[plan.TaskID]bool{}
 	for _, s := range selected {
 		taken[s.ID] = true

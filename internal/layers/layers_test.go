@@ -13,7 +13,7 @@ const module = "github.com/seed-1177d267/sluice/"
 // allowed says what each package may import of the module and of other modules, beside the standard library. A name that ends in /
 // stands for all packages below it. A package that is not named may import anything but internal/cli.
 var allowed = map[string][]string{
-	"sluice":                         {"plan", "internal/schedule", "den/protocol", "backoff", "den", "plugins", "internal/again", "internal/client", "internal/explain", "internal/feed", "internal/forsaken", "internal/halt", "internal/planfile", "internal/rules", "internal/store", "internal/store/", "internal/submit", "internal/compiler"},
+	"sluice":                         {"plan", "internal/schedule", "den/protocol", "backoff", "den", "plugins", "internal/client", "internal/explain", "internal/feed", "internal/forsaken", "internal/halt", "internal/planfile", "internal/rules", "internal/store", "internal/store/", "internal/submit", "internal/compiler"},
 	"plan":                           {},
 	"backoff":                        {"github.com/cenkalti/backoff/v4"},
 	"plugins":                        {"plan", "internal/rules", "internal/secret"},
@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 	"internal/polltest":              {},
 	"internal/mongotest":             {"go.mongodb.org/mongo-driver/v2/"},
 	"internal/api":                   {"plan", "internal/rules", "internal/store", "internal/balance", "internal/secret", "internal/textfile"},
-	"internal/api/v1":                {"internal/jsontext", "internal/schedule", "internal/timetable", "plan", "internal/states", "den/protocol", "internal/rules", "internal/again", "internal/api", "internal/auth", "internal/store", "internal/store/hiding", "internal/explain", "internal/fold", "internal/halt", "internal/hint", "internal/items", "internal/layout", "internal/planfile", "internal/submit", "internal/balance", "internal/compiler", "internal/secret", "internal/failures", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/", "internal/textfile"},
+	"internal/api/v1":                {"internal/jsontext", "internal/schedule", "internal/timetable", "plan", "internal/states", "den/protocol", "internal/rules", "internal/api", "internal/auth", "internal/store", "internal/store/hiding", "internal/explain", "internal/fold", "internal/halt", "internal/hint", "internal/items", "internal/layout", "internal/planfile", "internal/submit", "internal/balance", "internal/compiler", "internal/secret", "internal/failures", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/", "internal/textfile"},
 	"internal/dci":                   {"internal/api", "internal/api/v1", "internal/auth", "internal/store", "internal/telemetry"},
 	"internal/client":                {"plan", "den/protocol", "internal/rules", "backoff", "internal/api", "internal/store", "internal/balance"},
 	"internal/web":                   {},
@@ -65,7 +65,6 @@ var allowed = map[string][]string{
 	"internal/explain":               {"plan", "internal/states", "internal/rules", "internal/duration", "internal/hint", "internal/runner/procid", "internal/store"},
 	"internal/invariants":            {"plan", "internal/rules", "internal/store"},
 	"internal/forsaken":              {"plan", "den", "plugins", "internal/explain", "internal/runner", "internal/runner/procid", "internal/store"},
-	"internal/again":                 {"plan", "internal/rules", "internal/store"},
 	"internal/feed":                  {"plan", "internal/store"},
 	"internal/halt":                  {"plan", "den/protocol", "internal/rules", "internal/store"},
 	"internal/layout":                {},

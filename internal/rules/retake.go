@@ -10,43 +10,22 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A Retaken is what a rule asks of a task that a retry is to take back.
-type Retaken struct {
-	ID       plan.TaskID
-	Name     string
-	Status   plan.Status
-	Queue    plan.QueueID
-	Foreach  bool // it is a foreach task
-	Expanded bool
-	Items    int
-	Busy     bool // another call is about to change it
-}
-
-// CheckRetried refuses to take a task back. The first rule that applies decides:
+// CheckRetried refuses to take a task back that SelectRetry chose. The first rule that applies decides:
 //
-//  1. The task is not there, or of another plan (t is nil): ErrNotFound.
-//  2. A node has the task: ErrPlanActive.
-//  3. The task is not in the state that the caller saw, or another call changes it: ErrConflict.
-//  4. The queue of the task was deleted, and the retry gives it no other one: ErrConflict. Nothing
-//     would ever claim the task. If the other one is not there either: ErrNotFound.
+//  1. Another call is about to change the task (busy): ErrConflict.
+//  2. The retry gives the task a queue that is not there: ErrNotFound.
+//  3. The queue of the task was deleted, and the retry gives it no other one: ErrConflict. Nothing
+//     would ever claim the task.
 //
 // with replaces the task, and is mostly nil. queues are all queues that there are.
-func CheckRetried(r *Retried, t *Retaken, with *plan.Task, queues map[plan.QueueID]bool) error {
-	if t == nil {
-		return fmt.Errorf("task %s: %w", r.ID, plan.ErrNotFound)
-	}
-	key := (&plan.Task{ID: t.ID, Name: t.Name}).Key()
+func CheckRetried(t *plan.Task, busy bool, with *plan.Task, queues map[plan.QueueID]bool) error {
 	switch {
-	case t.Status.Active():
-		return fmt.Errorf("task %q is %s: %w", key, states.OfStatus(t.Status), plan.ErrPlanActive)
-	case t.Status != r.Status:
-		return refusal.New(plan.ErrConflict, "task %q is %v (%d), and was taken for %v (%d)", key, t.Status, t.Status, r.Status, r.Status)
-	case t.Busy:
-		return refusal.New(plan.ErrConflict, "task %q is %v, and another call is about to change it", key, t.Status)
+	case busy:
+		return refusal.New(plan.ErrConflict, "task %q is %v, and another call is about to change it", t.Key(), t.Status)
 	case with != nil && !queues[with.Queue]:
 		return fmt.Errorf("task %q: queue %s: %w", with.Key(), with.Queue, plan.ErrNotFound)
 	case with == nil && !queues[t.Queue]:
-		return refusal.New(plan.ErrConflict, "task %q cannot run again, since its queue was deleted; submit its plan again, or retry it with a plan file in which it has another queue", key)
+		return refusal.New(plan.ErrConflict, "task %q cannot run again, since its queue was deleted; submit its plan again, or retry it with a plan file in which it has another queue", t.Key())
 	}
 	return nil
 }

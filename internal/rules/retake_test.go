@@ -36,33 +36,24 @@ func TestARetryRemakesItems(t *testing.T) {
 }
 
 func TestWhatARetryMayTake(t *testing.T) {
-	id, there, gone := plan.TaskID{ID: plan.ID{1}}, plan.QueueID{ID: plan.ID{2}}, plan.QueueID{ID: plan.ID{3}}
-	failed := rules.Retaken{ID: id, Name: "a", Status: plan.Failed, Queue: there}
-	like := func(change func(*rules.Retaken)) *rules.Retaken {
-		t := failed
-		change(&t)
-		return &t
-	}
+	there, gone := plan.QueueID{ID: plan.ID{2}}, plan.QueueID{ID: plan.ID{3}}
 	for _, c := range []struct {
-		name string
-		task *rules.Retaken
-		with *plan.Task
-		kind error
-		want string
+		name  string
+		queue plan.QueueID
+		busy  bool
+		with  *plan.Task
+		kind  error
+		want  string
 	}{
-		{"a task as the caller saw it", &failed, nil, nil, ""},
-		{"a task that is not there", nil, nil, plan.ErrNotFound, id.String()},
-		{"a task that a node has", like(func(t *rules.Retaken) { t.Status = plan.Running }), nil, plan.ErrPlanActive, `task "a" is running`},
-		{"a task that has run again", like(func(t *rules.Retaken) { t.Status = plan.Succeeded }), nil, plan.ErrConflict, `is succeeded (1), and was taken for failed (2)`},
-		{"a task that another call changes", like(func(t *rules.Retaken) { t.Busy = true }), nil, plan.ErrConflict, `another call is about to change it`},
-		{"a task without a queue", like(func(t *rules.Retaken) { t.Queue = gone }), nil, plan.ErrConflict, `its queue was deleted`},
-		{"a task without a queue that gets one", like(func(t *rules.Retaken) { t.Queue = gone }), &plan.Task{Queue: there}, nil, ""},
-		{"a task that gets a queue that is not there", &failed, &plan.Task{Name: "a", Queue: gone}, plan.ErrNotFound, `queue ` + gone.String()},
-		{"the node that has a task comes before its state", like(func(t *rules.Retaken) { t.Status, t.Queue = plan.Claimed, gone }), nil, plan.ErrPlanActive, ""},
-		{"the state of a task comes before its queue", like(func(t *rules.Retaken) { t.Status, t.Queue = plan.Held, gone }), nil, plan.ErrConflict, `was taken for`},
+		{"a task that failed", there, false, nil, nil, ""},
+		{"a task that another call changes", there, true, nil, plan.ErrConflict, `another call is about to change it`},
+		{"a task without a queue", gone, false, nil, plan.ErrConflict, `its queue was deleted`},
+		{"a task without a queue that gets one", gone, false, &plan.Task{Queue: there}, nil, ""},
+		{"a task that gets a queue that is not there", there, false, &plan.Task{Name: "a", Queue: gone}, plan.ErrNotFound, `queue ` + gone.String()},
+		{"the call that changes a task comes before its queue", gone, true, nil, plan.ErrConflict, `about to change it`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := rules.CheckRetried(&rules.Retried{ID: id, Status: plan.Failed}, c.task, c.with, map[plan.QueueID]bool{there: true})
+			err := rules.CheckRetried(&plan.Task{Name: "a", Status: plan.Failed, Queue: c.queue}, c.busy, c.with, map[plan.QueueID]bool{there: true})
 			if !errors.Is(err, c.kind) || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got error %v, want %v with %q", err, c.kind, c.want)
 			}

@@ -1,12 +1,28 @@
 package rules
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Retried is a task that a retry takes back to held, in the state that the caller saw.
+// An Ask says which tasks of a plan, or of none, are to run again, and how. The zero value is every
+// task that SelectRetry chooses by itself.
+type Ask struct {
+	// Tasks are those that a person named, as SelectRetry takes them.
+	Tasks []plan.TaskID
+	// Downstream takes all tasks below them too, even if they succeeded.
+	Downstream bool
+	// Replace has, by id, a new Definition, Params and Queue for some of the tasks that the retry takes.
+	Replace []plan.Task
+	// Params are those of the plan from now on. If they are nil, the plan keeps its own.
+	Params json.RawMessage
+	// Check changes nothing: it asks only what the retry would take.
+	Check bool
+}
+
+// Retried is a task that a retry takes back to held, with the state that it was in.
 type Retried struct {
 	ID     plan.TaskID
 	Status plan.Status

@@ -261,32 +261,37 @@ type Admin interface {
 	// not change. Neither does a finished task: plan.ErrConflict.
 	CancelTask(ctx context.Context, id plan.TaskID) error
 
-	// Retry takes the given tasks of a plan, or of none, back to held, and then releases those
-	// whose parents have finished, in the order in which they were added: if one of them ends and
-	// closes the plan, those after it end as the closed plan says. Tasks are those that rules.SelectRetry chose. The facts of their
-	// last attempts are cleared, Attempt and Rescues start again at 0, and the log of a task that
-	// had been tried gets a rules.RetriedEntry. replace has a new Definition, Params and Queue for
-	// some of the tasks by id. Items have their own: items that are not in replace run as they
-	// were. params, unless they are nil, are those of the plan from now on. A plan that had ended,
-	// or was closed, runs again.
+	// Retry takes tasks of a plan, or of none, back to held, and then releases those whose parents
+	// have finished, in the order in which they were added: if one of them ends and closes the
+	// plan, those after it end as the closed plan says. Retry decides which tasks these are, by
+	// rules.SelectRetry of all tasks of the plan, and returns them. Without a plan it chooses among
+	// the tasks that the caller names.
 	//
-	// The items of a foreach task stay, unless it makes them again, as rules.Remakes says.
-	// Then all of them are deleted with their logs, whether they are given or not, and it makes new
-	// ones when its parents have finished.
+	// The facts of the last attempts of these tasks are cleared, Attempt and Rescues start again at
+	// 0, and the log of a task that had been tried gets a rules.RetriedEntry. A task of Replace
+	// gets its new Definition, Params and Queue. Items have their own: items that are not in
+	// Replace run as they were. A plan that had ended, or was closed, runs again.
+	//
+	// The items of a foreach task stay, unless it makes them again, as rules.Remakes says. Then all
+	// of them are deleted with their logs, whether they are chosen or not, and it makes new ones
+	// when its parents have finished.
 	//
 	// Retry refuses the following, and changes nothing then. rules.CheckRetry has the error for a
-	// plan of which no task ever ran. A plan whose deletion has begun is plan.ErrNotFound. The
-	// tasks are checked in their order. rules.CheckRetried is asked about each task's state, which
-	// must be the one that the caller saw, its parents and its queue. An item without its foreach
-	// task is plan.ErrConflict. Then rules.CheckBelow is asked of the tasks below that were not
-	// given and are queued, claimed or running, or wait only for an instant or their items. A
-	// deleted item counts as given. Without tasks Retry does nothing.
+	// plan of which no task ever ran. A plan whose deletion has begun is plan.ErrNotFound, and so
+	// is no named task of no plan. rules.SelectRetry has the errors of the choice.
+	// rules.CheckRetried is asked about each task that it chose. A task of Replace that is not
+	// chosen is plan.ErrConflict: the plan changed since the caller read it, and a change is made
+	// whole or not at all. A task that failed since then is chosen too, and runs as it was. Then
+	// rules.CheckBelow is asked of the tasks below that are not chosen and are queued, claimed or
+	// running, or wait only for an instant or their items. A deleted item counts as chosen.
 	//
 	// A driver may make a retry in several writes, and returns after the last one. Nothing of the
-	// plan is released or claimed meanwhile, and the plan does not end. If the process dies
-	// half-way, a sweep finishes the retry: a decided one is made, and any other is undone. Edits
-	// and Modified of the plan may tell of a retry that was refused after the driver noted it.
-	Retry(ctx context.Context, p plan.PlanID, tasks []rules.Retried, replace []plan.Task, params json.RawMessage) error
+	// plan is released or claimed meanwhile, and the plan does not end. A driver without
+	// transactions returns plan.ErrConflict if a chosen task changes before the retry is decided.
+	// If the process dies half-way, a sweep finishes the retry: a decided one is made, and any
+	// other is undone. Edits and Modified of the plan may tell of a retry that was refused after
+	// the driver noted it.
+	Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) ([]rules.Retried, error)
 
 	// Adopt marks a plan as run by a node of its own (Own), so that claims limited to it stay O(log
 	// n). A process calls it before such a node runs a plan that was submitted without the mark. A

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -13,11 +14,14 @@ import (
 func TestAPlanNamesItsOutdatedResults(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		spec := plan.New("sums")
-		spec.Add(plan.TaskSpec{Name: "a", Plugin: "demo"})
+		spec.Add(plan.TaskSpec{Name: "a", Plugin: "demo", ContinueOnError: true})
 		spec.Add(plan.TaskSpec{Name: "sum", Plugin: "demo", Needs: []string{"a"}})
 		p := submitted(t, s.st, spec)
 		w := worker{t, s.st, registered(t, s.st)}
-		w.run(1)
+		a := protocol.Ending{Claim: w.turn(1)[0].Claim, Status: plan.Failed}
+		if _, err := s.st.Turn(t.Context(), protocol.Turn{Instance: w.id, Ended: []protocol.Ending{a}}); err != nil {
+			t.Fatal(err)
+		}
 		w.run(1)
 		check := func(state, outdated string) {
 			t.Helper()
@@ -32,7 +36,7 @@ func TestAPlanNamesItsOutdatedResults(t *testing.T) {
 		later := func() { time.Sleep(5 * time.Millisecond) } // stores keep milliseconds, and an order needs two of them
 		check("succeeded", "[]")
 		later()
-		s.must("POST", "/plans/"+p.ID.String()+"/retry", `{"exactly": [{"id": "`+s.named(p, "a")+`", "status": 1}]}`, nil)
+		s.must("POST", "/plans/"+p.ID.String()+"/retry", `{"tasks": ["`+s.named(p, "a")+`"]}`, nil)
 		check("running", "[]")
 		w.run(1)
 		check("succeeded", "[sum]")

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
-	"github.com/seed-1177d267/sluice/internal/again"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/compiler"
@@ -424,51 +423,29 @@ func (a *API) checkSize(ctx context.Context, in *checkSize) (*struct{}, error) {
 	return nil, err
 }
 
-// RetryBody says which tasks of a plan run again.
-type RetryBody struct {
-	Tasks      []plan.TaskID `json:"tasks,omitempty" doc:"The tasks that should run again; none: all that did not succeed."`
-	Downstream bool          `json:"downstream,omitempty" doc:"All tasks below run again too, even if they succeeded."`
-	Check      bool          `json:"check,omitempty" doc:"Only tell what would run again; change nothing."`
-	Exactly    []api.Retried `json:"exactly,omitempty" doc:"Instead of both: the tasks that run again, each as the caller saw it. A later change is a conflict."`
-}
-
 type retryPlan struct {
 	ByPlanID
-	Body *RetryBody
+	Body *api.Ask
 }
 
 func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*api.RetriedAnswer, error) {
-	b := in.Body
-	if b == nil {
-		b = &RetryBody{}
+	var ask api.Ask
+	if in.Body != nil {
+		ask = *in.Body
 	}
-	var selected []rules.Retried
-	var err error
-	switch {
-	case b.Exactly == nil:
-		_, selected, err = again.Select(ctx, a.st, in.Plan, b.Tasks, b.Downstream)
-	case len(b.Tasks) > 0 || b.Downstream:
-		err = api.Invalid("body.exactly says what runs again; leave tasks and downstream out")
-	default: // an empty list is no task, and not all
-		selected = api.Domain[rules.Retried](b.Exactly)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if b.Check {
-		auth.Unchanged(ctx)
-		return retriedOf(selected), nil
-	}
-	return a.retry(ctx, in.Plan, selected, nil, nil)
+	return a.retry(ctx, in.Plan, ask, nil, nil)
+}
+
+// RetryWithBody says which tasks run again, and which of them with other definitions.
+type RetryWithBody struct {
+	api.Ask
+	Replace []api.NewTask   `json:"replace,omitempty" doc:"New definitions, params and queues of some of the tasks that run again. Another task is a conflict."`
+	Params  json.RawMessage `json:"params,omitempty" doc:"The plan's params from now on."`
 }
 
 type retryPlanWith struct {
 	ByPlanID
-	Body struct {
-		Exactly []api.Retried   `json:"exactly" doc:"The tasks that run again, each as the caller saw it."`
-		Replace []api.NewTask   `json:"replace,omitempty" doc:"New definitions, params and queues of some of them."`
-		Params  json.RawMessage `json:"params,omitempty" doc:"The plan's params from now on."`
-	}
+	Body RetryWithBody
 }
 
 func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*api.RetriedAnswer, error) {
@@ -479,22 +456,20 @@ func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*api.Retrie
 	if err := planParams(in.Body.Params); err != nil {
 		return nil, err
 	}
-	return a.retry(ctx, in.Plan, api.Domain[rules.Retried](in.Body.Exactly), replace, in.Body.Params)
+	return a.retry(ctx, in.Plan, in.Body.Ask, replace, in.Body.Params)
 }
 
 // retry has tasks run again, and answers with which.
-func (a *API) retry(ctx context.Context, p plan.PlanID, selected []rules.Retried, replace []plan.Task, params json.RawMessage) (*api.RetriedAnswer, error) {
-	if err := a.st.Retry(ctx, p, selected, replace, params); err != nil {
-		return nil, err
+func (a *API) retry(ctx context.Context, p plan.PlanID, ask api.Ask, replace []plan.Task, params json.RawMessage) (*api.RetriedAnswer, error) {
+	taken, err := a.st.Retry(ctx, p, rules.Ask{Tasks: ask.Tasks, Downstream: ask.Downstream, Check: ask.Check, Replace: replace, Params: params})
+	if ask.Check {
+		auth.Unchanged(ctx)
+	} else {
+		for _, r := range taken {
+			auth.Changed(ctx, r.ID.String())
+		}
 	}
-	for _, r := range selected {
-		auth.Changed(ctx, r.ID.String())
-	}
-	return retriedOf(selected), nil
-}
-
-func retriedOf(selected []rules.Retried) *api.RetriedAnswer {
-	return &api.RetriedAnswer{Tasks: api.Each(selected, api.RetriedOf)}
+	return &api.RetriedAnswer{Tasks: api.Each(taken, api.RetriedOf)}, err
 }
 
 type deletePlan struct {

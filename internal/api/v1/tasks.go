@@ -12,7 +12,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/items"
-	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -43,15 +42,6 @@ type TaskFilter struct {
 	Newest   bool        `query:"newest" doc:"Newest first; else oldest first."`
 	With     []string    `query:"with" enum:"needs,params,output,item_label" doc:"Further fields of each; separated by commas, or repeated."`
 	Limit    int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
-}
-
-type retryTasks struct {
-	Exactly []api.Retried `json:"exactly" doc:"The tasks that run again, each as the caller saw it."`
-}
-
-type retryTasksWith struct {
-	Exactly []api.Retried `json:"exactly" doc:"The tasks that run again, each as the caller saw it."`
-	Replace []api.NewTask `json:"replace" doc:"New definitions, params and queues of some of them."`
 }
 
 func (a *API) tasks() {
@@ -100,18 +90,18 @@ func (a *API) tasks() {
 		func(ctx context.Context, in *ByTaskID) (*struct{}, error) { return nil, a.st.CancelTask(ctx, in.Task) })
 	serve(a, endpoint{
 		method: "POST", path: "/tasks/retry", id: "retry-plain-tasks", summary: "Retry tasks of no plan", tag: tag, scope: Operate, body: tasksBody, errors: []int{404, 409, 422},
-	}, func(ctx context.Context, in *struct{ Body retryTasks }) (*api.RetriedAnswer, error) {
-		return a.retry(ctx, plan.PlanID{}, api.Domain[rules.Retried](in.Body.Exactly), nil, nil)
+	}, func(ctx context.Context, in *struct{ Body api.Ask }) (*api.RetriedAnswer, error) {
+		return a.retry(ctx, plan.PlanID{}, in.Body, nil, nil)
 	})
 	serve(a, endpoint{
 		method: "POST", path: "/tasks/retry-with", id: "retry-plain-tasks-with", summary: "Retry tasks of no plan with other definitions", tag: tag, scope: Submit,
 		body: tasksBody, errors: []int{404, 409, 422},
-	}, func(ctx context.Context, in *struct{ Body retryTasksWith }) (*api.RetriedAnswer, error) {
+	}, func(ctx context.Context, in *struct{ Body RetryWithBody }) (*api.RetriedAnswer, error) {
 		replace, err := a.accepted(ctx, "replace", in.Body.Replace)
 		if err != nil {
 			return nil, err
 		}
-		return a.retry(ctx, plan.PlanID{}, api.Domain[rules.Retried](in.Body.Exactly), replace, nil)
+		return a.retry(ctx, plan.PlanID{}, in.Body.Ask, replace, nil)
 	})
 }
 

@@ -168,7 +168,7 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a b"}`, 422, "invalid", "body.name"},
 			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "params": [1]}`, 422, "invalid", "body.params"},
 			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "params": {"x": "` + strings.Repeat("x", 1<<20) + `"}}`, 422, "too_large_to_keep", ""},
-			{"POST", "/plans/" + strings.Repeat("1", 24) + "/retry-with", `{"exactly": [], "params": {"x": "` + strings.Repeat("x", 1<<20) + `"}}`, 422, "too_large_to_keep", ""},
+			{"POST", "/plans/" + strings.Repeat("1", 24) + "/retry-with", `{"params": {"x": "` + strings.Repeat("x", 1<<20) + `"}}`, 422, "too_large_to_keep", ""},
 			{"POST", "/plans/" + strings.Repeat("1", 24) + "/ready", "", 404, "not_found", ""},
 		} {
 			status, text := s.ask(c.method, c.path, c.body)
@@ -400,7 +400,7 @@ func TestWhatAPluginRefusesIsNotAdded(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	s.must("POST", "/tasks", tasks(`{"print": "good"}`), nil)
-	again := fmt.Sprintf(`{"exactly": [], "replace": [{"id": %q, "queue_id": %q, "params": {"print": "bad"}}]}`, plan.NewID(time.Now()), q.ID)
+	again := fmt.Sprintf(`{"replace": [{"id": %q, "queue_id": %q, "params": {"print": "bad"}}]}`, plan.NewID(time.Now()), q.ID)
 	for path, body := range map[string]string{
 		"/plans/" + plan.NewID(time.Now()).String() + "/tasks": tasks(`{"print": "bad"}`),
 		"/tasks/retry-with": again, "/plans/" + plan.NewID(time.Now()).String() + "/retry-with": again,

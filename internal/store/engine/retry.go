@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,31 +13,33 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A Retrier is a unit that makes one retry. K is how the driver tells tasks apart.
-type Retrier[K comparable] interface {
+// A Retrier is a unit that makes one retry.
+type Retrier interface {
 	// Begin asks check of the plan of the retry, if it is one of a plan, and of the number of its
-	// stored tasks. From now on a driver may note the retry. Begin returns plan.ErrNotFound for a
-	// plan that is not there or is being deleted, and a Halfway if another retry has not ended.
+	// stored tasks. Begin returns plan.ErrNotFound for a plan that is not there or is being deleted,
+	// and a Halfway if another retry has not ended.
 	Begin(ctx context.Context, check func(p *plan.Plan, stored int) error) error
+
+	// Skeleton returns what rules.SelectRetry reads of the tasks of the plan, with Queue, Expanded
+	// and Items. Without a plan, it returns those of the named tasks that are of no plan. busy are
+	// tasks that another call is about to change.
+	Skeleton(ctx context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]bool, err error)
 
 	// Queues returns which queues there are.
 	Queues(ctx context.Context) (map[plan.QueueID]bool, error)
 
-	// Tasks returns those of the tasks that are there and of the plan, in any order.
-	Tasks(ctx context.Context, ids []plan.TaskID) ([]Retaken[K], error)
-
-	// Parents returns the parents of tasks. waits are those parents that have not finished.
-	Parents(ctx context.Context, tasks []K) (parents map[K][]K, waits map[K]bool, err error)
-
 	// Below asks check of the unfinished items and children of the selection. A driver may leave held
 	// tasks to Take.
-	Below(ctx context.Context, s *Selection[K], check func(k K, t *plan.Task, decided bool) error) error
+	Below(ctx context.Context, s *Selection, check BelowCheck) error
 
 	// Take opens the plan by reopen at the present, takes the tasks back by Retake, and looks at these tasks and those
-	// below. It takes all of them back or, if one has changed, none: plan.ErrConflict or
+	// below. It takes all of them back or, if one has changed since Skeleton, none: plan.ErrConflict or
 	// plan.ErrPlanActive.
-	Take(ctx context.Context, s *Selection[K], reopen func(p *plan.Plan, params json.RawMessage, at time.Time)) error
+	Take(ctx context.Context, s *Selection, reopen func(p *plan.Plan, params json.RawMessage, at time.Time)) error
 }
+
+// A BelowCheck asks whether a task is in the way of a retry that takes one above it.
+type BelowCheck func(t *plan.Task, decided bool) error
 
 // A Retaker is a unit that makes a decided retry.
 type Retaker[T any] interface {
@@ -57,21 +60,19 @@ func Retake[T any](ctx context.Context, u Retaker[T], tasks []T) error {
 	return nil
 }
 
-// A Retaken is a task that a retry takes back. The driver fills the first three fields, Of for an
-// item alone.
-type Retaken[K comparable] struct {
-	rules.Retaken
-	Key, Of K
-	With    *plan.Task // replaces its definition, params and queue; mostly nil
-	Ran     bool       // as rules.Retried has it
-	Remakes bool       // it drops its items, and makes new ones when its parents have finished
-	Goes    bool       // it is one of these items
+// A Retaken is a task that a retry takes back.
+type Retaken struct {
+	*plan.Task            // as the skeleton has it
+	With       *plan.Task // replaces its definition, params and queue; mostly nil
+	KeepsRan   bool       // as rules.Retried.Ran has it
+	Remakes    bool       // it drops its items, and makes new ones when its parents have finished
+	Goes       bool       // it is one of these items
 }
 
 // A Selection is what a retry takes, children first.
-type Selection[K comparable] struct {
-	Tasks []Retaken[K]
-	Taken map[K]bool
+type Selection struct {
+	Tasks []Retaken
+	Taken map[plan.TaskID]bool
 }
 
 // A Halfway is the error of a call that finds a retry in progress. Finish ends that one.
@@ -93,112 +94,89 @@ func Past(ctx context.Context, do func() error) error {
 	}
 }
 
-// Retry takes the chosen tasks back, if there are any. attempt hands do a unit, and undoes what the
-// unit noted if do returns an error.
-func Retry[K comparable](ctx context.Context, chosen []rules.Retried, replace []plan.Task, attempt func(do func(Retrier[K]) error) error) error {
-	if len(chosen) == 0 {
-		return nil
+// Retry takes the tasks back that rules.SelectRetry chooses, and returns them. attempt hands do a unit.
+func Retry(ctx context.Context, id plan.PlanID, ask *rules.Ask, attempt func(do func(Retrier) error) error) (taken []rules.Retried, err error) {
+	if id.IsZero() && len(ask.Tasks) == 0 {
+		return nil, fmt.Errorf("retry: no task is named: %w", plan.ErrNotFound)
 	}
-	return Past(ctx, func() error {
-		return attempt(func(u Retrier[K]) error { return retry(ctx, u, chosen, replace) })
+	err = Past(ctx, func() error {
+		return attempt(func(u Retrier) (err error) {
+			taken, err = retry(ctx, u, ask)
+			return err
+		})
 	})
-}
-
-func retry[K comparable](ctx context.Context, u Retrier[K], chosen []rules.Retried, replace []plan.Task) error {
-	if err := u.Begin(ctx, rules.CheckRetry); err != nil {
-		return err
-	}
-	s, err := choose(ctx, u, chosen, replace)
-	if err == nil {
-		err = s.remake(ctx, u)
-	}
-	if err == nil {
-		err = u.Below(ctx, s, CheckBelow(s.Taken))
-	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return u.Take(ctx, s, rules.Reopen)
+	return taken, nil
 }
 
-// CheckBelow returns the check of tasks below those that a retry takes.
-func CheckBelow[K comparable](taken map[K]bool) func(k K, t *plan.Task, decided bool) error {
-	return func(k K, t *plan.Task, decided bool) error {
-		if taken[k] {
-			return nil
-		}
-		return rules.CheckBelow(t, decided)
+func retry(ctx context.Context, u Retrier, ask *rules.Ask) ([]rules.Retried, error) {
+	if err := u.Begin(ctx, rules.CheckRetry); err != nil {
+		return nil, err
 	}
-}
-
-// choose selects the chosen tasks, if each of them may be taken back.
-func choose[K comparable](ctx context.Context, u Retrier[K], chosen []rules.Retried, replace []plan.Task) (*Selection[K], error) {
+	tasks, busy, err := u.Skeleton(ctx, ask.Tasks)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := rules.SelectRetry(tasks, ask.Tasks, ask.Downstream)
+	if err != nil {
+		return nil, err
+	}
 	queues, err := u.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]plan.TaskID, len(chosen))
-	for i := range chosen {
-		ids[i] = chosen[i].ID
-	}
-	found, err := u.Tasks(ctx, ids)
+	s, err := choose(tasks, chosen, ask.Replace, func(t *Retaken) error {
+		return rules.CheckRetried(t.Task, busy[t.ID], t.With, queues)
+	})
 	if err != nil {
 		return nil, err
 	}
-	there := make(map[plan.TaskID]*Retaken[K], len(found))
-	for i := range found {
-		there[found[i].ID] = &found[i]
+	err = u.Below(ctx, s, func(t *plan.Task, decided bool) error {
+		if s.Taken[t.ID] {
+			return nil
+		}
+		return rules.CheckBelow(t, decided)
+	})
+	if err == nil && !ask.Check {
+		err = u.Take(ctx, s, rules.Reopen)
 	}
-	for i := range replace {
-		if t := there[replace[i].ID]; t != nil {
-			t.With = &replace[i]
-		}
-	}
-	s := &Selection[K]{make([]Retaken[K], 0, len(found)), make(map[K]bool, len(found))}
-	for i := range chosen {
-		t := there[chosen[i].ID]
-		if t == nil {
-			return nil, rules.CheckRetried(&chosen[i], nil, nil, nil)
-		}
-		if err := rules.CheckRetried(&chosen[i], &t.Retaken, t.With, queues); err != nil {
-			return nil, err
-		}
-		if t.Remakes, t.Ran = chosen[i].Anew, chosen[i].Ran; !s.Taken[t.Key] {
-			s.Tasks, s.Taken[t.Key] = append(s.Tasks, *t), true
-		}
-	}
-	var none K
-	for i := range s.Tasks {
-		if t := &s.Tasks[i]; t.Of != none && !s.Taken[t.Of] {
-			return nil, refusal.New(plan.ErrConflict, "item %s cannot run again without its foreach task", t.ID)
-		}
-	}
-	return s, nil
+	return chosen, err
 }
 
-// remake finds the tasks that drop their items, as rules.Remakes says. It reads parents only where
-// nothing else decides.
-func (s *Selection[K]) remake(ctx context.Context, u Retrier[K]) error {
-	remakes := func(t *Retaken[K], waits bool) bool {
-		foreach := t.With == nil || t.With.Foreach != nil
-		return t.Foreach && rules.Remakes(&rules.Retried{Anew: t.Remakes}, &plan.Task{Expanded: t.Expanded, Items: t.Items}, foreach, waits)
+// choose gathers what is known of the chosen tasks, and finds the foreach tasks that make their items again, and these items.
+func choose(tasks []plan.Task, chosen []rules.Retried, replace []plan.Task, check func(*Retaken) error) (*Selection, error) {
+	there, with := make(map[plan.TaskID]*plan.Task, len(tasks)), make(map[plan.TaskID]*plan.Task, len(replace))
+	for i := range tasks {
+		there[tasks[i].ID] = &tasks[i]
 	}
-	var ask []K
-	for i := range s.Tasks {
-		t := &s.Tasks[i]
-		if t.Remakes = remakes(t, false); t.Foreach && !t.Remakes {
-			ask = append(ask, t.Key)
+	for i := range replace {
+		with[replace[i].ID] = &replace[i]
+	}
+	s := &Selection{make([]Retaken, len(chosen)), make(map[plan.TaskID]bool, len(chosen))}
+	for i, c := range chosen {
+		s.Tasks[i], s.Taken[c.ID] = Retaken{Task: there[c.ID], With: with[c.ID], KeepsRan: c.Ran}, true
+		if err := check(&s.Tasks[i]); err != nil {
+			return nil, err
 		}
 	}
-	parents, waits, err := u.Parents(ctx, ask)
-	remade := map[K]bool{}
+	for i := range replace {
+		if t := &replace[i]; !s.Taken[t.ID] {
+			return nil, refusal.New(plan.ErrConflict, "task %q has a new definition, and does not run again; read the plan again", t.Key())
+		}
+	}
+	remade := map[plan.TaskID]bool{}
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
-		t.Remakes = remakes(t, slices.ContainsFunc(parents[t.Key], func(p K) bool { return waits[p] || s.Taken[p] }))
-		remade[t.Key] = t.Remakes
+		waits := slices.ContainsFunc(t.Needs, func(id plan.TaskID) bool {
+			return s.Taken[id] || there[id] != nil && !there[id].Status.Finished()
+		})
+		t.Remakes = (t.Foreach != nil || t.Items > 0) && rules.Remakes(&chosen[i], t.Task, t.With == nil || t.With.Foreach != nil, waits)
+		remade[t.ID] = t.Remakes
 	}
 	for i := range s.Tasks {
 		s.Tasks[i].Goes = remade[s.Tasks[i].Of]
 	}
-	return err
+	return s, nil
 }

@@ -15,13 +15,12 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// selecting is a unit that keeps tasks in a map, and writes nothing.
+// selecting is a unit that has some tasks, and writes nothing.
 type selecting struct {
-	tasks   map[string]engine.Retaken[string]
-	parents map[string][]string
+	tasks   []plan.Task
+	busy    string
 	below   []string
 	halfway int // earlier retries
-	asked   []string
 	took    []string
 }
 
@@ -39,33 +38,26 @@ func (s *selecting) Queues(context.Context) (map[plan.QueueID]bool, error) {
 	return map[plan.QueueID]bool{{}: true}, nil
 }
 
-func (s *selecting) Tasks(_ context.Context, ids []plan.TaskID) (found []engine.Retaken[string], err error) {
-	for key, t := range s.tasks {
-		if t.Key, t.ID = key, idOf(key); slices.Contains(ids, t.ID) {
-			found = append(found, t)
-		}
-	}
-	return found, nil
+func (s *selecting) Skeleton(context.Context, []plan.TaskID) ([]plan.Task, map[plan.TaskID]bool, error) {
+	return s.tasks, map[plan.TaskID]bool{idOf(s.busy): true}, nil
 }
 
-func (s *selecting) Parents(_ context.Context, tasks []string) (map[string][]string, map[string]bool, error) {
-	s.asked = append(s.asked, tasks...)
-	return s.parents, map[string]bool{"waits": true}, nil
-}
-
-func (s *selecting) Below(_ context.Context, _ *engine.Selection[string], check func(string, *plan.Task, bool) error) error {
+func (s *selecting) Below(_ context.Context, _ *engine.Selection, check engine.BelowCheck) error {
 	for _, key := range s.below {
-		if err := check(key, &plan.Task{Name: key, Status: plan.Queued}, false); err != nil {
+		if err := check(&plan.Task{ID: idOf(key), Name: key, Status: plan.Queued}, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *selecting) Take(_ context.Context, sel *engine.Selection[string], _ func(*plan.Plan, json.RawMessage, time.Time)) error {
+func (s *selecting) Take(_ context.Context, sel *engine.Selection, _ func(*plan.Plan, json.RawMessage, time.Time)) error {
 	for i := range sel.Tasks {
 		t := &sel.Tasks[i]
-		as := t.Key
+		as := t.Name
+		if t.With != nil {
+			as += " is replaced"
+		}
 		if t.Remakes {
 			as += " remakes"
 		}
@@ -74,6 +66,7 @@ func (s *selecting) Take(_ context.Context, sel *engine.Selection[string], _ fun
 		}
 		s.took = append(s.took, as)
 	}
+	slices.Sort(s.took)
 	return nil
 }
 
@@ -83,52 +76,62 @@ func idOf(key string) (id plan.TaskID) {
 }
 
 func TestWhatARetryTakes(t *testing.T) {
-	failed := rules.Retaken{Status: plan.Failed}
-	made := rules.Retaken{Status: plan.Failed, Foreach: true, Expanded: true, Items: 2}
-	making := rules.Retaken{Status: plan.Failed, Foreach: true, Items: 2}
+	foreach := plan.Definition{Foreach: &plan.Foreach{Value: "needs.a"}}
+	with := func(keys ...string) (replace []plan.Task) {
+		for _, key := range keys {
+			replace = append(replace, plan.Task{ID: idOf(key), Name: key})
+		}
+		return replace
+	}
 	for _, c := range []struct {
 		name    string
 		unit    selecting
-		chosen  string // with a ! after those whose items are to be made again
+		named   string
+		down    bool
 		replace []plan.Task
 		took    string
-		asked   string // of whose parents
 		refused string
 	}{
-		{"the chosen tasks, each once and in their order", selecting{}, "b a b", nil, "[b a]", "[]", ""},
-		{"an item with its foreach task", selecting{}, "item made", nil, "[item made]", "[made]", ""},
-		{"no item alone", selecting{}, "a item", nil, "", "[]", "without its foreach task"},
-		{"items that were not all in go", selecting{}, "making", nil, "[making remakes]", "[]", ""},
-		{"so do those that the caller does not want", selecting{}, "item made!", nil, "[item goes made remakes]", "[]", ""},
-		{"so do those of a task that is no foreach task any more", selecting{}, "made", []plan.Task{{ID: idOf("made")}}, "[made remakes]", "[]", ""},
-		{"so do those whose parent is taken", selecting{parents: map[string][]string{"made": {"x", "a"}}}, "made a", nil, "[made remakes a]", "[made]", ""},
-		{"so do those whose parent has not finished", selecting{parents: map[string][]string{"made": {"waits"}}}, "made", nil, "[made remakes]", "[made]", ""},
-		{"a task that is no foreach task has no items to make", selecting{}, "a!", nil, "[a]", "[]", ""},
-		{"nothing while a task below is queued", selecting{below: []string{"x"}}, "a", nil, "", "[]", `task "x" below is queued`},
-		{"a task below that is taken, too", selecting{below: []string{"b"}}, "a b", nil, "[a b]", "[]", ""},
-		{"nothing if one of the tasks is not there", selecting{}, "a nobody", nil, "", "[]", "not found"},
-		{"the tasks after earlier retries have ended", selecting{halfway: 2}, "a", nil, "[a]", "[]", ""},
-		{"nothing, if nothing is chosen", selecting{halfway: 2}, "", nil, "", "[]", ""},
+		{"the named tasks, each once", selecting{}, "b a b", false, nil, "[a b]", ""},
+		{"an item with its foreach task", selecting{}, "item", false, nil, "[item made]", ""},
+		{"items that were not all in go", selecting{}, "making", false, nil, "[making remakes]", ""},
+		{"so do those of a task that is no foreach task any more", selecting{}, "made", false, with("made"), "[item goes made is replaced remakes]", ""},
+		{"so do those whose parent is taken", selecting{}, "a made", true, nil, "[a item goes made remakes making remakes]", ""},
+		{"so do those whose parent has not finished", selecting{}, "late", false, nil, "[late remakes]", ""},
+		{"a task that is no foreach task has no items to make", selecting{}, "b", true, nil, "[b]", ""},
+		{"nothing while a task below is queued", selecting{below: []string{"x"}}, "b", false, nil, "", `task "x" below is queued`},
+		{"a task below that is taken, too", selecting{below: []string{"b"}}, "b", false, nil, "[b]", ""},
+		{"nothing if one of the tasks is not there", selecting{}, "a nobody", false, nil, "", "not found"},
+		{"nothing while another call changes a task", selecting{busy: "b"}, "a b", false, nil, "", "another call is about to change it"},
+		{"nothing if a task that is replaced does not run again", selecting{}, "a", false, with("a", "b"), "", `task "b" has a new definition, and does not run again`},
+		{"the tasks after earlier retries have ended", selecting{halfway: 2}, "b", false, nil, "[b]", ""},
+		{"nothing of no plan, if no task is named", selecting{halfway: 2}, "", false, nil, "", "no task is named"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u := &c.unit
-			u.tasks = map[string]engine.Retaken[string]{
-				"a": {Retaken: failed}, "b": {Retaken: failed}, "item": {Retaken: failed, Of: "made"}, "made": {Retaken: made}, "making": {Retaken: making},
+			u.tasks = []plan.Task{
+				{Name: "a", Status: plan.Failed}, {Name: "b", Status: plan.Failed}, {Name: "open", Status: plan.Held},
+				{Name: "made", Status: plan.Failed, Definition: foreach, Expanded: true, Items: 1, Needs: []plan.TaskID{idOf("a")}},
+				{Name: "item", Status: plan.Failed, Of: idOf("made")},
+				{Name: "making", Status: plan.Failed, Definition: foreach, Items: 2, Needs: []plan.TaskID{idOf("a")}},
+				{Name: "late", Status: plan.Failed, Definition: foreach, Expanded: true, Items: 1, Needs: []plan.TaskID{idOf("open")}},
 			}
-			var chosen []rules.Retried
-			for _, key := range strings.Fields(c.chosen) {
-				name, anew := strings.CutSuffix(key, "!")
-				chosen = append(chosen, rules.Retried{ID: idOf(name), Status: plan.Failed, Anew: anew})
+			for i := range u.tasks {
+				u.tasks[i].ID = idOf(u.tasks[i].Name)
 			}
-			err := engine.Retry(t.Context(), chosen, c.replace, func(do func(engine.Retrier[string]) error) error { return do(u) })
+			ask := rules.Ask{Downstream: c.down, Replace: c.replace}
+			for _, key := range strings.Fields(c.named) {
+				ask.Tasks = append(ask.Tasks, idOf(key))
+			}
+			taken, err := engine.Retry(t.Context(), plan.PlanID{}, &ask, func(do func(engine.Retrier) error) error { return do(u) })
 			if c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) || c.refused == "" && err != nil {
 				t.Errorf("got error %v, want %q", err, c.refused)
 			}
 			if got := fmt.Sprint(u.took); u.took != nil && got != c.took || u.took == nil && c.took != "" {
 				t.Errorf("took %s, want %s", got, c.took)
 			}
-			if got := fmt.Sprint(u.asked); got != c.asked {
-				t.Errorf("asked for the parents of %s, want %s", got, c.asked)
+			if err == nil && len(taken) != len(u.took) {
+				t.Errorf("%d tasks are told, and %v taken", len(taken), u.took)
 			}
 		})
 	}
@@ -136,7 +139,8 @@ func TestWhatARetryTakes(t *testing.T) {
 
 func TestARetryEndsIfAnEarlierOneDoesNot(t *testing.T) {
 	broken := errors.New("the disk is full")
-	err := engine.Retry(t.Context(), make([]rules.Retried, 1), nil, func(func(engine.Retrier[string]) error) error {
+	ask := rules.Ask{Tasks: make([]plan.TaskID, 1)}
+	_, err := engine.Retry(t.Context(), plan.PlanID{}, &ask, func(func(engine.Retrier) error) error {
 		return fmt.Errorf("begin: %w", &engine.Halfway{Finish: func(context.Context) error { return broken }})
 	})
 	if !errors.Is(err, broken) {

@@ -472,12 +472,11 @@ func (r *reader) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task)
 }
 
 // Retry implements store.Admin.
-func (r *reader) Retry(ctx context.Context, p plan.PlanID, tasks []rules.Retried, replace []plan.Task, params json.RawMessage) error {
-	replace, err := r.kept(ctx, p, replace, params)
-	if err != nil {
-		return err
+func (r *reader) Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) (taken []rules.Retried, err error) {
+	if ask.Replace, err = r.kept(ctx, p, ask.Replace, ask.Params); err != nil {
+		return nil, err
 	}
-	return r.Store.Retry(ctx, p, tasks, replace, params)
+	return r.Store.Retry(ctx, p, ask)
 }
 
 // DeletePlan implements store.Admin.

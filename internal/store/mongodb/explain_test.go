@@ -18,7 +18,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -231,19 +230,14 @@ func live(t *testing.T, s *Store) {
 	no(err)
 	failed, err := s.Task(ctx, turn.Ended[1].Task)
 	no(err)
-	again := []rules.Retried{{ID: failed.ID, Status: plan.Failed}}
-	if !failed.Of.IsZero() {
-		of, err := s.Task(ctx, failed.Of)
-		no(err)
-		again = append(again, rules.Retried{ID: of.ID, Status: of.Status})
-	}
-	no(s.Retry(ctx, p.ID, again, nil, nil))
+	_, err = s.Retry(ctx, p.ID, rules.Ask{Tasks: []plan.TaskID{failed.ID}})
+	no(err)
 	for _, n := range []int{200, 2 * addAtOnce} {
 		taken := map[bson.ObjectID]bool{}
 		for range n {
 			taken[bson.NewObjectID()] = true
 		}
-		no(s.checkBelow(ctx, oid(p.ID.ID), taken, engine.CheckBelow(taken)))
+		no(s.checkBelow(ctx, oid(p.ID.ID), taken, rules.CheckBelow))
 	}
 	late := make([]plan.Task, 200)
 	for i := range late {

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -31,7 +32,13 @@ func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 			taken[t.ID] = true
 		}
 	}
-	first, said, check := &docs[0], time.Now(), engine.CheckBelow(taken)
+	first, said := &docs[0], time.Now()
+	check := func(t *plan.Task, decided bool) error {
+		if taken[oid(t.ID.ID)] {
+			return nil
+		}
+		return rules.CheckBelow(t, decided)
+	}
 	all := func(step func(context.Context, *retryDoc) error) error {
 		for i := range docs {
 			if time.Since(said) > deadRetry/6 {
@@ -155,7 +162,7 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 }
 
 // fence has the held children of what was marked, as far as the retry does not take them, count their generation up.
-func (s *Store) fence(ctx context.Context, parents bson.D, check belowCheck) error {
+func (s *Store) fence(ctx context.Context, parents bson.D, check engine.BelowCheck) error {
 	joined, err := s.joined(ctx, parents)
 	if err != nil {
 		return err
@@ -178,7 +185,7 @@ func (s *Store) fence(ctx context.Context, parents bson.D, check belowCheck) err
 	}
 	for i := range held {
 		t := &held[i]
-		if err := check(t.ID, t.named(), t.Hold != holdNeeds && t.Hold != holdAdding); err != nil {
+		if err := check(t.named(), t.Hold != holdNeeds && t.Hold != holdAdding); err != nil {
 			return err
 		}
 	}
@@ -246,18 +253,15 @@ func (s *Store) joined(ctx context.Context, parents bson.D) (children idList, er
 	return childrenOf(joins), err
 }
 
-// belowCheck asks whether a task is in the way of a retry that takes one above it.
-type belowCheck = func(id bson.ObjectID, t *plan.Task, decided bool) error
-
 // checkBelow asks check of the tasks below what a retry takes that are queued, claimed or running.
-func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool, check belowCheck) error {
+func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool, check engine.BelowCheck) error {
 	below := func(filter bson.D, hint string, is func(*taskDoc) bool) error {
 		q := wire.Query{Fields: ones("status plan name needs of"), Hint: hint}
 		return wire.Each(ctx, s.tasks, onlyQueuedOrActive(filter), q, func(t *taskDoc) error {
 			if !is(t) {
 				return nil
 			}
-			return check(t.ID, t.named(), false)
+			return check(t.named(), false)
 		})
 	}
 	yes := func(*taskDoc) bool { return true }

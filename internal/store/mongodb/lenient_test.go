@@ -425,7 +425,8 @@ func TestATaskWhoseParamsAreNoObjectIsRetried(t *testing.T) {
 				t.Errorf("%s%s is %v, %s: %s", again, name, got.Status, got.Reason, got.Detail)
 			}
 		}
-		m.no(m.s.Retry(t.Context(), plan.PlanID{}, []rules.Retried{{ID: taskID(child), Status: plan.Failed}, {ID: taskID(alone), Status: plan.Failed}}, nil, nil))
+		_, err := m.s.Retry(t.Context(), plan.PlanID{}, rules.Ask{Tasks: []plan.TaskID{taskID(child), taskID(alone)}})
+		m.no(err)
 		turn(9)
 	}
 }
@@ -499,7 +500,8 @@ func TestAForeachTaskWhoseItemsCannotBeMadeFails(t *testing.T) {
 					t.Errorf("%d documents of %s are left, %v", n, of, err)
 				}
 			}
-			m.no(m.s.Retry(t.Context(), p, []rules.Retried{{ID: task.ID, Status: plan.Failed}}, []plan.Task{task}, nil))
+			_, err = m.s.Retry(t.Context(), p, rules.Ask{Tasks: []plan.TaskID{task.ID}, Replace: []plan.Task{task}})
+			m.no(err)
 			if got := m.read(of); got.Status != plan.Queued || got.Items != 0 {
 				t.Errorf("after a retry it is %v with %d items: %s", got.Status, got.Items, got.Detail)
 			}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -24,9 +24,9 @@ import (
 // the plan notes the retry it does not end, and what is released in it finds gates; so both is made up for when the retry is over.
 
 // Retry implements store.Admin.
-func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []rules.Retried, replace []plan.Task, params json.RawMessage) error {
-	return engine.Retry(ctx, chosen, replace, func(do func(engine.Retrier[bson.ObjectID]) error) error {
-		return do(&retrier{Store: s, id: id, params: params, holds: map[bson.ObjectID]string{}})
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, ask rules.Ask) ([]rules.Retried, error) {
+	return engine.Retry(ctx, id, &ask, func(do func(engine.Retrier) error) error {
+		return do(&retrier{Store: s, id: id, params: ask.Params, docs: map[plan.TaskID]*taskDoc{}})
 	})
 }
 
@@ -36,8 +36,8 @@ type retrier struct {
 	id     plan.PlanID
 	plan   *planDoc // nil: of tasks of no plan
 	params json.RawMessage
-	holds  map[bson.ObjectID]string // of the tasks that are held
-	docs   []retriedDoc             // the selection, and the finished items that it deletes
+	docs   map[plan.TaskID]*taskDoc // those of the skeleton
+	takes  []retriedDoc             // the selection, and the finished items that it deletes
 }
 
 func (r *retrier) Begin(ctx context.Context, check func(*plan.Plan, int) error) (err error) {
@@ -62,6 +62,33 @@ func (r *retrier) Begin(ctx context.Context, check func(*plan.Plan, int) error) 
 	return check(&known, n)
 }
 
+func (r *retrier) Skeleton(ctx context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]bool, err error) {
+	filter := d("plan", oid(r.id.ID))
+	q := wire.Query{
+		Fields: ones("plan of name status reason queue def coe needs joins ran hold gate items inserted expanded empty making"), Sort: d("_id", 1), Hint: indexList,
+	}
+	if r.plan == nil {
+		filter, _ = taskFilter(&store.TaskQuery{NoPlan: true, IDs: named})
+		q.Hint = ""
+	}
+	found, err := wire.Find[taskDoc](ctx, r.tasks, filter, q)
+	tasks, busy = make([]plan.Task, len(found)), map[plan.TaskID]bool{}
+	for i := range found {
+		t := &found[i]
+		parents, err := r.parentIDs(ctx, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		tasks[i] = t.domain()
+		tasks[i].Needs = needs(parents)
+		if t.Hold == holdAdding || !t.Gate.IsZero() {
+			busy[tasks[i].ID] = true
+		}
+		r.docs[tasks[i].ID] = t
+	}
+	return tasks, busy, err
+}
+
 func (r *retrier) Queues(ctx context.Context) (map[plan.QueueID]bool, error) {
 	docs, err := wire.Find[queueDoc](ctx, r.queues, d(), wire.Query{Fields: d("_id", 1)})
 	there := make(map[plan.QueueID]bool, len(docs))
@@ -71,66 +98,13 @@ func (r *retrier) Queues(ctx context.Context) (map[plan.QueueID]bool, error) {
 	return there, err
 }
 
-func (r *retrier) Tasks(ctx context.Context, ids []plan.TaskID) (found []engine.Retaken[bson.ObjectID], err error) {
-	fields := d("status", 1, "hold", 1, "gate", 1, "plan", 1, "name", 1, "queue", 1, "of", 1, "items", 1, "expanded", 1)
-	for chunk := range slices.Chunk(ids, addAtOnce) {
-		some := make(bson.A, len(chunk))
-		for i := range chunk {
-			some[i] = oid(chunk[i].ID)
-		}
-		docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", some)), wire.Query{Fields: fields})
-		if err != nil {
-			return nil, err
-		}
-		for i := range docs {
-			t := &docs[i]
-			if t.Plan != oid(r.id.ID) {
-				continue
-			}
-			if t.Hold != "" {
-				r.holds[t.ID] = t.Hold
-			}
-			found = append(found, engine.Retaken[bson.ObjectID]{Key: t.ID, Of: t.Of, Retaken: rules.Retaken{
-				ID: taskID(t.ID), Name: t.Name, Status: t.Status, Queue: plan.QueueID{ID: plan.ID(t.Queue)},
-				Foreach: t.Items > 0, Expanded: t.Expanded, Items: t.Items,
-				Busy: t.Hold == holdAdding || !t.Gate.IsZero(),
-			}})
-		}
-	}
-	return found, nil
-}
-
-func (r *retrier) Parents(ctx context.Context, tasks []bson.ObjectID) (parents map[bson.ObjectID][]bson.ObjectID, waits map[bson.ObjectID]bool, err error) {
-	docs, err := r.tasksByID(ctx, tasks, d("needs", 1, "joins", 1))
-	if err != nil {
-		return nil, nil, err
-	}
-	var ids []bson.ObjectID
-	parents, waits = make(map[bson.ObjectID][]bson.ObjectID, len(docs)), map[bson.ObjectID]bool{}
-	for id, t := range docs {
-		if parents[id], err = r.parentIDs(ctx, t); err != nil {
-			return nil, nil, err
-		}
-		ids = append(ids, parents[id]...)
-	}
-	there, err := r.tasksByID(ctx, ids, d("status", 1))
-	if err != nil {
-		return nil, nil, err
-	}
-	for id, t := range there {
-		waits[id] = !t.Status.Finished()
-	}
-	return parents, waits, nil
-}
-
 // Below leaves held tasks to the gate. The items that go and have finished are taken too: a gate
 // keeps tasks that need them from being queued until the retry is over.
-func (r *retrier) Below(ctx context.Context, s *engine.Selection[bson.ObjectID], check belowCheck) error {
-	above := maps.Clone(s.Taken)
-	var dropped []retriedDoc
+func (r *retrier) Below(ctx context.Context, s *engine.Selection, check engine.BelowCheck) error {
+	above, remade := make(map[bson.ObjectID]bool, len(s.Tasks)), map[bson.ObjectID]bool{}
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
-		doc := retriedDoc{ID: t.Key, Status: t.Status, Hold: r.holds[t.Key], Ran: t.Ran, Anew: t.Remakes}
+		doc := retriedDoc{ID: oid(t.ID.ID), Status: t.Status, Hold: r.docs[t.ID].Hold, Ran: t.KeepsRan, Anew: t.Remakes}
 		if t.With != nil {
 			raw, err := json.Marshal(t.With)
 			if err != nil {
@@ -138,27 +112,20 @@ func (r *retrier) Below(ctx context.Context, s *engine.Selection[bson.ObjectID],
 			}
 			doc.Replace = raw
 		}
-		r.docs = append(r.docs, doc)
-		if !t.Remakes || t.Items == 0 {
-			continue
-		}
-		items, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.Key, 0), "$lt", itemID(t.Key, t.Items)), "of", t.Key), wire.Query{Fields: d("status", 1)})
-		if err != nil {
-			return err
-		}
-		for _, item := range items {
-			if item.Status.Finished() && !above[item.ID] {
-				above[item.ID] = true
-				dropped = append(dropped, retriedDoc{ID: item.ID, Status: item.Status})
-			}
+		r.takes = append(r.takes, doc)
+		above[doc.ID], remade[doc.ID] = true, doc.Anew
+	}
+	for _, t := range r.docs {
+		if remade[t.Of] && t.Status.Finished() && !above[t.ID] {
+			above[t.ID] = true
+			r.takes = append(r.takes, retriedDoc{ID: t.ID, Status: t.Status})
 		}
 	}
-	r.docs = append(r.docs, dropped...)
 	return r.checkBelow(ctx, oid(r.id.ID), above, check)
 }
 
 // Take notes the retry in its plan, and makes it.
-func (r *retrier) Take(ctx context.Context, _ *engine.Selection[bson.ObjectID], reopen func(*plan.Plan, json.RawMessage, time.Time)) error {
+func (r *retrier) Take(ctx context.Context, _ *engine.Selection, reopen func(*plan.Plan, json.RawMessage, time.Time)) error {
 	now, err := r.Now(ctx)
 	if err != nil {
 		return err
@@ -171,7 +138,7 @@ func (r *retrier) Take(ctx context.Context, _ *engine.Selection[bson.ObjectID], 
 	}
 	retry := bson.NewObjectID()
 	// The first document comes last: a retry without it was never begun.
-	for n, part := range slices.Backward(retryParts(r.docs)) {
+	for n, part := range slices.Backward(retryParts(r.takes)) {
 		doc := retryDoc{ID: retry, Retry: retry, Plan: oid(r.id.ID), N: n, At: now, Tasks: part}
 		if n > 0 {
 			doc.ID = itemID(retry, n)

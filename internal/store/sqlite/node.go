@@ -214,7 +214,6 @@ func (t *tx) Strays(context.Context) (strays []*taskRow, err error) {
 // Resume implements engine.Sweeper.
 func (t *tx) Resume(context.Context) error {
 	t.abandon()
-	t.undoDeadRetries()
 	t.forgetChanges()
 	return t.err
 }

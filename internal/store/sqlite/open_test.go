@@ -349,7 +349,7 @@ func TestKeptDatabasesAreMigratedAndGoOn(t *testing.T) {
 			if want := `{"needs":{"a":{"is":"a"},"b":"b"},"args":[{"is":"a"},"b"]}`; string(last.Params) != want {
 				t.Errorf("c ran with %s, want %s", last.Params, want)
 			}
-			if err := s.Retry(t.Context(), p.ID, []rules.Retried{{ID: last.ID, Status: plan.Succeeded}}, nil, nil); err != nil {
+			if _, err := s.Retry(t.Context(), p.ID, rules.Ask{Tasks: []plan.TaskID{last.ID}, Downstream: true}); err != nil {
 				t.Fatal(err)
 			}
 			for _, c := range turn(t, s, protocol.Turn{Instance: i, Slots: 1, Start: true}).Claimed {

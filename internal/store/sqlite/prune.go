@@ -15,11 +15,9 @@ import (
 
 // DeletePlan implements store.Admin.
 func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
-	err = engine.Past(ctx, func() error {
-		return s.write(ctx, func(t *tx) error {
-			more, err = engine.DeletePlan(ctx, t, id, budget)
-			return err
-		})
+	err = s.write(ctx, func(t *tx) error {
+		more, err = engine.DeletePlan(ctx, t, id, budget)
+		return err
 	})
 	return more, err
 }
@@ -46,16 +44,13 @@ func (t *tx) ToDelete(_ context.Context, id plan.PlanID) (*planRow, error) {
 	return nil, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
 }
 
-// Deletion implements engine.Deleter. To delete a plan undoes a retry that is not decided.
+// Deletion implements engine.Deleter.
 func (t *tx) Deletion(p *planRow) rules.Deletion {
 	return rules.Deletion{Title: p.Title(), State: p.State, Begun: p.deleting}
 }
 
 // BeginDeletion implements engine.Deleter.
 func (t *tx) BeginDeletion(_ context.Context, p *planRow) (bool, error) {
-	if p.retry != 0 {
-		t.forgetRetry(p, p.retry)
-	}
 	p.deleting, p.dirty = true, true
 	return true, nil
 }

@@ -4,34 +4,34 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A retry takes many tasks back at once, and nothing may run between the first and the last. A transaction that took all of them would
-// keep heartbeats waiting for seconds. So a retry of a plan goes in steps:
+// keep heartbeats waiting for seconds. So one transaction reads the plan, chooses the tasks, marks them, and opens the plan, which notes
+// the retry. Others of a bounded size take the marked tasks back, step by step (see retry_steps.go). The last one lets the plan go on.
+// Until then nothing of the plan is queued or claimed, and it does not end. Running tasks still end. The retry is a job, with which any
+// handle continues.
 //
-//  1. The plan notes the retry. From then on nothing of the plan is queued or claimed, and it does not end. Running tasks still end.
-//  2. A reader checks all that is to be taken, and transactions of a bounded size write it down.
-//  3. One transaction decides the retry, unless somebody closed the plan meanwhile. The plan runs
-//     again.
-//  4. Transactions of a bounded size make the retry, step by step (see retry_steps.go). The last one lets the plan go on.
-//
-// Until the retry is decided nothing of the plan has changed, and to undo the retry is to forget it. A sweep does that if the process
-// died. Once it is decided it is a job, with which any handle continues. A retry that takes little is one transaction, by the same steps.
-//
-// Tasks of no plan have no plan that could note a retry. While a large one of them is made, all tasks of no plan are held up as those of
+// Tasks of no plan have no plan that could note a retry. While one of them is made, all tasks of no plan are held up as those of
 // the plan would be. There is one such retry at a time.
 
-// deadRetry is how long a retry that is not decided is left alone: its process may be at it.
-const deadRetry = 1_000_000 * 60 // microseconds
+// retrier chooses what a retry takes, as package engine says.
+type retrier struct {
+	*tx
+	id     plan.PlanID
+	plan   *planRow // nil: of tasks of no plan
+	params json.RawMessage
+	rows   map[plan.TaskID]int64
+	more   bool // the retry is not over
+}
 
 // retry is one retry in a transaction.
 type retry struct {
@@ -39,28 +39,24 @@ type retry struct {
 	n, of            int64    // of is its plan's n, or 0
 	plan             *planRow // nil: of tasks of no plan
 	step, last, past int64    // last is the n of the last task with which the step is done
-	params           []byte
 }
 
 // Retry implements store.Admin.
-func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []rules.Retried, replace []plan.Task, params json.RawMessage) error {
-	return engine.Retry(ctx, chosen, replace, func(do func(engine.Retrier[int64]) error) error {
-		r := &retrier{s: s, id: id, params: params}
-		err := errLarge
-		if len(chosen) <= s.retrySize {
-			err = s.write(ctx, func(t *tx) error {
-				r.tx = t
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, ask rules.Ask) ([]rules.Retried, error) {
+	return engine.Retry(ctx, id, &ask, func(do func(engine.Retrier) error) error {
+		r := &retrier{id: id, params: ask.Params, rows: map[plan.TaskID]int64{}}
+		if ask.Check {
+			return s.read(ctx, func(c *conn) error {
+				r.tx = &tx{conn: c, s: s, plans: map[int64]*planRow{}}
 				return do(r)
 			})
 		}
-		if r.tx = nil; errors.Is(err, errLarge) {
-			r.n, r.more = 0, true
-			if err = do(r); err != nil {
-				return errors.Join(err, r.undo(ctx))
-			}
-		}
+		err := s.write(ctx, func(t *tx) error {
+			r.tx = t
+			return do(r)
+		})
 		if err == nil && r.more {
-			err = s.settle(ctx, id, r.n)
+			err = s.settle(ctx, id)
 		}
 		return err
 	})
@@ -72,151 +68,94 @@ func (s *Store) halfway(p *planRow) error {
 	if p != nil {
 		id = p.ID
 	}
-	return &engine.Halfway{Finish: func(ctx context.Context) error { return s.settle(ctx, id, 0) }}
+	return &engine.Halfway{Finish: func(ctx context.Context) error { return s.settle(ctx, id) }}
 }
 
-// errLarge says that a retry is too large to be checked in a transaction that writes.
-var errLarge = errors.New("the retry takes tasks with many items")
-
-// retrier makes a retry, as package engine says.
-type retrier struct {
-	s      *Store
-	tx     *tx // which makes all of the retry; nil: each write is a transaction
-	id     plan.PlanID
-	params json.RawMessage
-	n, of  int64 // once the retry is noted; of is its plan's n, or 0
-	more   bool  // the retry is decided, and not over
-}
-
-// write runs do in the transaction of the retry, or in one of its own.
-func (r *retrier) write(ctx context.Context, do func(*tx) error) error {
-	if r.tx != nil {
-		return do(r.tx)
+func (r *retrier) Begin(_ context.Context, check func(*plan.Plan, int) error) (err error) {
+	if !r.id.IsZero() {
+		r.plan, err = r.planByID(r.id)
 	}
-	_, err := r.s.commit(ctx, do)
+	if err == nil && r.noted(r.plan) != 0 {
+		err = r.s.halfway(r.plan)
+	}
+	if err == nil && r.plan != nil {
+		err = check(&r.plan.Plan, r.plan.Counts.Stored())
+	}
 	return err
 }
 
-// read is write for who only looks. Between two looks nothing of a noted retry is queued or claimed.
-func (r *retrier) read(ctx context.Context, do func(*conn)) error {
-	if r.tx != nil {
-		do(r.tx.conn)
-		return r.tx.err
+func (r *retrier) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]bool, err error) {
+	q := store.TaskQuery{Plan: r.id, Needs: true, Limit: -1}
+	if r.plan == nil {
+		q.NoPlan, q.IDs = true, named
 	}
-	return r.s.read(ctx, func(c *conn) error {
-		do(c)
-		return nil
-	})
+	w, index := taskQuery(&q)
+	found, err := r.readTasks(w, index, q)
+	tasks = make([]plan.Task, len(found))
+	for i := range found {
+		tasks[i], r.rows[found[i].ID] = found[i].Task, found[i].n
+	}
+	return tasks, nil, cmpErr(err, r.err)
 }
 
-// Begin notes the retry.
-func (r *retrier) Begin(ctx context.Context, check func(*plan.Plan, int) error) error {
-	return r.write(ctx, func(t *tx) error {
-		var p *planRow
-		var err error
-		if !r.id.IsZero() {
-			p, err = t.planByID(r.id)
-		}
-		if err == nil && t.noted(p) != 0 {
-			err = r.s.halfway(p)
-		}
-		if err == nil && p != nil {
-			err = check(&p.Plan, p.Counts.Stored())
-		}
-		if err != nil {
-			return err
-		}
-		r.n, r.of = t.beginRetry(p, r.params), numberOf(p)
-		return nil
-	})
+func (r *retrier) Queues(context.Context) (map[plan.QueueID]bool, error) {
+	there := map[plan.QueueID]bool{}
+	for q := r.query("SELECT id FROM queues WHERE " + isQueue); q.next(); {
+		there[plan.QueueID{ID: q.id(0)}] = true
+	}
+	return there, r.err
 }
 
-// Take writes down what the retry takes, and decides the retry.
-func (r *retrier) Take(ctx context.Context, sel *engine.Selection[int64], reopen func(*plan.Plan, json.RawMessage, time.Time)) error {
-	at := func(do func(*retry) error) error {
-		return r.write(ctx, func(t *tx) error {
-			noted := t.retryOf(r.n)
-			if noted == nil {
-				return refusal.New(plan.ErrConflict, "another retry took the place of this one")
-			}
-			return do(noted)
-		})
+// belowRetried finds what is below tasks that a retry takes, and has not finished: their items, and their children. The last column tells
+// children from items.
+const belowRetried = `SELECT t.n, t.status, t.name, t.id, t.gate, 1 FROM json_each(?1) AS j CROSS JOIN kids AS k ON k.parent = j.value
+		CROSS JOIN tasks AS t ON t.n = k.child WHERE t.outcome = 0
+	UNION ALL SELECT t.n, t.status, t.name, t.id, t.gate, 0 FROM json_each(?1) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0
+		WHERE t.outcome = 0`
+
+// Below counts a task whose parents have decided, and that a retry holds up, as waiting to run.
+func (r *retrier) Below(_ context.Context, s *engine.Selection, check engine.BelowCheck) (err error) {
+	taken := each(s.Tasks, func(t *engine.Retaken) int64 { return r.rows[t.ID] })
+	q := r.query(belowRetried, list(taken))
+	for err == nil && q.next() {
+		t := plan.Task{ID: plan.TaskID{ID: q.id(3)}, Status: plan.Status(q.int(1)), Name: q.text(2)}
+		hold := q.int(4)
+		err = check(&t, hold == forInstant || hold == forItems || hold == forPlan && q.bool(5))
 	}
-	slices.SortFunc(sel.Tasks, func(a, b engine.Retaken[int64]) int { return cmp.Compare(a.Key, b.Key) })
-	for part := range slices.Chunk(sel.Tasks, 2*r.s.retrySize) {
-		if err := at(func(x *retry) error { return x.fill(part) }); err != nil {
+	q.close()
+	return cmpErr(err, r.err)
+}
+
+// Take opens the plan, marks the tasks, and begins to take them back.
+func (r *retrier) Take(_ context.Context, sel *engine.Selection, reopen func(*plan.Plan, json.RawMessage, time.Time)) error {
+	p := r.plan
+	n := r.beginRetry(p)
+	if p != nil {
+		reopen(&p.Plan, r.params, r.at)
+		if err := r.noteRetried(p); err != nil {
 			return err
 		}
+		r.touch(p)
+		r.drop(jobClose, p.n)
+		if r.params != nil {
+			r.exec("UPDATE plans SET params = ? WHERE n = ?", []byte(r.params), p.n)
+		}
 	}
-	return at(func(x *retry) error {
-		more, err := x.decide(reopen)
-		r.more = r.more || more
+	if err := r.mark(n, sel.Tasks); err != nil {
 		return err
-	})
-}
-
-// undo forgets the retry if it was noted and is not decided. A sweep does so if undo fails.
-func (r *retrier) undo(ctx context.Context) error {
-	if r.n == 0 {
-		return nil
 	}
-	return r.s.write(context.WithoutCancel(ctx), func(t *tx) error {
-		if x := t.retryOf(r.n); x != nil && x.step == stepNoted {
-			t.forgetRetry(x.plan, x.n)
-		}
-		return nil
-	})
-}
-
-// makeRetry goes on with the retry that a plan notes, or (0) that is made of tasks of no plan, as far as the budget reaches.
-func (t *tx) makeRetry(of int64) (done bool) {
-	r := t.retryOf(t.noted(t.plan(of)))
-	if r == nil || r.step == stepNoted {
-		return true
+	r.add(jobRetry, numberOf(p))
+	if len(sel.Tasks) <= r.s.retrySize {
+		r.within(r.s.retrySize, func() { r.makeRetry(p) })
+		r.work()
 	}
-	r.goOn()
-	return t.noted(r.plan) == 0
-}
-
-// settle continues the retry of a plan, or of tasks of no plan, until it is over: the one with that
-// number, or (0) any. It undoes an undecided retry.
-func (s *Store) settle(ctx context.Context, id plan.PlanID, n int64) error {
-	for over := false; !over; {
-		_, err := s.commit(ctx, func(t *tx) error {
-			var p *planRow
-			var err error
-			if !id.IsZero() {
-				p, err = t.planByID(id)
-			}
-			if err != nil || t.noted(p) == 0 || n != 0 && t.noted(p) != n {
-				over = true // a plan that is not there, the caller finds
-				return nil
-			}
-			r := t.retryOf(t.noted(p))
-			if r == nil || r.step == stepNoted {
-				t.forgetRetry(p, t.noted(p))
-			} else {
-				t.within(s.retrySize, func() { r.goOn() })
-			}
-			if over = t.noted(p) == 0; over {
-				t.work()
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return s.wal.sync()
+	r.more = r.noted(p) != 0
+	return r.err
 }
 
 // beginRetry has the plan note a new retry, if it is one of a plan, and returns its number.
-func (t *tx) beginRetry(p *planRow, params json.RawMessage) (n int64) {
-	closing := plan.Open
-	if p != nil {
-		closing = p.Closing
-	}
-	t.exec("INSERT INTO retries (plan, at, closing, params) VALUES (?, ?, ?, ?)", numberOf(p), t.now, string(closing), []byte(params))
+func (t *tx) beginRetry(p *planRow) (n int64) {
+	t.exec("INSERT INTO retries (plan, at, step, closing) VALUES (?, ?, ?, '')", numberOf(p), t.now, stepFreeze)
 	if q := t.query("SELECT max(n) FROM retries"); q.one() {
 		n = q.int(0)
 	}
@@ -226,19 +165,9 @@ func (t *tx) beginRetry(p *planRow, params json.RawMessage) (n int64) {
 	return n
 }
 
-// retryOf returns a retry with how far it came; nil if it is not there.
-func (t *tx) retryOf(n int64) *retry {
-	q := t.query("SELECT plan, step, task, past, params FROM retries WHERE n = ?", n)
-	if !q.one() {
-		return nil
-	}
-	r := &retry{tx: t, n: n, of: q.int(0), step: q.int(1), last: q.int(2), past: q.int(3), params: q.bytes(4)}
-	r.plan = t.plan(r.of)
-	return r
-}
-
-// fill writes down tasks that a retry takes.
-func (r *retry) fill(taken []engine.Retaken[int64]) error {
+// mark writes down which tasks the retry takes, and how.
+func (r *retrier) mark(n int64, taken []engine.Retaken) error {
+	slices.SortFunc(taken, func(a, b engine.Retaken) int { return cmp.Compare(r.rows[a.ID], r.rows[b.ID]) })
 	rows := make([]any, 0, 9*len(taken))
 	for i := range taken {
 		t, how := &taken[i], int64(0)
@@ -247,11 +176,11 @@ func (r *retry) fill(taken []engine.Retaken[int64]) error {
 		} else if t.Goes {
 			how = howGoes
 		}
-		if t.Ran {
+		if t.KeepsRan {
 			how |= howRan
 		}
 		if t.With == nil {
-			rows = append(rows, r.n, t.Key, how, nil, nil, nil, nil, nil, nil)
+			rows = append(rows, n, r.rows[t.ID], how, nil, nil, nil, nil, nil, nil)
 			continue
 		}
 		queue, err := r.queueNumber(t.With.Queue)
@@ -262,53 +191,66 @@ func (r *retry) fill(taken []engine.Retaken[int64]) error {
 		if err != nil {
 			return fmt.Errorf("task %q: %w", t.With.Key(), err)
 		}
-		rows = append(rows, r.n, t.Key, how, queue, t.With.Rank, orNull(t.With.When), definitionFlags(&t.With.Definition), def, orNone(t.With.Params))
+		rows = append(rows, n, r.rows[t.ID], how, queue, t.With.Rank, orNull(t.With.When), definitionFlags(&t.With.Definition), def, orNone(t.With.Params))
 	}
 	r.insertRows("INSERT INTO retried (retry, task, how, queue, rank, rule, flags, def, params) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-	r.exec("UPDATE retries SET at = ? WHERE n = ?", r.now, r.n)
 	return nil
 }
 
-// decide makes a retry that was checked be made: by this transaction as far as its budget reaches, and by others. It reports whether more is
-// left.
-func (r *retry) decide(reopen func(*plan.Plan, json.RawMessage, time.Time)) (more bool, err error) {
-	r.step = stepFreeze
-	if p := r.plan; p != nil {
-		q := r.query("SELECT closing FROM retries WHERE n = ?", r.n)
-		if !q.one() || p.deleting || p.retry != r.n || string(p.Closing) != q.text(0) {
-			return false, refusal.New(plan.ErrConflict, "plan %s changed while the retry was checked", p.Title())
-		}
-		reopen(&p.Plan, r.params, r.at)
-		if err := r.noteRetried(p); err != nil {
-			return false, err
-		}
-		r.touch(p)
-		r.drop(jobClose, p.n)
-		if r.params != nil {
-			r.exec("UPDATE plans SET params = ? WHERE n = ?", r.params, p.n)
-		}
-	}
-	r.exec("UPDATE retries SET step = ? WHERE n = ?", r.step, r.n)
-	r.add(jobRetry, r.of)
-	r.within(r.s.retrySize, r.goOn)
-	r.work()
-	return r.noted(r.plan) != 0, nil
-}
-
 // noteRetried writes when the retry lets the plan run again that had ended, if it had.
-func (r *retry) noteRetried(p *planRow) error {
+func (t *tx) noteRetried(p *planRow) error {
 	if p.Retried.IsZero() {
 		return nil
 	}
-	q := r.query("SELECT "+wholeColumns+" FROM plans WHERE n = ?", p.n)
+	q := t.query("SELECT "+wholeColumns+" FROM plans WHERE n = ?", p.n)
 	if !q.one() {
 		return nil // the transaction has failed, and says why
 	}
 	whole := q.wholePlan()
 	whole.Retried = p.Retried
 	def, err := packPlan(&whole)
-	r.exec("UPDATE plans SET def = ? WHERE n = ?", def, p.n)
+	t.exec("UPDATE plans SET def = ? WHERE n = ?", def, p.n)
 	return err
+}
+
+// makeRetry goes on with the retry that a plan notes, or (nil) that is made of tasks of no plan, as far as the budget reaches.
+func (t *tx) makeRetry(p *planRow) (done bool) {
+	n := t.noted(p)
+	if n == 0 {
+		return true
+	}
+	q := t.query("SELECT step, task, past FROM retries WHERE n = ?", n)
+	if !q.one() || q.int(0) == stepNoted {
+		t.forgetRetry(p, n)
+		return true
+	}
+	r := &retry{tx: t, n: n, of: numberOf(p), plan: p, step: q.int(0), last: q.int(1), past: q.int(2)}
+	r.goOn()
+	return t.noted(p) == 0
+}
+
+// settle ends the retry of a plan, or of tasks of no plan, if there is one.
+func (s *Store) settle(ctx context.Context, id plan.PlanID) error {
+	for over := false; !over; {
+		_, err := s.commit(ctx, func(t *tx) error {
+			var p *planRow
+			if !id.IsZero() {
+				var err error
+				if p, err = t.planByID(id); err != nil {
+					over = true // the caller finds that the plan is not there
+					return nil
+				}
+			}
+			if t.within(s.retrySize, func() { over = t.makeRetry(p) }); over {
+				t.work()
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return s.wal.sync()
 }
 
 // end lets the plan go on.
@@ -338,19 +280,3 @@ func (t *tx) forgetRetried(n int64) (done bool) {
 	t.budget -= int(gone)
 	return gone < int64(limit)
 }
-
-// undoDeadRetries forgets retries whose process died before they were decided. A clock that was set back makes none wait.
-func (t *tx) undoDeadRetries() {
-	var dead []int64
-	for q := t.query(deadRetries, stepNoted, t.now-deadRetry, t.now); q.next(); {
-		dead = append(dead, q.int(0))
-	}
-	for _, n := range dead {
-		p := t.plan(n)
-		t.forgetRetry(p, t.noted(p))
-	}
-}
-
-const deadRetries = `SELECT p.n FROM plans AS p INDEXED BY plans_retry LEFT JOIN retries AS r ON r.n = p.retry
-	WHERE p.retry <> 0 AND (r.n IS NULL OR r.step = ?1 AND (r.at < ?2 OR r.at > ?3))
-	UNION ALL SELECT 0 FROM retries WHERE plan = 0 AND step = ?1 AND (at < ?2 OR at > ?3)`

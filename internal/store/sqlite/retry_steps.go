@@ -11,7 +11,7 @@ import (
 
 // The steps of a retry, each of which goes through all of its tasks in any number of transactions. Stored: never renumbered.
 const (
-	stepNoted  = 0 // the plan notes it; what it takes is being checked and written down
+	stepNoted  = 0 // of an earlier version, which died before it had chosen all tasks
 	stepFreeze = 1 // finished children that are not taken keep the inputs with which they ran
 	stepHold   = 2 // the tasks are held, and their last attempts forgotten
 	stepItems  = 3 // items that are made anew are deleted

@@ -21,8 +21,8 @@ func TestInputsAreThoseThatATaskRanWith(t *testing.T) {
 	i := register(t, s, "n1")
 	long := `"` + strings.Repeat("x<&>", 100) + `"`
 	p := newPlan(t, s, "nightly",
-		task{name: "a"}, task{name: "fails"},
-		task{name: "c", needs: []string{"a", "fails"}, spec: plan.TaskSpec{When: plan.AllDone, Params: map[string]any{"own": 1}}})
+		task{name: "a"}, task{name: "fails", spec: plan.TaskSpec{ContinueOnError: true}},
+		task{name: "c", needs: []string{"a", "fails"}, spec: plan.TaskSpec{Params: map[string]any{"own": 1}}})
 	round := 0
 	run := func() []string {
 		round++
@@ -38,7 +38,7 @@ func TestInputsAreThoseThatATaskRanWith(t *testing.T) {
 	if got := named(t, s, p, "c"); string(got.Params) != want {
 		t.Fatalf("c ran with %s, want %s", got.Params, want)
 	}
-	if err := s.Retry(t.Context(), p, []rules.Retried{{ID: named(t, s, p, "fails").ID, Status: plan.Failed}}, nil, nil); err != nil {
+	if _, err := s.Retry(t.Context(), p, rules.Ask{Tasks: []plan.TaskID{named(t, s, p, "fails").ID}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, when := range []string{"while its parent waits to run again", "when its parent has run again"} {
@@ -77,16 +77,8 @@ func TestItemsAreMadeAnewWhenTheirListIs(t *testing.T) {
 	if got := string(named(t, s, p, "sum").Params); !strings.Contains(got, `"args":[["done","done","done"]]`) {
 		t.Fatalf("sum ran with %s", got)
 	}
-	all, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p, Needs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	chosen, err := rules.SelectRetry(all, []plan.TaskID{named(t, s, p, "list").ID}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
 	list = `[1, 2]`
-	if err := s.Retry(t.Context(), p, chosen, nil, nil); err != nil {
+	if _, err := s.Retry(t.Context(), p, rules.Ask{Tasks: []plan.TaskID{named(t, s, p, "list").ID}, Downstream: true}); err != nil {
 		t.Fatal(err)
 	}
 	run()
@@ -114,15 +106,7 @@ func TestARetryBeforeAllItemsAreInMakesThemAnew(t *testing.T) {
 	if got := named(t, s, p, "copy"); !got.Expanding {
 		t.Fatalf("copy is %v with %d items, want it to be making them", got.Status, got.Items)
 	}
-	all, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p, Needs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	chosen, err := rules.SelectRetry(all, []plan.TaskID{named(t, s, p, "list").ID}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Retry(t.Context(), p, chosen, nil, nil); err != nil {
+	if _, err := s.Retry(t.Context(), p, rules.Ask{Tasks: []plan.TaskID{named(t, s, p, "list").ID}, Downstream: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got := named(t, s, p, "copy"); got.Expanding || got.Items != 0 || got.Status != plan.Held {
@@ -143,9 +127,8 @@ func TestNewParamsOfATaskWithoutParentsMayBeAnything(t *testing.T) {
 	p := newPlan(t, s, "nightly", task{name: "a"})
 	runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Failed} })
 	a := named(t, s, p, "a")
-	again := []rules.Retried{{ID: a.ID, Status: a.Status}}
 	a.Params = json.RawMessage(`[1]`)
-	if err := s.Retry(t.Context(), p, again, []plan.Task{a}, nil); err != nil {
+	if _, err := s.Retry(t.Context(), p, rules.Ask{Replace: []plan.Task{a}}); err != nil {
 		t.Fatal(err)
 	}
 	runAll(t, s, i, func(c protocol.ClaimedTask) protocol.Ending {
@@ -156,8 +139,10 @@ func TestNewParamsOfATaskWithoutParentsMayBeAnything(t *testing.T) {
 	}
 }
 
+// TestNoTransactionWritesMoreTheMoreTasksAPlanHas allows one exception: the transaction that decides a
+// retry marks each task, in a row of a few bytes.
 func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
-	const tasks, most = 3000, 5*protocol.DefaultBudget + 50 // rows; a task has several
+	const tasks, most = 3000, 5*protocol.DefaultBudget + 50 // rows; a task has several, and one mark
 	s := openTest(t, Options{})
 	defer closeStore(t, s)
 	what := ""
@@ -169,15 +154,7 @@ func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
 	again := func(p plan.PlanID, chosen ...plan.TaskID) {
 		t.Helper()
 		what = "retry"
-		all, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p, NoPlan: p.IsZero(), Needs: true, Limit: 2 * tasks})
-		if err != nil {
-			t.Fatal(err)
-		}
-		retried, err := rules.SelectRetry(all, chosen, len(chosen) > 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Retry(t.Context(), p, retried, nil, nil); err != nil {
+		if _, err := s.Retry(t.Context(), p, rules.Ask{Tasks: chosen, Downstream: len(chosen) > 0}); err != nil {
 			t.Fatal(err)
 		}
 		what = "turns"
@@ -210,7 +187,11 @@ func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
 		if n := len(runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Failed} })); n != tasks {
 			t.Errorf("%d tasks of no plan ran, want %d", n, tasks)
 		}
-		again(plan.PlanID{})
+		var ids []plan.TaskID
+		for i := range apart {
+			ids = append(ids, apart[i].ID)
+		}
+		again(plan.PlanID{}, ids...)
 		if held, err := s.Tasks(t.Context(), store.TaskQuery{Statuses: []plan.Status{plan.Held}, Limit: 2 * tasks}); err != nil || len(held) != tasks-1 {
 			t.Errorf("%d tasks of no plan are held after the retry (%v), want %d", len(held), err, tasks-1)
 		}
@@ -274,14 +255,14 @@ func TestWhatARetryOfTasksOfNoPlanHoldsUp(t *testing.T) {
 	queued, failed := newTask("queued"), newTask("failed")
 	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{failed}))
 	runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Failed} })
-	again := []rules.Retried{{ID: named(t, s, p, "a").ID, Status: plan.Succeeded}}
-	no(s.Retry(t.Context(), p, again, nil, nil))
+	_, err = s.Retry(t.Context(), p, rules.Ask{Tasks: []plan.TaskID{named(t, s, p, "a").ID}, Downstream: true})
+	no(err)
 	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{queued}))
 
 	begin := func() {
 		t.Helper()
 		_, err := s.commit(t.Context(), func(x *tx) error {
-			x.beginRetry(nil, nil)
+			x.beginRetry(nil)
 			return nil
 		})
 		no(err)
@@ -309,6 +290,11 @@ func TestWhatARetryOfTasksOfNoPlanHoldsUp(t *testing.T) {
 	if gone, err := s.Expire(t.Context(), 1000); err != nil || gone.Tasks > 0 || gone.Plans > 0 {
 		t.Errorf("it expires %+v (%v), want nothing that a retry may take or need", gone, err)
 	}
+	_, err = s.commit(t.Context(), func(x *tx) error {
+		x.add(jobRetry, 0)
+		return nil
+	})
+	no(err)
 	if _, err := s.Sweep(t.Context(), protocol.Sweep{Instance: i, Holding: []plan.TaskID{did.Claimed[0].Task}}); err != nil || noted() {
 		t.Errorf("a sweep leaves a retry whose process is gone (%v)", err)
 	}
@@ -316,7 +302,8 @@ func TestWhatARetryOfTasksOfNoPlanHoldsUp(t *testing.T) {
 		t.Errorf("what was held up is %v after the retry (%v), want queued", got.Status, err)
 	}
 	begin()
-	no(s.Retry(t.Context(), plan.PlanID{}, []rules.Retried{{ID: failed.ID, Status: plan.Failed}}, nil, nil))
+	_, err = s.Retry(t.Context(), plan.PlanID{}, rules.Ask{Tasks: []plan.TaskID{failed.ID}})
+	no(err)
 	if noted() {
 		t.Error("another retry is left to be made")
 	}
@@ -335,7 +322,7 @@ func TestASlowTransactionSaysThatARetryIsLeft(t *testing.T) {
 	for _, slow := range []bool{true, false} {
 		_, err := s.commit(t.Context(), func(x *tx) error {
 			if slow {
-				x.beginRetry(nil, nil)
+				x.beginRetry(nil)
 				x.add(jobRetry, 0)
 				x.began = x.began.Add(-time.Hour)
 			}

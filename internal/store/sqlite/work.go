@@ -73,7 +73,7 @@ func (t *tx) run(j job) {
 	case jobDrop:
 		past, done = t.dropItems(j.ref, j.past)
 	case jobRetry:
-		done = t.makeRetry(j.ref)
+		done = t.makeRetry(t.plan(j.ref))
 	case jobForgetRetry:
 		done = t.forgetRetried(j.ref)
 	case jobClose, jobAdopt, jobForget:

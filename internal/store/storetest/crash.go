@@ -461,7 +461,8 @@ func (p *process) retry(name string, downstream bool, params string) error {
 		p.retried[c.ID] = true
 	}
 	replace := []plan.Task{{ID: tasks[k].ID, Name: name, Queue: tasks[k].Queue, Params: json.RawMessage(params)}}
-	err = p.call(func() error { return p.s.Retry(p.ctx, p.main.ID, chosen, replace, nil) })
+	ask := rules.Ask{Tasks: []plan.TaskID{tasks[k].ID}, Downstream: downstream, Replace: replace}
+	err = p.call(func() error { _, err := p.s.Retry(p.ctx, p.main.ID, ask); return err })
 	if errors.Is(err, plan.ErrConflict) && p.k.tripped { // the retry that had no answer was made, or begun
 		err = nil
 	}

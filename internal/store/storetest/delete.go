@@ -221,7 +221,7 @@ var deleteCases = []testCase{
 			w.wantPlan(p, plan.PlanSucceeded)
 			w.equal("more", must(w.s.DeletePlan(w.ctx, p.ID, 10))(w), true)
 			left := w.all(store.TaskQuery{Plan: p.ID})[0]
-			w.is(w.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: left.ID, Status: left.Status}}, nil, nil), plan.ErrNotFound)
+			w.is(w.tryRetry(p.ID, rules.Ask{Tasks: []plan.TaskID{left.ID}}), plan.ErrNotFound)
 			w.equal("what is left of it", w.task(left.ID).Status, plan.Succeeded)
 			w.equal("ran", len(n.run(ok)), 0)
 			for more := true; more; {

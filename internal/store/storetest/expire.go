@@ -93,7 +93,7 @@ var expireCases = []testCase{
 		w.pass(2 * time.Hour)
 		w.equal("while the task that needs it is there", w.expired(), protocol.Expired{})
 
-		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []rules.Retried{{ID: bad.ID, Status: plan.Failed}}, nil, nil))
+		w.no(w.tryRetry(plan.PlanID{}, rules.Ask{Tasks: []plan.TaskID{bad.ID}}))
 		var in []plan.Input
 		n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			if c.Task == bad.ID {

@@ -97,7 +97,7 @@ func (h *halfway) submit() {
 // retry retries p on a handle of its own.
 func (h *halfway) retry() {
 	w := h.w
-	chosen := w.selectRetry(h.plan, false, "p")
+	ask := w.askRetry(h.plan, false, "p")
 	var meanwhile sync.WaitGroup
 	s := w.d.Reopen(w.T, w.s, Options{Now: w.clock.Now, Hook: func(written bool) error {
 		if written {
@@ -119,7 +119,7 @@ func (h *halfway) retry() {
 		}
 		return nil
 	}})
-	h.err = s.Retry(w.ctx, h.plan.ID, chosen, nil, nil)
+	_, h.err = s.Retry(w.ctx, h.plan.ID, ask)
 	meanwhile.Wait()
 	w.no(s.Close())
 	if !h.met || h.dies == 0 {

@@ -99,18 +99,6 @@ func (l *late) turn(t protocol.Turn) error {
 	return err
 }
 
-func (l *late) selected(names ...string) []rules.Retried {
-	tasks := l.all(store.TaskQuery{Plan: l.plan.ID, Needs: true})
-	var chosen []plan.TaskID
-	for _, t := range tasks {
-		if slices.Contains(names, t.Name) {
-			chosen = append(chosen, t.ID)
-		}
-	}
-	retried, _ := rules.SelectRetry(tasks, chosen, false) // none, if it is refused
-	return retried
-}
-
 var lateVerbs = []struct {
 	name string
 	stop bool // the plan stops on failure
@@ -176,9 +164,10 @@ var lateVerbs = []struct {
 		return l.held.CancelTask(l.ctx, id)
 	}},
 	{name: "a retry", do: func(l *late) error {
-		chosen := l.selected("bad")
+		ask := l.askRetry(l.plan, false, "bad")
 		l.before()
-		return l.held.Retry(l.ctx, l.plan.ID, chosen, nil, nil)
+		_, err := l.held.Retry(l.ctx, l.plan.ID, ask)
+		return err
 	}},
 	{name: "an addition", do: func(l *late) error {
 		t := l.newTask(plan.Queue{ID: l.has["a"].Queue}, "added", l.has["a"].Task)
@@ -310,9 +299,7 @@ func (l *late) handIn() {
 }
 
 func (l *late) retry() {
-	if chosen := l.selected(); len(chosen) > 0 {
-		l.refusable(l.s.Retry(l.ctx, l.plan.ID, chosen, nil, nil))
-	}
+	l.refusable(l.tryRetry(l.plan.ID, rules.Ask{}))
 }
 
 // goOn has the other node sweep and run a part of the plan.

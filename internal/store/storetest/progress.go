@@ -84,7 +84,7 @@ func progressIsShown(w *world) {
 	w.wantProgress("after another node has claimed what was given back", p)
 	w.no(other.says(reached(again, 0.1, "anew")))
 	w.wantProgress("after that has said something", p, "b 10% anew")
-	w.no(w.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: a.Task, Status: plan.Failed}}, nil, nil))
+	w.no(w.tryRetry(p.ID, rules.Ask{Tasks: []plan.TaskID{a.Task}}))
 	retried := n.one()
 	w.no(n.says(reached(a, 0.99, "of the attempt before the retry")))
 	w.wantProgress("after a retry", p, "b 10% anew")

@@ -416,7 +416,7 @@ func resultDeleted(w *resultWorld) {
 func resultRetried(w *resultWorld) {
 	n := w.node("n1")
 	p, id := w.inPlan(n, fail)
-	w.no(w.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: id, Status: plan.Failed}}, nil, nil))
+	w.no(w.tryRetry(p.ID, rules.Ask{Tasks: []plan.TaskID{id}}))
 	w.none(id, plan.Stdout)
 	w.none(id, plan.Stderr)
 	w.rows("after Retry", 0)

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,11 +18,10 @@ var retryCases = []testCase{
 		p = must(w.s.CreatePlan(w.ctx, p))(w)
 		w.no(w.s.AddTasks(w.ctx, p.ID, tasks[:2]))
 		w.no(w.s.CancelTask(w.ctx, tasks[0].ID))
-		a := []rules.Retried{{ID: tasks[0].ID, Status: plan.Cancelled}}
-		w.is(w.s.Retry(w.ctx, p.ID, a, nil, nil), plan.ErrPlanNotReady)
+		w.is(w.tryRetry(p.ID, rules.Ask{Tasks: []plan.TaskID{tasks[0].ID}}), plan.ErrPlanNotReady)
 		w.wantPlan(p, plan.PlanSubmitting)
 		w.no(w.s.CancelPlan(w.ctx, p.ID))
-		w.is(w.s.Retry(w.ctx, p.ID, append(a, rules.Retried{ID: tasks[1].ID, Status: plan.Cancelled}), nil, nil), plan.ErrPlanNotReady)
+		w.is(w.tryRetry(p.ID, rules.Ask{}), plan.ErrPlanNotReady)
 		w.wantPlan(p, plan.PlanCancelled)
 		w.want(p, "a cancelled", "b cancelled")
 		w.equal("ran", w.node("n1").run(ok), "[]")
@@ -43,7 +41,7 @@ var retryCases = []testCase{
 			must(w.s.Sweep(w.ctx, protocol.Sweep{Instance: n.id, Budget: 1}))(w)
 		}
 		w.wantPlan(p, plan.PlanAbandoned)
-		w.is(w.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: a.ID, Status: plan.Cancelled}}, nil, nil), plan.ErrPlanNotReady)
+		w.is(w.tryRetry(p.ID, rules.Ask{Tasks: []plan.TaskID{a.ID}}), plan.ErrPlanNotReady)
 		w.wantPlan(p, plan.PlanAbandoned)
 		n.sweep()
 		w.equal("ran", n.run(ok), "[]")
@@ -184,10 +182,10 @@ var retryCases = []testCase{
 		n.run(failing("a"))
 		a := w.named(p, "a")
 		q := w.queue("narrow", 1)
-		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{{
+		w.no(w.tryRetry(p.ID, rules.Ask{Replace: []plan.Task{{
 			ID: a.ID, Name: "a", Queue: q.ID, Params: json.RawMessage(`{"run":"new"}`),
 			Definition: plan.Definition{Timeout: time.Hour, Rank: a.Rank, ContinueOnError: true},
-		}}, nil))
+		}}}))
 		c := n.one()
 		w.equal("claim", []any{c.Name, c.QueueName, c.Timeout, c.ContinueOnError}, "[a narrow 1h0m0s true]")
 		w.equalJSON("params", c.Params, `{"run":"new","needs":{"z":null},"args":[null]}`)
@@ -210,7 +208,7 @@ var retryCases = []testCase{
 		for _, t := range w.all(store.TaskQuery{Plan: p.ID}) {
 			replace = append(replace, plan.Task{ID: t.ID, Name: t.Name, Queue: t.Queue, Params: params, Definition: plan.Definition{Rank: t.Rank}})
 		}
-		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), replace, nil))
+		w.no(w.tryRetry(p.ID, rules.Ask{Replace: replace}))
 		ran := 0
 		for claimed := n.claim(1); len(claimed) > 0; claimed = n.claim(1) {
 			ran++
@@ -233,13 +231,13 @@ var retryCases = []testCase{
 		}
 		w.no(queues.DeleteQueue(w.ctx, a.Queue))
 		before := w.plan(p.ID)
-		w.refused(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), nil, nil), `task "a" cannot run again, since its queue was deleted; submit its plan again, or retry it`)
+		w.refused(w.tryRetry(p.ID, rules.Ask{}), `task "a" cannot run again, since its queue was deleted; submit its plan again, or retry it`)
 		w.want(p, states...)
 		w.wantPlan(p, before.State)
 		w.equal("edits", w.plan(p.ID).Edits, before.Edits)
-		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{
+		w.no(w.tryRetry(p.ID, rules.Ask{Replace: []plan.Task{
 			{ID: a.ID, Name: "a", Queue: w.queue("exec", 0).ID, Params: a.Params, Definition: plan.Definition{Rank: a.Rank}},
-		}, nil))
+		}}))
 		n.run(ok)
 		w.want(p, "z succeeded", "a succeeded", "b succeeded")
 		w.wantPlan(p, plan.PlanSucceeded)
@@ -248,11 +246,11 @@ var retryCases = []testCase{
 		p := w.submit(task("a"), task("b"))
 		n := w.node("n1")
 		n.run(failing("a", "b"))
-		refused := append(w.selectRetry(p, false), rules.Retried{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Status: plan.Failed})
+		refused := append(w.askRetry(p, false, "a").Tasks, plan.TaskID{ID: plan.NewID(time.Now())})
 		before := w.plan(p.ID).Params
-		w.is(w.s.Retry(w.ctx, p.ID, refused, nil, json.RawMessage(`{"level":0}`)), plan.ErrNotFound)
+		w.is(w.tryRetry(p.ID, rules.Ask{Tasks: refused, Params: json.RawMessage(`{"level":0}`)}), plan.ErrNotFound)
 		w.equalJSON("params after a retry that was refused", w.plan(p.ID).Params, string(before))
-		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), nil, json.RawMessage(`{"level":1,"who":"x<y"}`)))
+		w.no(w.tryRetry(p.ID, rules.Ask{Params: json.RawMessage(`{"level":1,"who":"x<y"}`)}))
 		w.equalJSON("params", w.plan(p.ID).Params, `{"level":1,"who":"x<y"}`)
 		n.run(failing("b"))
 		w.retry(p, false, "b")
@@ -260,18 +258,50 @@ var retryCases = []testCase{
 		n.run(ok)
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
-	{"a retry is refused when a task is not any more as the caller saw it, and changes nothing", func(w *world) {
+	{"a retry with a new definition of a task that does not run again any more is refused, and changes nothing", func(w *world) {
 		p := w.submit(task("a"), task("b", "a"), task("c"))
 		n := w.node("n1")
 		n.run(failing("a", "c"))
-		seen := w.selectRetry(p, false)
+		b, before := w.named(p, "b"), w.plan(p.ID).Params
+		b.Timeout = time.Hour
+		ask := rules.Ask{Replace: []plan.Task{b}, Params: json.RawMessage(`{"level":1}`)}
 		w.retry(p, false, "a")
-		w.refused(w.s.Retry(w.ctx, p.ID, seen, nil, nil), `task "b" is held (-4), and was taken for cancelled (-5)`)
-		w.want(p, "a queued", "b held", "c failed")
 		n.run(ok)
-		w.refused(w.s.Retry(w.ctx, p.ID, seen, nil, nil), `task "b" is succeeded (1), and was taken for cancelled (-5)`)
+		edits := w.plan(p.ID).Edits
+		w.refused(w.tryRetry(p.ID, ask), `task "b" has a new definition, and does not run again`)
 		w.want(p, "a succeeded", "b succeeded", "c failed")
 		w.wantPlan(p, plan.PlanFailed)
+		w.equal("the timeout and the edits", []any{w.named(p, "b").Timeout, w.plan(p.ID).Edits}, []any{time.Duration(0), edits})
+		w.equalJSON("the params", w.plan(p.ID).Params, string(before))
+	}},
+	{"a retry that is only checked says what it would take, or why not, and changes nothing", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"), task("c"))
+		n := w.node("n1")
+		n.run(failing("a"))
+		before, ask := w.plan(p.ID), w.askRetry(p, false)
+		ask.Check, ask.Params = true, json.RawMessage(`{"level":1}`)
+		would := must(w.s.Retry(w.ctx, p.ID, ask))(w)
+		again := w.askRetry(p, false, "c")
+		again.Check = true
+		w.refused(w.tryRetry(p.ID, again), `task "c" succeeded; to run it and what is below it again add --downstream`)
+		w.want(p, "a failed", "b skipped", "c succeeded")
+		w.equal("the plan", w.plan(p.ID), fmt.Sprint(before))
+		w.equal("what a retry takes then", must(w.s.Retry(w.ctx, p.ID, rules.Ask{}))(w), fmt.Sprint(would))
+	}},
+	{"a retry takes what has failed by now, though the caller has not seen it", func(w *world) {
+		p := w.submit(task("a"), task("b"), task("c", "b"))
+		n := w.node("n1")
+		c := n.take("a", "b")
+		n.end(fail(c[0]))
+		a := w.named(p, "a")
+		a.Timeout = time.Hour
+		n.end(fail(c[1]))
+		took := must(w.s.Retry(w.ctx, p.ID, rules.Ask{Replace: []plan.Task{a}}))(w)
+		w.equal("how many it took", len(took), 3)
+		w.want(p, "a queued", "b queued", "c held")
+		w.equal("timeouts", []time.Duration{w.named(p, "a").Timeout, w.named(p, "b").Timeout}, "[1h0m0s 0s]")
+		n.run(ok)
+		w.wantPlan(p, plan.PlanSucceeded)
 	}},
 	{"a retry looks at its tasks in the order in which they were added, and one that fails closes the plan for those after it", func(w *world) {
 		p := w.submitSpec(&plan.Spec{Name: "nightly", OnFailure: plan.Stop, Tasks: []plan.TaskSpec{
@@ -298,34 +328,26 @@ var retryCases = []testCase{
 		c := n.take("a", "b")
 		n.end(fail(c[0]), fail(c[1]))
 		below := n.one()
-		a, b := w.named(p, "a"), w.named(p, "b")
-		chosen := []rules.Retried{{ID: below.Task, Status: plan.Running}, {ID: a.ID, Status: plan.Failed}, {ID: b.ID, Status: plan.Failed}}
-		w.is(w.s.Retry(w.ctx, p.ID, chosen, nil, nil), plan.ErrPlanActive)
+		w.is(w.tryRetry(p.ID, w.askRetry(p, false, "a", "b")), plan.ErrPlanActive)
 		w.want(p, "a failed", "b failed", "below running")
 		n.end(ok(below))
 		w.wantPlan(p, plan.PlanFailed)
 	}},
-	{"a retry is refused when something below was queued, or has begun to run, since the caller looked", func(w *world) {
+	{"a retry takes a task below that was queued, and is refused once that has begun to run", func(w *world) {
 		p := w.submit(task("a"), task("b", "a"), task("slow"))
 		n := w.node("n1")
 		first := n.take("a", "slow")
 		n.end(fail(first[0]))
-		seen := w.selectRetry(p, false)
 		q := w.queue("exec", 0)
 		late := w.newTask(q, "late", w.named(p, "a").ID)
 		late.When = plan.AnyFailed
 		w.add(p.ID, late)
 		w.want(p, "late queued")
-		refused := func() {
-			w.Helper()
-			if err := w.s.Retry(w.ctx, p.ID, seen, nil, nil); !errors.Is(err, plan.ErrConflict) && !errors.Is(err, plan.ErrPlanActive) {
-				w.Errorf("got error %v, want %v or %v", err, plan.ErrConflict, plan.ErrPlanActive)
-			}
-		}
-		refused()
-		w.want(p, "a failed", "b skipped", "late queued")
+		w.retry(p, false)
+		w.want(p, "a queued", "b held", "late held")
+		n.end(fail(n.one()))
 		c := n.claim(9)
-		refused()
+		w.is(w.tryRetry(p.ID, rules.Ask{}), plan.ErrPlanActive)
 		w.want(p, "a failed", "b skipped", "late running")
 		n.end(ok(c[0]), ok(first[1]))
 		w.wantPlan(p, plan.PlanFailed)
@@ -420,14 +442,14 @@ var retryCases = []testCase{
 		w.add(plan.PlanID{}, a, b)
 		n := w.node("n1")
 		n.end(fail(n.one()))
-		again := []rules.Retried{{ID: a.ID, Status: plan.Failed}}
-		w.refused(w.s.Retry(w.ctx, plan.PlanID{}, again, nil, nil),
+		again := rules.Ask{Tasks: []plan.TaskID{a.ID}}
+		w.refused(w.tryRetry(plan.PlanID{}, again),
 			`task "b" below is queued, and not among what is to run again: wait for it, or cancel it: sluice task cancel `+b.ID.String())
 		c := n.one()
-		w.is(w.s.Retry(w.ctx, plan.PlanID{}, again, nil, nil), plan.ErrPlanActive)
+		w.is(w.tryRetry(plan.PlanID{}, again), plan.ErrPlanActive)
 		w.equal("what was not retried", w.task(a.ID).Status, plan.Failed)
 		n.end(ok(c))
-		w.no(w.s.Retry(w.ctx, plan.PlanID{}, again, nil, nil))
+		w.no(w.tryRetry(plan.PlanID{}, again))
 		w.equal("ran", n.run(ok), "[a]")
 	}},
 	{"tasks of no plan are retried too", func(w *world) {
@@ -438,7 +460,8 @@ var retryCases = []testCase{
 		n := w.node("n1")
 		n.run(failing("a"))
 		w.equal("b", w.task(b.ID).Reason, plan.ReasonSkipped)
-		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []rules.Retried{{ID: b.ID, Status: plan.Cancelled}, {ID: a.ID, Status: plan.Failed}}, nil, nil))
+		w.is(w.tryRetry(plan.PlanID{}, rules.Ask{}), plan.ErrNotFound)
+		w.no(w.tryRetry(plan.PlanID{}, rules.Ask{Tasks: []plan.TaskID{b.ID, a.ID}}))
 		w.equal("status", []any{w.task(a.ID).Status, w.task(b.ID).Status}, []any{plan.Queued, plan.Held})
 		w.equal("ran", n.run(ok), "[a b]")
 	}},

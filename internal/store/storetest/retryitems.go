@@ -44,7 +44,7 @@ var retryItemCases = []testCase{
 		better.Params, better.Timeout = json.RawMessage(`{"how":"well"}`), time.Hour
 		first := rules.ItemTask(&better, 0, json.RawMessage("0"), better.Params, w.clock.Now())
 		first.Queue = w.queue("narrow", 1).ID
-		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{better, first}, nil))
+		w.no(w.tryRetry(p.ID, rules.Ask{Replace: []plan.Task{better, first}}))
 		var got []string
 		n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			got = append(got, fmt.Sprint(c.Name, " ", c.QueueName, " ", c.Timeout))
@@ -162,36 +162,29 @@ var retryItemCases = []testCase{
 			}
 		}
 	}},
-	{"an item does not run again without its foreach task", func(w *world) {
-		p := w.submit(each("copy", list(0, 1)), task("a"))
-		n := w.node("n1")
-		n.run(failing("copy[1]"))
-		item := w.named(p, "copy[1]")
-		w.refused(w.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: item.ID, Status: item.Status}}, nil, nil), "without its foreach task")
-		w.want(p, "copy failed", "copy[1] failed")
-	}},
 	{"of several reasons to refuse a retry each store gives the same one", func(w *world) {
 		p := w.submit(task("a"), task("b"), task("c", "a"))
 		n := w.node("n1")
 		held := n.take("a", "b")
 		n.end(fail(held[0]))
-		a, b := w.named(p, "a"), w.named(p, "b")
+		a, nobody := w.named(p, "a"), plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}}
 		other := a
 		other.Queue = plan.QueueID{ID: plan.NewID(time.Now())}
-		as := func(t plan.Task, status plan.Status) rules.Retried { return rules.Retried{ID: t.ID, Status: status} }
-		refused := func(kind error, why string, replace []plan.Task, chosen ...rules.Retried) {
+		refused := func(kind error, why string, replace []plan.Task, named ...string) {
 			w.Helper()
-			if err := w.s.Retry(w.ctx, p.ID, chosen, replace, nil); !errors.Is(err, kind) || !strings.Contains(err.Error(), why) {
+			ask := w.askRetry(p, false, named...)
+			ask.Replace = replace
+			if slices.Contains(named, "nobody") {
+				ask.Tasks = append(ask.Tasks, nobody.ID)
+			}
+			if err := w.tryRetry(p.ID, ask); !errors.Is(err, kind) || !strings.Contains(err.Error(), why) {
 				w.Errorf("got error %v, want %v that says %q", err, kind, why)
 			}
 		}
-		nobody := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}}
-		refused(plan.ErrConflict, "was taken for", []plan.Task{other}, as(a, plan.Succeeded), as(b, plan.Running))
-		refused(plan.ErrPlanActive, "is running", []plan.Task{other}, as(b, plan.Running), as(a, plan.Failed))
-		refused(plan.ErrNotFound, other.Queue.String(), []plan.Task{other}, as(a, plan.Failed), as(b, plan.Running))
-		refused(plan.ErrNotFound, nobody.ID.String(), nil, as(nobody, plan.Failed), as(b, plan.Running))
-		refused(plan.ErrPlanActive, "is running", nil, as(b, plan.Failed), as(nobody, plan.Failed))
-		w.no(w.s.Retry(w.ctx, p.ID, nil, nil, nil))
+		refused(plan.ErrConflict, `task "b" is running: only what has finished`, []plan.Task{other}, "a", "b", "nobody")
+		refused(plan.ErrNotFound, nobody.ID.String(), []plan.Task{other}, "a", "nobody")
+		refused(plan.ErrNotFound, other.Queue.String(), []plan.Task{other, nobody}, "a")
+		refused(plan.ErrConflict, "has a new definition", []plan.Task{nobody}, "a")
 		w.want(p, "a failed", "b running", "c skipped")
 	}},
 	{"items that succeeded are made anew too, when the parent of a foreach task that failed runs again", func(w *world) {
@@ -236,7 +229,7 @@ var retryItemCases = []testCase{
 		w.equal("tasks that ran", len(n.run(failing(append(names, "join")...))), 261)
 		again := w.named(p, "join")
 		again.When = plan.AllSucceeded
-		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{again}, nil))
+		w.no(w.tryRetry(p.ID, rules.Ask{Replace: []plan.Task{again}}))
 		n.end(fail(n.claim(1)[0]))
 		again = w.named(p, "join")
 		w.equal("join", []any{again.Status, again.Reason}, []any{plan.Cancelled, plan.ReasonSkipped})

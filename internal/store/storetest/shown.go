@@ -118,7 +118,7 @@ var shownCases = []testCase{
 		got := w.named(p, "files")
 		w.equal("the task", []any{got.State(), got.Expanded, got.Items, got.Node}, []any{"succeeded", true, 0, "n1"})
 		w.equal("the counts", w.plan(p.ID).Counts.Succeeded, 1)
-		w.no(w.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: got.ID, Status: plan.Succeeded}}, nil, nil))
+		w.no(w.tryRetry(p.ID, rules.Ask{Tasks: []plan.TaskID{got.ID}, Downstream: true}))
 		w.equal("it is expanded after a retry", w.named(p, "files").Expanded, false)
 	}},
 	{"the first failure of tasks that are released together stops the plan for the others", func(w *world) {

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -449,16 +448,16 @@ func (l *together) CancelTask(ctx context.Context, id plan.TaskID) error {
 }
 
 // Retry has each store retry the tasks, and remembers plans of which a retry was refused.
-func (l *together) Retry(ctx context.Context, p plan.PlanID, tasks []rules.Retried, replace []plan.Task, params json.RawMessage) error {
-	err := l.tell("Retry", func(m *member) error {
-		err := m.Retry(ctx, p, tasks, replace, params)
+func (l *together) Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) (took []rules.Retried, err error) {
+	err = l.tell("Retry", func(m *member) (err error) {
+		took, err = m.Retry(ctx, p, ask)
 		if errors.Is(err, plan.ErrPlanActive) || errors.Is(err, plan.ErrConflict) { // of several tasks any may be the one that is told
 			err = errors.Join(err, plan.ErrPlanActive, plan.ErrConflict)
 		}
 		return err
 	})
 	l.refused[p] = l.refused[p] || err != nil
-	return err
+	return took, err
 }
 
 // Adopt implements store.Admin.

@@ -359,7 +359,7 @@ var turnCases = []testCase{
 		again := n.turn(last)
 		w.equal("over with the last ending, whose answer was lost", []any{len(again.Lost), again.Over}, []any{1, true})
 		over(p.ID, true)
-		w.no(others.s.Retry(w.ctx, p.ID, []rules.Retried{{ID: c.Task, Status: plan.Failed}}, nil, nil))
+		w.no(w.tryRetry(p.ID, rules.Ask{Tasks: []plan.TaskID{c.Task}}))
 		w.equal("over when it was retried", n.turn(protocol.Turn{Plan: p.ID}).Over, false)
 		others.end(ok(others.one()))
 		over(p.ID, true)

@@ -454,7 +454,7 @@ func (w *walker) retryPlan() {
 		replace, params = w.replacements(tasks, retried), json.RawMessage(`{"x":2}`)
 	}
 	if err == nil {
-		err = w.s.Retry(w.ctx, p, retried, replace, params)
+		err = w.tryRetry(p, rules.Ask{Tasks: chosen, Downstream: downstream, Replace: replace, Params: params})
 	}
 	w.done(err, "retry plan %d, %v, downstream %v, replace %v", k, called, downstream, replaced(replace))
 }
@@ -466,14 +466,15 @@ func (w *walker) retryPlain() {
 	if !ok {
 		return
 	}
-	retried, err := []rules.Retried{{ID: t.ID, Status: t.Status}}, error(nil)
+	ask := rules.Ask{Tasks: []plan.TaskID{t.ID}, Downstream: true}
 	if w.chance(2) {
-		retried, err = rules.SelectRetry(tasks, []plan.TaskID{t.ID}, true)
+		for _, c := range tasks {
+			if c.Status.Finished() && slices.Contains(c.Needs, t.ID) {
+				ask.Tasks = append(ask.Tasks, c.ID)
+			}
+		}
 	}
-	if err == nil {
-		err = w.s.Retry(w.ctx, plan.PlanID{}, retried, nil, nil)
-	}
-	w.done(err, "retry %s of no plan, %d tasks", t.Name, len(retried))
+	w.done(w.tryRetry(plan.PlanID{}, ask), "retry %s of no plan, %d tasks", t.Name, len(ask.Tasks))
 }
 
 func (w *walker) deletePlan() {

@@ -367,20 +367,28 @@ func (w *world) gone(p plan.Plan, first plan.TaskID) {
 	w.equal("log entries left", len(entries), 0)
 }
 
-// selectRetry chooses what a retry of the named tasks, or of all that did not succeed, takes back.
-func (w *world) selectRetry(p plan.Plan, downstream bool, names ...string) []rules.Retried {
+// askRetry asks for the named tasks to run again, or for all that did not succeed.
+func (w *world) askRetry(p plan.Plan, downstream bool, names ...string) rules.Ask {
 	w.Helper()
-	tasks := w.all(store.TaskQuery{Plan: p.ID, Needs: true})
-	var chosen []plan.TaskID
-	for _, t := range tasks {
+	ask := rules.Ask{Downstream: downstream}
+	for _, t := range w.all(store.TaskQuery{Plan: p.ID}) {
 		if slices.Contains(names, t.Name) {
-			chosen = append(chosen, t.ID)
+			ask.Tasks = append(ask.Tasks, t.ID)
 		}
 	}
-	return must(rules.SelectRetry(tasks, chosen, downstream))(w)
+	return ask
 }
 
+// retry makes a retry, which takes what rules.SelectRetry chooses.
 func (w *world) retry(p plan.Plan, downstream bool, names ...string) {
 	w.Helper()
-	w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, downstream, names...), nil, nil))
+	ask := w.askRetry(p, downstream, names...)
+	want := must(rules.SelectRetry(w.all(store.TaskQuery{Plan: p.ID, Needs: true}), ask.Tasks, downstream))(w)
+	w.equal("retried", must(w.s.Retry(w.ctx, p.ID, ask))(w), fmt.Sprint(want))
+}
+
+// tryRetry returns the error of a retry.
+func (w *world) tryRetry(p plan.PlanID, ask rules.Ask) error {
+	_, err := w.s.Retry(w.ctx, p, ask)
+	return err
 }

@@ -23,7 +23,7 @@ export default async function task({ main, params, page }) {
   const again = action('Run again', async () => {
     const found = t.plan
       ? await api.post(`/plans/${t.plan}/retry`, { tasks: [t.id] })
-      : await api.post('/tasks/retry', { exactly: [{ id: t.id, status: t.status }] });
+      : await api.post('/tasks/retry', { tasks: [t.id], downstream: true });
     put(said, found.tasks.length > 1 ? `It runs again, and with it ${plural(found.tasks.length - 1, 'task')} that hung on it.` : 'It runs again.');
     await refresh();
   }, { class: 'primary needs-operate' });

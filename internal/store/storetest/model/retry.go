@@ -12,9 +12,9 @@ import (
 )
 
 // Retry implements store.Admin.
-func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []rules.Retried, replace []plan.Task, params json.RawMessage) error {
-	return engine.Retry(ctx, chosen, replace, func(do func(engine.Retrier[*task]) error) error {
-		return s.write(ctx, func(tx *tx) error { return do(&retry{tx: tx, id: id, params: params}) })
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, ask rules.Ask) ([]rules.Retried, error) {
+	return engine.Retry(ctx, id, &ask, func(do func(engine.Retrier) error) error {
+		return s.write(ctx, func(tx *tx) error { return do(&retry{tx: tx, id: id, params: ask.Params}) })
 	})
 }
 
@@ -44,38 +44,29 @@ func (r *retry) Queues(context.Context) (map[plan.QueueID]bool, error) {
 	return there, nil
 }
 
-func (r *retry) Tasks(_ context.Context, ids []plan.TaskID) (found []engine.Retaken[*task], err error) {
-	for _, id := range ids {
-		t := r.tasks[id]
-		if t == nil || t.plan != r.plan {
-			continue
+func (r *retry) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]bool, err error) {
+	if r.plan != nil {
+		for _, t := range r.plan.tasks {
+			tasks = append(tasks, t.Task)
 		}
-		found = append(found, engine.Retaken[*task]{Key: t, Of: t.of, Retaken: rules.Retaken{
-			ID: t.ID, Name: t.Name, Status: t.Status, Queue: t.Queue, Foreach: t.Foreach != nil, Expanded: t.Expanded, Items: t.Items,
-		}})
+		return tasks, nil, nil
 	}
-	return found, nil
-}
-
-func (r *retry) Parents(_ context.Context, tasks []*task) (parents map[*task][]*task, waits map[*task]bool, err error) {
-	parents, waits = make(map[*task][]*task, len(tasks)), map[*task]bool{}
-	for _, t := range tasks {
-		parents[t] = t.parents
-		for _, p := range t.parents {
-			waits[p] = !p.Status.Finished()
+	for _, id := range named {
+		if t := r.tasks[id]; t != nil && t.plan == nil {
+			tasks = append(tasks, t.Task)
 		}
 	}
-	return parents, waits, nil
+	return tasks, nil, nil
 }
 
-func (r *retry) Below(_ context.Context, s *engine.Selection[*task], check func(*task, *plan.Task, bool) error) error {
+func (r *retry) Below(_ context.Context, s *engine.Selection, check engine.BelowCheck) error {
 	for i := range s.Tasks {
-		t := s.Tasks[i].Key
+		t := r.tasks[s.Tasks[i].ID]
 		for _, b := range slices.Concat(t.items, t.children) {
 			if b.gone || b.Status.Finished() {
 				continue
 			}
-			if err := check(b, &b.Task, b.waiting == 0 && (b.delayed || b.Expanding || b.Expanded)); err != nil {
+			if err := check(&b.Task, b.waiting == 0 && (b.delayed || b.Expanding || b.Expanded)); err != nil {
 				return err
 			}
 		}
@@ -83,7 +74,7 @@ func (r *retry) Below(_ context.Context, s *engine.Selection[*task], check func(
 	return nil
 }
 
-func (r *retry) Take(ctx context.Context, s *engine.Selection[*task], reopen func(*plan.Plan, json.RawMessage, time.Time)) error {
+func (r *retry) Take(ctx context.Context, s *engine.Selection, reopen func(*plan.Plan, json.RawMessage, time.Time)) error {
 	if r.plan != nil {
 		reopen(&r.plan.Plan, r.params, r.at.UTC())
 		r.openPlan(r.plan)
@@ -91,10 +82,11 @@ func (r *retry) Take(ctx context.Context, s *engine.Selection[*task], reopen fun
 	if err := engine.Retake(ctx, r, s.Tasks); err != nil {
 		return err
 	}
-	affected := map[*task]bool{}
+	affected, taken := map[*task]bool{}, make([]*task, len(s.Tasks))
 	for i := range s.Tasks {
-		affected[s.Tasks[i].Key] = true
-		for _, c := range s.Tasks[i].Key.children {
+		taken[i] = r.tasks[s.Tasks[i].ID]
+		affected[taken[i]] = true
+		for _, c := range taken[i].children {
 			affected[c] = true
 		}
 	}
@@ -102,13 +94,13 @@ func (r *retry) Take(ctx context.Context, s *engine.Selection[*task], reopen fun
 		t.look()
 		r.delay(t)
 	}
-	for i := range s.Tasks {
-		if t := s.Tasks[i].Key; s.Tasks[i].Remakes {
+	for i, t := range taken {
+		if s.Tasks[i].Remakes {
 			r.dropItems(t)
 		}
 	}
-	for i := range s.Tasks {
-		if t := s.Tasks[i].Key; !t.gone {
+	for _, t := range taken {
+		if !t.gone {
 			t.recount()
 			if r.plan == nil {
 				r.due.push(t)
@@ -117,7 +109,7 @@ func (r *retry) Take(ctx context.Context, s *engine.Selection[*task], reopen fun
 	}
 	if r.plan != nil {
 		for _, t := range r.plan.tasks { // in the order in which they were added
-			if s.Taken[t] {
+			if s.Taken[t.ID] {
 				r.due.push(t)
 			}
 		}
@@ -126,13 +118,13 @@ func (r *retry) Take(ctx context.Context, s *engine.Selection[*task], reopen fun
 }
 
 // TakenBack implements engine.Retaker.
-func (r *retry) TakenBack(t engine.Retaken[*task]) rules.TakenBack {
-	return rules.TakenBack{Status: t.Key.Status, Attempt: t.Key.Attempt, Ran: t.Ran, With: t.With}
+func (r *retry) TakenBack(t engine.Retaken) rules.TakenBack {
+	return rules.TakenBack{Status: t.Status, Attempt: t.Attempt, Ran: t.KeepsRan, With: t.With}
 }
 
 // Step implements engine.Retaker.
-func (r *retry) Step(_ context.Context, t engine.Retaken[*task], s rules.Step) error {
-	return r.apply(t.Key, s)
+func (r *retry) Step(_ context.Context, t engine.Retaken, s rules.Step) error {
+	return r.apply(r.tasks[t.ID], s)
 }
 
 // reset forgets what earlier attempts left of a task.
