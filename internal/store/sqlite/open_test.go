@@ -473,6 +473,36 @@ func TestOlderDatabasesAreCountedAnew(t *testing.T) {
 	same("and run to the end")
 }
 
+// Versions before schema 23 swept retries that had died before they were decided.
+func TestAnUndecidedRetryOfAnOlderVersionIsForgotten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sluice.db")
+	s := openAt(t, path, Options{})
+	p := newPlan(t, s, "nightly", task{name: "a"})
+	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "apart", Plugin: "demo", Unlimited: true})
+	if err == nil {
+		err = s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "alone", Queue: q.ID}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.w.script(`INSERT INTO retries (plan, at, closing) SELECT n, 0, '' FROM plans UNION ALL SELECT 0, 0, '' UNION ALL SELECT 12345, 0, '';
+		INSERT INTO retried (retry, task, how) SELECT r.n, t.n, 0 FROM retries AS r, tasks AS t WHERE r.plan = t.plan;
+		UPDATE plans SET retry = (SELECT n FROM retries WHERE plan = plans.n); DELETE FROM jobs; ` + asSchema21 + `; PRAGMA user_version = 21`)
+	if err := s.w.clear(); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	s = openAt(t, path, Options{})
+	defer closeStore(t, s)
+	ran := runAll(t, s, register(t, s, "n1"), func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} })
+	if got, err := s.Plan(t.Context(), p); err != nil || got.State != plan.PlanSucceeded || len(ran) != 2 {
+		t.Errorf("the plan is %v (%v), and %v ran; want it succeeded, and both tasks", got.State, err, ran)
+	}
+	if n := left(t, s); n["tasks of retries"] != 0 || n["plans with a retry"] != 0 || n["jobs"] != 0 {
+		t.Errorf("there are %v left", n)
+	}
+}
+
 func TestAFullDiskIsSaidAndChangesNothing(t *testing.T) {
 	s := openTest(t, Options{})
 	defer s.Close()
