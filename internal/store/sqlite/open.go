@@ -56,6 +56,7 @@ type Store struct {
 	readers   chan *conn
 	retrySize int       // tasks that one transaction of a retry takes
 	watch     func(*tx) // of tests: it is called after each transaction that wrote
+	chose     func()    // of tests: it is called when a retry has chosen its tasks on a reader
 	rotor     int64     // the queue, by n, that was served first in the last turn; of the one that writes
 	seed      uint64    // of tokens
 

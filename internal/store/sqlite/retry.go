@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,22 +17,37 @@ import (
 )
 
 // A retry takes many tasks back at once, and nothing may run between the first and the last. A transaction that took all of them would
-// keep heartbeats waiting for seconds. So one transaction reads the plan, chooses the tasks, marks them, and opens the plan, which notes
-// the retry. Others of a bounded size take the marked tasks back, step by step (see retry_steps.go). The last one lets the plan go on.
-// Until then nothing of the plan is queued or claimed, and it does not end. Running tasks still end. The retry is a job, with which any
-// handle continues.
+// keep heartbeats waiting for seconds. So a reader reads the plan, and chooses the tasks. One transaction makes sure that none of them
+// has changed since, writes down their list, and opens the plan, which notes the retry. Others of a bounded size mark the
+// tasks of the list, and take them back, step by step (see retry_steps.go). The last one lets the plan go on. Until then nothing of the
+// plan is queued or claimed, and it does not end. Running tasks still end. The retry is a job, with which any handle continues.
+//
+// If one has changed, the retry chooses again. The last choice is made in the transaction, so that the retry ends.
 //
 // Tasks of no plan have no plan that could note a retry. While one of them is made, all tasks of no plan are held up as those of
-// the plan would be. There is one such retry at a time.
+// the plan would be. There is one such retry at a time. Its tasks are few, and are chosen in the transaction.
+
+// choices is how often a retry chooses its tasks on a reader.
+const choices = 3
+
+// errStale says that the retry is to choose its tasks again.
+var errStale = errors.New("a task changed while the retry was chosen")
 
 // retrier chooses what a retry takes, as package engine says.
 type retrier struct {
-	*tx
+	*tx    // which may be on a reader
 	id     plan.PlanID
 	plan   *planRow // nil: of tasks of no plan
 	params json.RawMessage
 	rows   map[plan.TaskID]int64
+	reopen func(*plan.Plan, json.RawMessage, time.Time)
+	marks  []mark
 	more   bool // the retry is not over
+
+	// The choice rests on these.
+	queues  map[plan.QueueID]bool
+	taken   map[int64]bool  // the tasks that it takes
+	waiting map[int64]int64 // the gates of held tasks below that it does not take
 }
 
 // retry is one retry in a transaction.
@@ -44,21 +61,39 @@ type retry struct {
 // Retry implements store.Admin.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, ask rules.Ask) ([]rules.Retried, error) {
 	return engine.Retry(ctx, id, &ask, func(do func(engine.Retrier) error) error {
-		r := &retrier{id: id, params: ask.Params, rows: map[plan.TaskID]int64{}}
-		if ask.Check {
-			return s.read(ctx, func(c *conn) error {
-				r.tx = &tx{conn: c, s: s, plans: map[int64]*planRow{}}
-				return do(r)
+		for n := 1; ; n++ {
+			r, seq := &retrier{id: id, params: ask.Params, rows: map[plan.TaskID]int64{}}, int64(0)
+			locked := !ask.Check && (id.IsZero() || n > choices)
+			if !locked {
+				err := s.read(ctx, func(c *conn) error {
+					r.tx, seq = &tx{conn: c, s: s, plans: map[int64]*planRow{}}, c.lastChange()
+					return do(r)
+				})
+				if err != nil || ask.Check {
+					return err
+				}
+				if s.chose != nil {
+					s.chose()
+				}
+			}
+			err := s.write(ctx, func(t *tx) error {
+				if r.tx = t; locked {
+					if err := do(r); err != nil {
+						return err
+					}
+				} else if err := r.unchanged(seq); err != nil {
+					return err
+				}
+				return r.decide()
 			})
+			if errors.Is(err, errStale) {
+				continue
+			}
+			if err == nil && r.more {
+				err = s.settle(ctx, id)
+			}
+			return err
 		}
-		err := s.write(ctx, func(t *tx) error {
-			r.tx = t
-			return do(r)
-		})
-		if err == nil && r.more {
-			err = s.settle(ctx, id)
-		}
-		return err
 	})
 }
 
@@ -99,11 +134,11 @@ func (r *retrier) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan
 }
 
 func (r *retrier) Queues(context.Context) (map[plan.QueueID]bool, error) {
-	there := map[plan.QueueID]bool{}
+	r.queues = map[plan.QueueID]bool{}
 	for q := r.query("SELECT id FROM queues WHERE " + isQueue); q.next(); {
-		there[plan.QueueID{ID: q.id(0)}] = true
+		r.queues[plan.QueueID{ID: q.id(0)}] = true
 	}
-	return there, r.err
+	return r.queues, r.err
 }
 
 // belowRetried finds what is below tasks that a retry takes, and has not finished: their items, and their children. The last column tells
@@ -116,22 +151,84 @@ const belowRetried = `SELECT t.n, t.status, t.name, t.id, t.gate, 1 FROM json_ea
 // Below counts a task whose parents have decided, and that a retry holds up, as waiting to run.
 func (r *retrier) Below(_ context.Context, s *engine.Selection, check engine.BelowCheck) (err error) {
 	taken := each(s.Tasks, func(t *engine.Retaken) int64 { return r.rows[t.ID] })
+	r.taken, r.waiting = make(map[int64]bool, len(taken)), map[int64]int64{}
+	for _, n := range taken {
+		r.taken[n] = true
+	}
 	q := r.query(belowRetried, list(taken))
 	for err == nil && q.next() {
 		t := plan.Task{ID: plan.TaskID{ID: q.id(3)}, Status: plan.Status(q.int(1)), Name: q.text(2)}
 		hold := q.int(4)
+		if !r.taken[q.int(0)] {
+			r.waiting[q.int(0)] = hold
+		}
 		err = check(&t, hold == forInstant || hold == forItems || hold == forPlan && q.bool(5))
 	}
 	q.close()
 	return cmpErr(err, r.err)
 }
 
-// Take opens the plan, marks the tasks, and begins to take them back.
-func (r *retrier) Take(_ context.Context, sel *engine.Selection, reopen func(*plan.Plan, json.RawMessage, time.Time)) error {
-	p := r.plan
-	n := r.beginRetry(p)
+// Take lists the tasks. The caller decides the retry in a transaction.
+func (r *retrier) Take(_ context.Context, sel *engine.Selection, reopen func(*plan.Plan, json.RawMessage, time.Time)) (err error) {
+	r.marks, err = r.list(sel.Tasks)
+	r.reopen = reopen
+	return cmpErr(err, r.err)
+}
+
+// unchanged returns errStale if what the retry takes, or what is below that, may have changed since the retry chose. seq is the row of
+// the feed of changes up to which it had read. Other tasks of the plan may have changed: they did so after the retry.
+func (r *retrier) unchanged(seq int64) error {
+	was := r.plan
+	p, err := r.planByID(r.id)
+	if err != nil {
+		return err
+	}
+	if r.noted(p) != 0 {
+		return r.s.halfway(p)
+	}
+	if r.plan = p; p.State != was.State || p.Closing != was.Closing || p.Edits != was.Edits || p.Counts.Stored() != was.Counts.Stored() {
+		return errStale
+	}
+	there := r.queues
+	if now, err := r.Queues(r.ctx); err != nil || !maps.Equal(now, there) {
+		return cmpErr(err, errStale)
+	}
+	q := r.query("SELECT body FROM changes WHERE seq > ?", seq)
+	defer q.close()
+	for q.next() {
+		things, err := unpackChanges(q.bytes(0))
+		if err != nil {
+			return err
+		}
+		for _, x := range things {
+			if !x.plan && r.taken[x.n] {
+				return errStale
+			}
+		}
+	}
+	// The feed does not show what a held task waits for.
+	ns := slices.Collect(maps.Keys(r.waiting))
+	r.queryEach("SELECT n, gate FROM tasks WHERE "+isHeld+" AND n", ns, func(q *rows) {
+		if r.waiting[q.int(0)] == q.int(1) {
+			delete(r.waiting, q.int(0))
+		}
+	})
+	if len(r.waiting) > 0 {
+		return cmpErr(r.err, errStale)
+	}
+	return r.err
+}
+
+// decide opens the plan, and begins to take the tasks back.
+func (r *retrier) decide() error {
+	p, step := r.plan, int64(stepFreeze)
+	few := len(r.marks) <= r.s.retrySize
+	if !few {
+		step = stepMark
+	}
+	n := r.beginRetry(p, step)
 	if p != nil {
-		reopen(&p.Plan, r.params, r.at)
+		r.reopen(&p.Plan, r.params, r.at)
 		if err := r.noteRetried(p); err != nil {
 			return err
 		}
@@ -141,21 +238,21 @@ func (r *retrier) Take(_ context.Context, sel *engine.Selection, reopen func(*pl
 			r.exec("UPDATE plans SET params = ? WHERE n = ?", []byte(r.params), p.n)
 		}
 	}
-	if err := r.mark(n, sel.Tasks); err != nil {
-		return err
-	}
 	r.add(jobRetry, numberOf(p))
-	if len(sel.Tasks) <= r.s.retrySize {
+	if few {
+		r.mark(n, r.marks)
 		r.within(r.s.retrySize, func() { r.makeRetry(p) })
 		r.work()
+	} else {
+		r.keepList(n, r.marks)
 	}
 	r.more = r.noted(p) != 0
 	return r.err
 }
 
 // beginRetry has the plan note a new retry, if it is one of a plan, and returns its number.
-func (t *tx) beginRetry(p *planRow) (n int64) {
-	t.exec("INSERT INTO retries (plan, at, step, closing) VALUES (?, ?, ?, '')", numberOf(p), t.now, stepFreeze)
+func (t *tx) beginRetry(p *planRow, step int64) (n int64) {
+	t.exec("INSERT INTO retries (plan, at, step, closing) VALUES (?, ?, ?, '')", numberOf(p), t.now, step)
 	if q := t.query("SELECT max(n) FROM retries"); q.one() {
 		n = q.int(0)
 	}
@@ -165,10 +262,27 @@ func (t *tx) beginRetry(p *planRow) (n int64) {
 	return n
 }
 
-// mark writes down which tasks the retry takes, and how.
-func (r *retrier) mark(n int64, taken []engine.Retaken) error {
+// A mark says that a retry takes a task, and how. Stored: the tags stay.
+type mark struct {
+	Task int64     `json:"t"`
+	How  int64     `json:"h,omitempty"`
+	With *markWith `json:"w,omitempty"`
+}
+
+// A markWith is what replaces the task.
+type markWith struct {
+	Queue  int64     `json:"q"`
+	Rank   int64     `json:"r,omitempty"`
+	When   plan.When `json:"c,omitempty"`
+	Flags  int64     `json:"f,omitempty"`
+	Def    []byte    `json:"d"`
+	Params []byte    `json:"p"`
+}
+
+// list returns the marks of the tasks, by their numbers.
+func (r *retrier) list(taken []engine.Retaken) ([]mark, error) {
 	slices.SortFunc(taken, func(a, b engine.Retaken) int { return cmp.Compare(r.rows[a.ID], r.rows[b.ID]) })
-	rows := make([]any, 0, 9*len(taken))
+	marks := make([]mark, len(taken))
 	for i := range taken {
 		t, how := &taken[i], int64(0)
 		if t.Remakes {
@@ -179,22 +293,46 @@ func (r *retrier) mark(n int64, taken []engine.Retaken) error {
 		if t.KeepsRan {
 			how |= howRan
 		}
-		if t.With == nil {
-			rows = append(rows, n, r.rows[t.ID], how, nil, nil, nil, nil, nil, nil)
+		if marks[i] = (mark{Task: r.rows[t.ID], How: how}); t.With == nil {
 			continue
 		}
 		queue, err := r.queueNumber(t.With.Queue)
 		if err != nil {
-			return fmt.Errorf("task %q: %w", t.With.Key(), err)
+			return nil, fmt.Errorf("task %q: %w", t.With.Key(), err)
 		}
 		def, err := packDefinition(t.With.Definition)
 		if err != nil {
-			return fmt.Errorf("task %q: %w", t.With.Key(), err)
+			return nil, fmt.Errorf("task %q: %w", t.With.Key(), err)
 		}
-		rows = append(rows, n, r.rows[t.ID], how, queue, t.With.Rank, orNull(t.With.When), definitionFlags(&t.With.Definition), def, orNone(t.With.Params))
+		marks[i].With = &markWith{queue, t.With.Rank, t.With.When, definitionFlags(&t.With.Definition), def, orNone(t.With.Params)}
 	}
-	r.insertRows("INSERT INTO retried (retry, task, how, queue, rank, rule, flags, def, params) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-	return nil
+	return marks, nil
+}
+
+const insertMark = "INSERT INTO retried (retry, task, how, queue, rank, rule, flags, def, params) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+// mark writes down which tasks the retry takes, and how.
+func (t *tx) mark(n int64, marks []mark) {
+	rows := make([]any, 0, 9*len(marks))
+	for i := range marks {
+		if m := &marks[i]; m.With == nil {
+			rows = append(rows, n, m.Task, m.How, nil, nil, nil, nil, nil, nil)
+		} else {
+			rows = append(rows, n, m.Task, m.How, m.With.Queue, m.With.Rank, orNull(m.With.When), m.With.Flags, m.With.Def, m.With.Params)
+		}
+	}
+	t.insertRows(insertMark, rows)
+}
+
+// keepList writes down which tasks are to be marked, many in a row. The numbers of these rows are below 0.
+func (t *tx) keepList(n int64, marks []mark) {
+	k := 0
+	for some := range slices.Chunk(marks, lookAhead*t.few()) {
+		k--
+		b, err := json.Marshal(some)
+		t.failOn(err)
+		t.exec(insertMark, n, k, 0, nil, nil, nil, nil, nil, b)
+	}
 }
 
 // noteRetried writes when the retry lets the plan run again that had ended, if it had.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -11,12 +12,13 @@ import (
 
 // The steps of a retry, each of which goes through all of its tasks in any number of transactions. Stored: never renumbered.
 const (
-	stepNoted  = 0 // of an earlier version, which died before it had chosen all tasks
-	stepFreeze = 1 // finished children that are not taken keep the inputs with which they ran
-	stepHold   = 2 // the tasks are held, and their last attempts forgotten
-	stepItems  = 3 // items that are made anew are deleted
-	stepLook   = 4 // the tasks wait for their parents, or for nothing
-	stepBelow  = 5 // so do children that are not taken
+	stepMark   = -1 // the tasks of the list are marked; stepFreeze is next
+	stepNoted  = 0  // of an earlier version, which died before it had chosen all tasks
+	stepFreeze = 1  // finished children that are not taken keep the inputs with which they ran
+	stepHold   = 2  // the tasks are held, and their last attempts forgotten
+	stepItems  = 3  // items that are made anew are deleted
+	stepLook   = 4  // the tasks wait for their parents, or for nothing
+	stepBelow  = 5  // so do children that are not taken
 	stepOver   = 6
 )
 
@@ -29,7 +31,7 @@ const (
 
 // A step looks at lookAhead times as many tasks as it may change.
 var retrySteps = map[int64]func(*retry) bool{
-	stepFreeze: (*retry).freezeBelow, stepHold: (*retry).hold, stepItems: (*retry).dropItems, stepLook: (*retry).look, stepBelow: (*retry).lookBelow,
+	stepMark: (*retry).markListed, stepFreeze: (*retry).freezeBelow, stepHold: (*retry).hold, stepItems: (*retry).dropItems, stepLook: (*retry).look, stepBelow: (*retry).lookBelow,
 }
 
 const (
@@ -38,7 +40,7 @@ const (
 )
 
 // few returns how many tasks are taken before the next look at the time.
-func (r *retry) few() int { return min(fewRetried, r.s.retrySize) }
+func (t *tx) few() int { return min(fewRetried, t.s.retrySize) }
 
 // goOn does as much of a retry as the budget allows.
 func (r *retry) goOn() {
@@ -46,7 +48,7 @@ func (r *retry) goOn() {
 		done := false
 		r.within(r.few(), func() { done = retrySteps[r.step](r) })
 		if done {
-			r.step, r.last, r.past = r.step+1, 0, 0
+			r.step, r.last, r.past = max(r.step+1, stepFreeze), 0, 0
 		}
 		if time.Since(r.began) > longRetry {
 			r.budget = 0
@@ -57,6 +59,20 @@ func (r *retry) goOn() {
 		return
 	}
 	r.exec("UPDATE retries SET step = ?, task = ?, past = ? WHERE n = ?", r.step, r.last, r.past, r.n)
+}
+
+// markListed marks the next tasks of the list. A mark is one small row.
+func (r *retry) markListed() (done bool) {
+	q := r.query("SELECT task, params FROM retried WHERE retry = ? AND task < 0 ORDER BY task LIMIT 1", r.n)
+	if !q.one() {
+		return true
+	}
+	var marks []mark
+	r.failOn(json.Unmarshal(q.bytes(1), &marks))
+	r.mark(r.n, marks)
+	r.exec("DELETE FROM retried WHERE retry = ? AND task = ?", r.n, q.int(0))
+	r.budget -= max(len(marks)/lookAhead, 1)
+	return false
 }
 
 // next returns the tasks that come next, at most so many, and how the retry takes them.

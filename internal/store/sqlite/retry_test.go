@@ -139,10 +139,8 @@ func TestNewParamsOfATaskWithoutParentsMayBeAnything(t *testing.T) {
 	}
 }
 
-// TestNoTransactionWritesMoreTheMoreTasksAPlanHas allows one exception: the transaction that decides a
-// retry marks each task, in a row of a few bytes.
 func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
-	const tasks, most = 3000, 5*protocol.DefaultBudget + 50 // rows; a task has several, and one mark
+	const tasks, most = 3000, 5*protocol.DefaultBudget + 50 // rows; a task has several
 	s := openTest(t, Options{})
 	defer closeStore(t, s)
 	what := ""
@@ -262,7 +260,7 @@ func TestWhatARetryOfTasksOfNoPlanHoldsUp(t *testing.T) {
 	begin := func() {
 		t.Helper()
 		_, err := s.commit(t.Context(), func(x *tx) error {
-			x.beginRetry(nil)
+			x.beginRetry(nil, stepFreeze)
 			return nil
 		})
 		no(err)
@@ -322,7 +320,7 @@ func TestASlowTransactionSaysThatARetryIsLeft(t *testing.T) {
 	for _, slow := range []bool{true, false} {
 		_, err := s.commit(t.Context(), func(x *tx) error {
 			if slow {
-				x.beginRetry(nil)
+				x.beginRetry(nil, stepFreeze)
 				x.add(jobRetry, 0)
 				x.began = x.began.Add(-time.Hour)
 			}
@@ -336,5 +334,76 @@ func TestASlowTransactionSaysThatARetryIsLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestARetryChoosesAgain changes the plan when a retry has chosen its tasks on a reader.
+func TestARetryChoosesAgain(t *testing.T) {
+	add := func(t *testing.T, s *Store, p plan.PlanID) {
+		q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "demo", Plugin: "demo", Unlimited: true})
+		if err == nil {
+			err = s.AddTasks(t.Context(), p, []plan.Task{{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("late", time.Now().UnixNano()), Queue: q.ID}})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	fail := func(t *testing.T, s *Store, i plan.InstanceID, claims ...protocol.Claim) {
+		for _, c := range claims {
+			turn(t, s, protocol.Turn{Instance: i, Ended: []protocol.Ending{{Claim: c, Status: plan.Failed}}})
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T, s *Store, p plan.PlanID, i plan.InstanceID, claims map[string]protocol.Claim)
+		always bool // it is changed at each choice
+		chose  int  // how often
+		want   string
+	}{
+		{"nothing changes", func(*testing.T, *Store, plan.PlanID, plan.InstanceID, map[string]protocol.Claim) {}, true, 1,
+			"a queued, b held, beside running, slow running, waits held"},
+		{"a task beside fails", func(t *testing.T, s *Store, _ plan.PlanID, i plan.InstanceID, claims map[string]protocol.Claim) {
+			fail(t, s, i, claims["beside"])
+		}, false, 1, "a queued, b held, beside failed, slow running, waits held"},
+		{"a task below is queued", func(t *testing.T, s *Store, _ plan.PlanID, i plan.InstanceID, claims map[string]protocol.Claim) {
+			fail(t, s, i, claims["slow"])
+		}, false, 2, "a queued, b held, beside running, slow queued, waits held"},
+		{"tasks are added each time", func(t *testing.T, s *Store, p plan.PlanID, _ plan.InstanceID, _ map[string]protocol.Claim) {
+			add(t, s, p)
+		}, true, choices, "a queued, b held, beside running, slow running, waits held, late queued, late queued, late queued"},
+		{"a queue is deleted", func(_ *testing.T, s *Store, _ plan.PlanID, _ plan.InstanceID, _ map[string]protocol.Claim) {
+			s.w.script("UPDATE queues SET id = randomblob(12)")
+		}, false, 2, "a queued, b held, beside running, slow running, waits held"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := openTest(t, Options{})
+			defer closeStore(t, s)
+			p := newPlan(t, s, "nightly", task{name: "a"}, task{name: "b", needs: []string{"a"}}, task{name: "beside"}, task{name: "slow"},
+				task{name: "waits", needs: []string{"a", "slow"}, spec: plan.TaskSpec{When: plan.AllDone}})
+			i := register(t, s, "n1")
+			claims := map[string]protocol.Claim{}
+			for _, c := range turn(t, s, protocol.Turn{Instance: i, Slots: 3, Start: true}).Claimed {
+				claims[c.Name] = c.Claim
+			}
+			fail(t, s, i, claims["a"])
+			chose := 0
+			s.chose = func() {
+				if chose++; c.always || chose == 1 {
+					c.change(t, s, p, i, claims)
+				}
+			}
+			_, err := s.Retry(t.Context(), p, rules.Ask{})
+			found, listed := s.Tasks(t.Context(), store.TaskQuery{Plan: p})
+			if listed != nil {
+				t.Fatal(listed)
+			}
+			var got []string
+			for _, x := range found {
+				got = append(got, fmt.Sprint(strings.TrimRight(x.Name, "0123456789"), " ", x.Status))
+			}
+			if now := strings.Join(got, ", "); now != c.want || chose != c.chose {
+				t.Errorf("it chose %d times, and the tasks are %s (%v); want %d times, and %s", chose, now, err, c.chose, c.want)
+			}
+		})
 	}
 }
