@@ -172,6 +172,9 @@ func (s *Schedule) Due() time.Time {
 	return s.Next
 }
 
+// Edition changes when a person changes the schedule, and stays when a node notes what it started.
+func (s *Schedule) Edition() int64 { return s.Modified.UnixMicro() }
+
 // Target returns what the schedule starts now.
 func (s *ScheduleSettings) Target() ScheduleTarget { return ScheduleTarget{s.Task, s.Plan} }
 

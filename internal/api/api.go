@@ -512,12 +512,12 @@ type NewSchedule struct {
 	Applied string `json:"applied_from,omitempty" doc:"The folder of the file that says it, if a file does."`
 }
 
-// RevisionTag is the ETag of a schedule at a revision; "" for 0, which is any.
-func RevisionTag(revision int64) string {
-	if revision == 0 {
+// EditionTag is the ETag of an edition of a schedule; "" for 0, which is any.
+func EditionTag(edition int64) string {
+	if edition == 0 {
 		return ""
 	}
-	return `"` + strconv.FormatInt(revision, 10) + `"`
+	return `"` + strconv.FormatInt(edition, 10) + `"`
 }
 
 // An Instant is one of a schedule.

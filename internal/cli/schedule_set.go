@@ -208,12 +208,12 @@ func scheduleSet(a *app) *cobra.Command {
 			if err := flags.apply(cmd, &settings); err != nil {
 				return err
 			}
-			s, err := c.Set(cmd.Context(), args[0], was.Revision, settings)
-			if errors.Is(err, plan.ErrConflict) { // a node noted something, or another person was quicker
+			s, err := c.Set(cmd.Context(), args[0], was.Edition(), settings)
+			if errors.Is(err, plan.ErrConflict) { // another person was quicker
 				if was, err = c.Show(cmd.Context(), args[0]); err == nil {
 					settings = was.ScheduleSettings
 					if err = flags.apply(cmd, &settings); err == nil {
-						s, err = c.Set(cmd.Context(), args[0], was.Revision, settings)
+						s, err = c.Set(cmd.Context(), args[0], was.Edition(), settings)
 					}
 				}
 			}

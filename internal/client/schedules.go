@@ -90,22 +90,22 @@ func (s *ScheduleService) Create(ctx context.Context, name string, settings plan
 }
 
 // Set implements schedule.Service.
-func (s *ScheduleService) Set(ctx context.Context, name string, revision int64, settings plan.ScheduleSettings) (is plan.Schedule, err error) {
-	r := &request{method: "PUT", path: in("schedules", name), match: api.RevisionTag(revision), body: &settings, again: true, timeout: lookTime}
+func (s *ScheduleService) Set(ctx context.Context, name string, edition int64, settings plan.ScheduleSettings) (is plan.Schedule, err error) {
+	r := &request{method: "PUT", path: in("schedules", name), match: api.EditionTag(edition), body: &settings, again: true, timeout: lookTime}
 	err = s.c.do(ctx, r, &is)
 	return is, err
 }
 
 // Pause implements schedule.Service.
-func (s *ScheduleService) Pause(ctx context.Context, name string, revision int64, why string) (is plan.Schedule, err error) {
-	r := &request{method: "POST", path: in("schedules", name, "pause"), match: api.RevisionTag(revision), body: &api.Pausing{Why: why}, timeout: lookTime}
+func (s *ScheduleService) Pause(ctx context.Context, name string, edition int64, why string) (is plan.Schedule, err error) {
+	r := &request{method: "POST", path: in("schedules", name, "pause"), match: api.EditionTag(edition), body: &api.Pausing{Why: why}, timeout: lookTime}
 	err = s.c.do(ctx, r, &is)
 	return is, err
 }
 
 // Resume implements schedule.Service.
-func (s *ScheduleService) Resume(ctx context.Context, name string, revision int64) (is plan.Schedule, err error) {
-	r := &request{method: "POST", path: in("schedules", name, "resume"), match: api.RevisionTag(revision), timeout: lookTime}
+func (s *ScheduleService) Resume(ctx context.Context, name string, edition int64) (is plan.Schedule, err error) {
+	r := &request{method: "POST", path: in("schedules", name, "resume"), match: api.EditionTag(edition), timeout: lookTime}
 	err = s.c.do(ctx, r, &is)
 	return is, err
 }
@@ -125,6 +125,6 @@ func (s *ScheduleService) Backfill(ctx context.Context, name string, span plan.S
 }
 
 // Delete implements schedule.Service.
-func (s *ScheduleService) Delete(ctx context.Context, name string, revision int64) error {
-	return s.c.do(ctx, &request{method: "DELETE", path: in("schedules", name), match: api.RevisionTag(revision), timeout: lookTime}, nil)
+func (s *ScheduleService) Delete(ctx context.Context, name string, edition int64) error {
+	return s.c.do(ctx, &request{method: "DELETE", path: in("schedules", name), match: api.EditionTag(edition), timeout: lookTime}, nil)
 }

@@ -177,7 +177,7 @@ func TestALostAnswerMakesOneSchedule(t *testing.T) {
 		t.Errorf("made %+v, %v with %d requests", is, err, asked)
 	}
 	settings.Cron = "@hourly"
-	if is, err = s.Set(t.Context(), "x", is.Revision, settings); err != nil || is.Revision != 2 || is.Cron != "@hourly" || asked != 4 {
+	if is, err = s.Set(t.Context(), "x", is.Edition(), settings); err != nil || is.Revision != 2 || is.Cron != "@hourly" || asked != 4 {
 		t.Errorf("set %+v, %v with %d requests", is, err, asked)
 	}
 	if _, err := s.Run(t.Context(), "x"); !errors.Is(err, plan.ErrUnavailable) || asked != 5 {

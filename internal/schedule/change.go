@@ -252,13 +252,13 @@ func Note(ctx context.Context, st Store, all []plan.Schedule) error {
 }
 
 // change changes a schedule by its name. change is called again if somebody else changes the schedule
-// at the same time, unless revision says which one the caller read: then that is ErrRevision.
-func (c *Setter) change(ctx context.Context, name string, revision int64, change func(s *plan.Schedule, now time.Time) error) (plan.Schedule, error) {
+// at the same time, unless edition says which one the caller read: then that is ErrEdition.
+func (c *Setter) change(ctx context.Context, name string, edition int64, change func(s *plan.Schedule, now time.Time) error) (plan.Schedule, error) {
 	const tries = 10
 	for try := 1; ; try++ {
 		s, err := Find(ctx, c.Store, name)
 		if err == nil {
-			err = atRevision(&s, revision)
+			err = atEdition(&s, edition)
 		}
 		if err != nil {
 			return s, err
@@ -281,16 +281,16 @@ func (c *Setter) change(ctx context.Context, name string, revision int64, change
 	}
 }
 
-// atRevision returns ErrRevision for a schedule that is not at the revision that the caller read.
-func atRevision(s *plan.Schedule, revision int64) error {
-	if revision > 0 && s.Revision != revision {
-		return refusal.New(ErrRevision, "schedule %q is at revision %d, and was read at %d; read it again", s.Name, s.Revision, revision)
+// atEdition returns ErrEdition for a schedule that is not of the edition that the caller read.
+func atEdition(s *plan.Schedule, edition int64) error {
+	if edition > 0 && s.Edition() != edition {
+		return refusal.New(ErrEdition, "somebody changed schedule %q at %s; read it again", s.Name, s.Modified.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
 // Set implements Service.
-func (c *Setter) Set(ctx context.Context, name string, revision int64, settings plan.ScheduleSettings) (plan.Schedule, error) {
+func (c *Setter) Set(ctx context.Context, name string, edition int64, settings plan.ScheduleSettings) (plan.Schedule, error) {
 	is, err := Find(ctx, c.Store, name)
 	if err != nil {
 		return is, err
@@ -305,7 +305,7 @@ func (c *Setter) Set(ctx context.Context, name string, revision int64, settings 
 	if Same(&is.ScheduleSettings, &settings) {
 		return c.shown(ctx, is)
 	}
-	is, err = c.change(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
+	is, err = c.change(ctx, name, edition, func(s *plan.Schedule, now time.Time) error {
 		if err := c.decided(ctx, s, now); err != nil {
 			return err
 		}
@@ -394,8 +394,8 @@ func (c *Setter) decided(ctx context.Context, s *plan.Schedule, now time.Time) e
 }
 
 // changed is change, and returns the schedule as it is shown.
-func (c *Setter) changed(ctx context.Context, name string, revision int64, change func(s *plan.Schedule, now time.Time) error) (plan.Schedule, error) {
-	s, err := c.change(ctx, name, revision, change)
+func (c *Setter) changed(ctx context.Context, name string, edition int64, change func(s *plan.Schedule, now time.Time) error) (plan.Schedule, error) {
+	s, err := c.change(ctx, name, edition, change)
 	if err != nil {
 		return s, err
 	}
@@ -403,11 +403,11 @@ func (c *Setter) changed(ctx context.Context, name string, revision int64, chang
 }
 
 // Pause implements Service.
-func (c *Setter) Pause(ctx context.Context, name string, revision int64, why string) (plan.Schedule, error) {
+func (c *Setter) Pause(ctx context.Context, name string, edition int64, why string) (plan.Schedule, error) {
 	if len(why) > plan.MostWhy {
 		return plan.Schedule{}, wrong("why", "why: it has %d bytes; give at most %d", len(why), plan.MostWhy)
 	}
-	return c.changed(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
+	return c.changed(ctx, name, edition, func(s *plan.Schedule, now time.Time) error {
 		if s.Paused != nil {
 			return refusal.New(plan.ErrConflict, "schedule %q is paused already", name)
 		}
@@ -420,8 +420,8 @@ func (c *Setter) Pause(ctx context.Context, name string, revision int64, why str
 }
 
 // Resume implements Service.
-func (c *Setter) Resume(ctx context.Context, name string, revision int64) (plan.Schedule, error) {
-	return c.changed(ctx, name, revision, func(s *plan.Schedule, now time.Time) error {
+func (c *Setter) Resume(ctx context.Context, name string, edition int64) (plan.Schedule, error) {
+	return c.changed(ctx, name, edition, func(s *plan.Schedule, now time.Time) error {
 		if s.Paused == nil {
 			return refusal.New(plan.ErrConflict, "schedule %q is not paused", name)
 		}
@@ -493,10 +493,10 @@ func (c *Setter) Backfill(ctx context.Context, name string, span plan.Span, dry 
 }
 
 // Delete implements Service.
-func (c *Setter) Delete(ctx context.Context, name string, revision int64) error {
+func (c *Setter) Delete(ctx context.Context, name string, edition int64) error {
 	s, err := Find(ctx, c.Store, name)
 	if err == nil {
-		err = atRevision(&s, revision)
+		err = atEdition(&s, edition)
 	}
 	if err != nil {
 		return err

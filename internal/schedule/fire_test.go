@@ -268,8 +268,8 @@ func TestPauseChangeRunAndBackfill(t *testing.T) {
 	w.must(w.set.Resume(ctx, "x", 0))
 	w.at("12:30:00")
 	w.wants("x", "") // nothing of the pause
-	if _, err := w.set.Set(ctx, "x", created.Revision, task("* * * * *")); !errors.Is(err, plan.ErrConflict) {
-		t.Errorf("a change of an old revision: %v", err)
+	if _, err := w.set.Set(ctx, "x", created.Edition(), task("* * * * *")); !errors.Is(err, plan.ErrConflict) {
+		t.Errorf("a change of an old edition: %v", err)
 	}
 	// An occurrence that is decided and not made starts what the schedule said then.
 	o, err := w.set.Run(ctx, "x")
@@ -328,7 +328,7 @@ func TestTheSameSettingsChangeNothing(t *testing.T) {
 		w.no(err)
 		w.now = w.now.Add(time.Minute)
 		s.From = s.From.In(time.Local)
-		for _, revision := range []int64{0, made.Revision, 7} {
+		for _, revision := range []int64{0, made.Edition(), 7} {
 			if same, err := w.set.Set(ctx, name, revision, s); err != nil || same.Revision != made.Revision || !same.Cursor.Equal(made.Cursor) {
 				t.Errorf("%s, set at %d: %+v, %v", name, revision, same, err)
 			}
@@ -339,7 +339,7 @@ func TestTheSameSettingsChangeNothing(t *testing.T) {
 		} else {
 			s.Task = &plan.ScheduledTask{Queue: "q"}
 		}
-		if other, err := w.set.Set(ctx, name, made.Revision, s); err != nil || other.Revision != made.Revision+1 || !other.Cursor.Equal(w.now) {
+		if other, err := w.set.Set(ctx, name, made.Edition(), s); err != nil || other.Revision != made.Revision+1 || !other.Cursor.Equal(w.now) {
 			t.Errorf("%s, set otherwise: %+v, %v", name, other, err)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // A Service makes, shows and changes schedules, in a store or behind a server. A missing schedule is
-// plan.ErrNotFound. The revision is that of the schedule that the caller read; 0: any. A schedule at
-// another revision is a plan.ErrConflict. Each schedule that it returns has *** in place of secrets.
+// plan.ErrNotFound. The edition is that of the schedule that the caller read; 0: any. A schedule of
+// another edition is a plan.ErrConflict. Each schedule that it returns has *** in place of secrets.
 type Service interface {
 	// List returns schedules by name, with the ends of their occurrences that no node has noted yet.
 	// The text of plan files is left out, unless the query has Files. List by Due is for nodes alone.
@@ -29,13 +29,13 @@ type Service interface {
 	// Set gives a schedule other settings, and refuses what Create refuses. Instants that have come are
 	// decided as before. An occurrence that was decided before starts what the schedule said then. An
 	// empty text of a plan file leaves the text as it is, and so does the text that Show returns. A
-	// schedule that has the settings already stays as it is, at whatever revision.
-	Set(ctx context.Context, name string, revision int64, settings plan.ScheduleSettings) (plan.Schedule, error)
+	// schedule that has the settings already stays as it is, of whatever edition.
+	Set(ctx context.Context, name string, edition int64, settings plan.ScheduleSettings) (plan.Schedule, error)
 	// Pause stops a schedule from firing. Its tasks and plans continue. A paused schedule is
 	// plan.ErrConflict.
-	Pause(ctx context.Context, name string, revision int64, why string) (plan.Schedule, error)
+	Pause(ctx context.Context, name string, edition int64, why string) (plan.Schedule, error)
 	// Resume lets a paused schedule fire again, from now on. Any other one is plan.ErrConflict.
-	Resume(ctx context.Context, name string, revision int64) (plan.Schedule, error)
+	Resume(ctx context.Context, name string, edition int64) (plan.Schedule, error)
 	// Run wants one occurrence now, whatever the timetable says, also of a paused schedule. It
 	// returns plan.ErrConflict if overlap does not let it start.
 	Run(ctx context.Context, name string) (plan.Occurrence, error)
@@ -44,7 +44,7 @@ type Service interface {
 	// plan.MostBackfill. With dry, nothing is changed.
 	Backfill(ctx context.Context, name string, span plan.Span, dry bool) (instants int, err error)
 	// Delete deletes a schedule, and nothing that it started.
-	Delete(ctx context.Context, name string, revision int64) error
+	Delete(ctx context.Context, name string, edition int64) error
 }
 
 // All returns all schedules as List does.
@@ -62,9 +62,9 @@ func All(ctx context.Context, s Service) (all []plan.Schedule, err error) {
 
 var _ Service = (*Setter)(nil)
 
-// ErrRevision means that somebody changed a schedule since the caller read it. It is a
+// ErrEdition means that somebody changed a schedule since the caller read it. It is a
 // plan.ErrConflict.
-var ErrRevision = fmt.Errorf("the schedule is at another revision: %w", plan.ErrConflict)
+var ErrEdition = fmt.Errorf("the schedule is of another edition: %w", plan.ErrConflict)
 
 // List implements Service.
 func (c *Setter) List(ctx context.Context, q store.ScheduleQuery) ([]plan.Schedule, error) {

@@ -149,7 +149,7 @@ func answerSchedule(s plan.Schedule, err error) (*changedSchedule, error) {
 	if err != nil {
 		return nil, unmatched(err)
 	}
-	return &changedSchedule{api.RevisionTag(s.Revision), s}, nil
+	return &changedSchedule{api.EditionTag(s.Edition()), s}, nil
 }
 
 func (a *API) createSchedule(ctx context.Context, in *struct{ Body api.NewSchedule }) (*scheduleAnswer, error) {
@@ -165,7 +165,7 @@ func (a *API) createSchedule(ctx context.Context, in *struct{ Body api.NewSchedu
 		return nil, refusedSchedule(err, &in.Body.ScheduleSettings)
 	}
 	auth.Changed(ctx, s.ID.String())
-	return &scheduleAnswer{api.RevisionTag(s.Revision), api.Root + "/schedules/" + s.Name, s}, nil
+	return &scheduleAnswer{api.EditionTag(s.Edition()), api.Root + "/schedules/" + s.Name, s}, nil
 }
 
 func (a *API) setSchedule(ctx context.Context, in *struct {
@@ -179,7 +179,7 @@ func (a *API) setSchedule(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	s, err := set.Set(ctx, in.Schedule, in.revision(), in.Body)
+	s, err := set.Set(ctx, in.Schedule, in.edition(), in.Body)
 	if err != nil {
 		err = refusedSchedule(err, &in.Body)
 	}
@@ -198,7 +198,7 @@ func (a *API) pauseSchedule(ctx context.Context, in *struct {
 	if in.Body != nil {
 		why = in.Body.Why
 	}
-	s, err := set.Pause(ctx, in.Schedule, in.revision(), why)
+	s, err := set.Pause(ctx, in.Schedule, in.edition(), why)
 	if err != nil {
 		err = refusedSchedule(err, &plan.ScheduleSettings{})
 	}
@@ -210,7 +210,7 @@ func (a *API) resumeSchedule(ctx context.Context, in *ChangeSchedule) (*changedS
 	if err != nil {
 		return nil, err
 	}
-	return answerSchedule(set.Resume(ctx, in.Schedule, in.revision()))
+	return answerSchedule(set.Resume(ctx, in.Schedule, in.edition()))
 }
 
 func (a *API) runSchedule(ctx context.Context, in *InSchedule) (*plan.Occurrence, error) {
@@ -246,7 +246,7 @@ func (a *API) backfillSchedule(ctx context.Context, in *struct {
 func (a *API) deleteSchedule(ctx context.Context, in *ChangeSchedule) (*struct{}, error) {
 	set, err := a.setterOf(ctx, in.Schedule)
 	if err == nil {
-		err = set.Delete(ctx, in.Schedule, in.revision())
+		err = set.Delete(ctx, in.Schedule, in.edition())
 	}
 	return nil, unmatched(err)
 }
@@ -290,25 +290,25 @@ func (a *API) listInstants(ctx context.Context, in *struct {
 	return out, nil
 }
 
-// revision is the one of If-Match; 0: any.
-func (in *ChangeSchedule) revision() int64 {
+// edition is the one of If-Match; 0: any.
+func (in *ChangeSchedule) edition() int64 {
 	if in.IfMatch == "" || in.IfMatch == "*" {
 		return 0
 	}
 	n, err := strconv.ParseInt(strings.Trim(strings.TrimPrefix(in.IfMatch, "W/"), `"`), 10, 64)
 	if err != nil || n <= 0 {
-		return noRevision
+		return noEdition
 	}
 	return n
 }
 
-// noRevision is one that no schedule reaches.
-const noRevision = 1<<63 - 1
+// noEdition is one that no schedule reaches.
+const noEdition = 1<<63 - 1
 
-// unmatched is the problem of a schedule that is at another revision than If-Match says; any other
+// unmatched is the problem of a schedule that is of another edition than If-Match says; any other
 // error is returned as it is.
 func unmatched(err error) error {
-	if errors.Is(err, schedule.ErrRevision) {
+	if errors.Is(err, schedule.ErrEdition) {
 		return api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "%v", err)
 	}
 	return err

@@ -54,7 +54,7 @@ func TestASchedule(t *testing.T) {
 	onSQLite(t, func(t *testing.T, s *site) {
 		s.must("POST", "/queues", makeExec, nil)
 		status, tag, text := s.match("", "POST", "/schedules", `{"name": "x", `+hourly+`, "applied_from": "/srv"}`)
-		if status != 201 || tag != `"1"` || !strings.Contains(text, "\r\nLocation: /api/v1/schedules/x\r\n") {
+		if status != 201 || len(tag) < 3 || !strings.Contains(text, "\r\nLocation: /api/v1/schedules/x\r\n") {
 			t.Fatalf("POST answers %d %s %s", status, tag, text)
 		}
 		var is plan.Schedule
@@ -151,12 +151,16 @@ func TestAScheduleHasAnETag(t *testing.T) {
 		if _, tag, _ := s.match("", "GET", "/schedules/x", ""); tag != second {
 			t.Errorf("then it is at %s, not %s", tag, second)
 		}
-		for _, c := range []struct{ tag, method, path, body string }{
-			{second, "POST", "/schedules/x/pause", ""}, {`"3"`, "POST", "/schedules/x/resume", ""}, {"*", "PUT", "/schedules/x", other}, {`"5"`, "DELETE", "/schedules/x", ""},
+		tag := second
+		for _, c := range []struct{ method, path, body string }{
+			{"POST", "/schedules/x/run", ""}, // which changes nothing that a person says
+			{"POST", "/schedules/x/pause", ""}, {"POST", "/schedules/x/resume", ""}, {"PUT", "/schedules/x", other}, {"DELETE", "/schedules/x", ""},
 		} {
-			if status, tag, text := s.match(c.tag, c.method, c.path, c.body); status/100 != 2 {
-				t.Errorf("%s %s at %s answers %d %s %s", c.method, c.path, c.tag, status, tag, text)
+			status, next, text := s.match(tag, c.method, c.path, c.body)
+			if status/100 != 2 {
+				t.Errorf("%s %s at %s answers %d %s %s", c.method, c.path, tag, status, next, text)
 			}
+			tag = cmp.Or(next, tag)
 		}
 	})
 }
