@@ -127,7 +127,13 @@ func apply(ctx context.Context, c schedule.Service, name, dir string, settings p
 		return "made", nil
 	case was == nil:
 		s, err := c.Create(ctx, name, settings, dir)
-		return "made, " + whenNext(&s), err
+		if !errors.Is(err, plan.ErrExists) {
+			return "made, " + whenNext(&s), err
+		}
+		if s, err = c.Show(ctx, name); err != nil { // another apply was quicker
+			return "", err
+		}
+		was = &s
 	case dry:
 		s, err := c.Show(ctx, name)
 		if err != nil || schedule.Same(&s.ScheduleSettings, &settings) {

@@ -109,6 +109,9 @@ func (f *scheduleFlags) apply(cmd *cobra.Command, s *plan.ScheduleSettings) erro
 			}
 			t.Params = raw
 		}
+		if given("attempts") && f.attempts < 1 {
+			return usagef("--attempts %d: a task is tried at least once", f.attempts)
+		}
 		if given("attempts") {
 			t.Retry.Attempts = f.attempts
 		}
@@ -194,7 +197,7 @@ func scheduleSet(a *app) *cobra.Command {
 	}
 	var flags scheduleFlags
 	flags.add(cmd)
-	mayRemove(cmd, "except")
+	mayRemove(cmd, "except", "from", "until")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.ContainsFunc(flags.names(), cmd.Flags().Changed) {
 			return usagef("nothing to change: give one of --%s", strings.Join(flags.names(), ", --"))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -61,13 +62,18 @@ func (f *timetableFlags) apply(cmd *cobra.Command, cron string, t *plan.Timetabl
 		t.Repeated = f.repeated.value
 	}
 	if given("except") {
-		t.Except = f.except
+		if t.Except = f.except; len(f.except) == 1 && f.except[0] == "" {
+			t.Except = nil
+		}
 	}
 	for _, at := range []struct {
 		flag, text string
 		to         *time.Time
 	}{{"from", f.from, &t.From}, {"until", f.until, &t.Until}} {
 		if given(at.flag) {
+			if *at.to = (time.Time{}); at.text == "" {
+				continue // it is removed
+			}
 			var err error
 			if *at.to, err = instantIn(at.flag, at.text, t.Zone); err != nil {
 				return err
@@ -85,6 +91,9 @@ func instantIn(flag, text, zone string) (time.Time, error) {
 		in = time.UTC
 	}
 	at, err := timetable.Instant(text, in)
+	if err == nil && at.IsZero() {
+		err = errors.New("that is too long ago")
+	}
 	if err != nil {
 		return at, usagef("--%s %s: %w", flag, text, err)
 	}

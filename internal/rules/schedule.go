@@ -56,6 +56,9 @@ func StepSchedule(s plan.Schedule, v ScheduleView) plan.Schedule {
 	for i, o := range open {
 		if i < len(v.Ends) && v.Ends[i].State != "" {
 			o.State, o.Reason, o.Ended = v.Ends[i].State, v.Ends[i].Reason, v.Ends[i].At
+			if o.Stop && o.State != plan.OccurrenceSucceeded {
+				o.State, o.Reason = plan.OccurrenceCancelled, "another one took its place"
+			}
 			st.end(o)
 		} else {
 			s.Open = append(s.Open, o)
@@ -92,15 +95,17 @@ func RunSchedule(s plan.Schedule, now time.Time) plan.Schedule {
 	return s
 }
 
-// MadeOccurrence notes that the occurrence of an instant was added, as o says, or that it could not be
-// made: then o has failed.
+// MadeOccurrence notes that the occurrence of an instant was added, as o says. An o that has failed
+// could not be made. An o without a state is left out, because the instant has an occurrence.
 func MadeOccurrence(s *plan.Schedule, o plan.Occurrence, now time.Time) {
 	st := stepping{s, now}
 	i := slices.IndexFunc(s.Open, func(is plan.Occurrence) bool { return is.At.Equal(o.At) })
 	if i < 0 {
 		return
 	}
-	if o.State == plan.OccurrenceFailed {
+	if o.State == "" {
+		s.Open = slices.Delete(slices.Clone(s.Open), i, i+1)
+	} else if o.State == plan.OccurrenceFailed {
 		s.Open = slices.Delete(slices.Clone(s.Open), i, i+1)
 		o.Ended = now
 		st.end(o)
@@ -163,7 +168,8 @@ func (s *stepping) skip(o plan.Occurrence, reason string, args ...any) {
 	}
 }
 
-// decide decides an instant by Overlap. The occurrence before is one that has not ended.
+// decide decides an instant by Overlap. The occurrence before is one that has not ended. A backfill
+// holds up an instant of the timetable, and does not take its place.
 func (s *stepping) decide(o plan.Occurrence) {
 	if s.knows(o.At) {
 		return
@@ -173,7 +179,12 @@ func (s *stepping) decide(o plan.Occurrence) {
 		s.Open = append(s.Open, o)
 		return
 	}
-	before := s.Open[len(s.Open)-1].At.UTC().Format(time.RFC3339)
+	before := plan.Occurrence{Kind: plan.ByBackfill}
+	for i := range s.Open {
+		if s.Open[i].Kind != plan.ByBackfill {
+			before = s.Open[i]
+		}
+	}
 	switch s.Overlap {
 	case plan.OverlapQueue:
 		if waiting := s.waiting(); waiting >= plan.MostWaiting {
@@ -186,12 +197,14 @@ func (s *stepping) decide(o plan.Occurrence) {
 				s.Open = slices.Delete(s.Open, i, i+1)
 				s.skip(is, "that of %s took its place", o.At.UTC().Format(time.RFC3339))
 			} else {
-				s.Open[i].Stop = true
+				s.Open[i].Stop = is.Kind != plan.ByBackfill
 			}
 		}
 	default:
-		s.skip(o, "that of %s has not ended", before)
-		return
+		if before.Kind != plan.ByBackfill {
+			s.skip(o, "that of %s has not ended", before.At.UTC().Format(time.RFC3339))
+			return
+		}
 	}
 	o.State = plan.OccurrenceWaiting
 	s.Open = append(s.Open, o)
@@ -209,7 +222,7 @@ func (s *stepping) waiting() (n int) {
 // fill takes instants of the first span: one if nothing has to end before, or all that the view has if
 // occurrences may overlap.
 func (s *stepping) fill(v ScheduleView) {
-	if len(s.Backfills) == 0 || s.Overlap != plan.OverlapAllow && len(s.Open) > 0 {
+	if s.Paused != nil || len(s.Backfills) == 0 || s.Overlap != plan.OverlapAllow && len(s.Open) > 0 {
 		return
 	}
 	s.Backfills = slices.Clone(s.Backfills)
@@ -239,10 +252,10 @@ func (s *stepping) promote() {
 
 // look returns when a node is to look at the schedule again, whatever its timetable says.
 func (s *stepping) look() time.Time {
-	if len(s.Open) == 0 && len(s.Backfills) == 0 {
+	soon := len(s.Backfills) > 0 && s.Paused == nil
+	if len(s.Open) == 0 && !soon {
 		return time.Time{}
 	}
-	soon := len(s.Backfills) > 0
 	oldest := s.now
 	for i := range s.Open {
 		o := &s.Open[i]

@@ -23,14 +23,19 @@ func clock(t *testing.T, word string) time.Time {
 	return at
 }
 
-// occurrences reads occurrences, each as in 10:30=started, with a ! after one that is replaced.
+// occurrences reads occurrences, each as in 10:30=started, with a ! after one that is replaced, and /b
+// after one of a backfill.
 func occurrences(t *testing.T, words string) (all []plan.Occurrence) {
 	for word := range strings.FieldsSeq(words) {
 		at, state, _ := strings.Cut(word, "=")
 		state, stop := strings.CutSuffix(state, "!")
+		state, backfill := strings.CutSuffix(state, "/b")
 		o := plan.Occurrence{At: clock(t, at), State: plan.OccurrenceState(state), Stop: stop}
 		if o.State == plan.OccurrenceStarted {
 			o.Begun = o.At
+		}
+		if backfill {
+			o.Kind = plan.ByBackfill
 		}
 		all = append(all, o)
 	}
@@ -44,6 +49,9 @@ func shown(all []plan.Occurrence) string {
 		words[i] = strings.TrimSuffix(o.At.Format(time.TimeOnly), ":00") + "=" + string(o.State)
 		if o.Stop {
 			words[i] += "!"
+		}
+		if o.Kind == plan.ByBackfill && o.State != plan.OccurrenceStarting {
+			words[i] += "/b"
 		}
 	}
 	return strings.Join(words, " ")
@@ -85,7 +93,10 @@ func TestStepSchedule(t *testing.T) {
 		{name: "a backfill goes one by one", overlap: "skip", backfill: "8:00 8:01+", want: "08:00=starting", look: "0s"},
 		{name: "a backfill waits for what runs", overlap: "queue", open: "9:59=started", backfill: "8:00", want: "09:59=started", look: "1s"},
 		{name: "a backfill goes at once if both may run", overlap: "allow", open: "9:59=started", backfill: "8:00 8:01", want: "09:59=started 08:00=starting 08:01=starting", look: "0s"},
-		{name: "a backfill of a paused schedule", overlap: "skip", paused: true, backfill: "8:00", want: "08:00=starting", look: "0s"},
+		{name: "no backfill while paused", overlap: "skip", paused: true, backfill: "8:00"},
+		{name: "skip: an instant waits for a backfill", overlap: "skip", open: "8:00=started/b", due: "9:59:59 10:00", want: "08:00=started/b 09:59:59=waiting", last: "10:00=skipped", look: "1s"},
+		{name: "replace: an instant waits for a backfill", overlap: "replace", open: "8:00=started/b", due: "10:00", want: "08:00=started/b 10:00=waiting", look: "1s"},
+		{name: "replace: what was stopped is cancelled", overlap: "replace", open: "9:58=started! 9:59=waiting", ended: "failed -", want: "09:59=starting", last: "09:58=cancelled", look: "0s"},
 		{name: "an end that only people want is looked for seldom", overlap: "skip", open: "8:00=started", want: "08:00=started", look: "5m0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -57,6 +57,9 @@ func (c *Setter) prepare(ctx context.Context, s *plan.ScheduleSettings, now time
 		s.From = now.Truncate(time.Second)
 	}
 	s.From, s.Until = s.From.Truncate(time.Millisecond).UTC(), s.Until.UTC()
+	if !s.Until.IsZero() && !now.Before(s.Until) {
+		return wrong("until", "until: %s has passed", s.Until.Format(time.RFC3339))
+	}
 	for _, word := range []struct {
 		key, value string
 		known      []string
@@ -434,6 +437,9 @@ func (c *Setter) Resume(ctx context.Context, name string, edition int64) (plan.S
 func (c *Setter) Run(ctx context.Context, name string) (plan.Occurrence, error) {
 	var at time.Time
 	s, err := c.change(ctx, name, 0, func(s *plan.Schedule, now time.Time) error {
+		if err := c.decided(ctx, s, now); err != nil { // what ended is no obstacle
+			return err
+		}
 		is := func(o plan.Occurrence) bool { return o.At.Equal(at) }
 		at = now.Truncate(time.Millisecond)
 		for slices.ContainsFunc(s.Open, is) || slices.ContainsFunc(s.Last, is) { // somebody else wanted one in the same millisecond
@@ -470,8 +476,26 @@ func (c *Setter) Backfill(ctx context.Context, name string, span plan.Span, dry 
 		if more {
 			return wrong("from", "the span has more than %d instants; give a shorter one", plan.MostBackfill)
 		}
-		if n = len(all); n == 0 {
+		if n = len(all); n == 0 && s.From.After(span.To) {
+			return wrong("from", "the schedule begins at %s, and has no instant before; set its from: sluice schedule set %s --from TIME", s.From.UTC().Format(time.RFC3339), s.Name)
+		} else if n == 0 {
 			return wrong("from", "the span has no instant of the schedule; give a longer one")
+		}
+		if slices.Contains(s.Backfills, span) {
+			return refusal.New(plan.ErrConflict, "schedule %q has a backfill of this span, which has not ended", s.Name)
+		}
+		if s.Task != nil {
+			ids := make([]plan.TaskID, n)
+			for i, at := range all {
+				ids[i] = rules.OccurrenceID(s.ID, at)
+			}
+			there, err := store.TasksByID(ctx, c.Store, store.TaskQuery{Brief: true}, ids)
+			if err != nil {
+				return err
+			}
+			if n -= len(there); n == 0 {
+				return refusal.New(plan.ErrConflict, "each instant of the span has an occurrence")
+			}
 		}
 		s.Backfills = append(slices.Clone(s.Backfills), span)
 		s.Look = now

@@ -266,7 +266,7 @@ func (f *Firer) start(ctx context.Context, all []plan.Schedule) error {
 				o.Begun = now
 			}
 			rules.MadeOccurrence(&all[i], o, now)
-			if f.fired != nil && o.Kind == plan.ByTimetable {
+			if f.fired != nil && o.Kind == plan.ByTimetable && o.State != "" {
 				f.fired(now.Sub(o.At))
 			}
 		}
@@ -300,6 +300,7 @@ type maker struct {
 	f      *Firer
 	queues map[string]plan.Queue
 	hidden secret.Names
+	there  map[plan.TaskID]bool // tasks of backfills that there are
 	tasks  []plan.Task
 	of     []wanted // the occurrences of tasks
 	made   map[plan.ScheduleID][]plan.Occurrence
@@ -321,6 +322,13 @@ func (m *maker) note(id plan.ScheduleID, o plan.Occurrence, err error) {
 	m.made[id] = append(m.made[id], o)
 }
 
+// leaveOut notes that an instant has an occurrence already.
+func (m *maker) leaveOut(id plan.ScheduleID, o plan.Occurrence) {
+	m.note(id, o, nil)
+	all := m.made[id]
+	all[len(all)-1].State = ""
+}
+
 // mayPass reports whether an error is of the store, and not of what was to be made.
 func mayPass(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, plan.ErrUnavailable) || errors.Is(err, plan.ErrFull) || errors.Is(err, plan.ErrStoreGone)
@@ -338,16 +346,23 @@ func (m *maker) collect(s *plan.Schedule) error {
 			m.queues[q.Name] = q
 		}
 	}
+	if err := m.look(s); err != nil {
+		return err
+	}
 	for _, o := range s.Open {
 		if o.State != plan.OccurrenceStarting {
 			continue
 		}
+		o.Task = rules.OccurrenceID(s.ID, o.At)
 		target := s.Target()
+		if o.Kind == plan.ByBackfill && m.there[o.Task] {
+			m.leaveOut(s.ID, o)
+			continue
+		}
 		if o.Target != nil {
 			target = *o.Target
 		}
 		if target.Task != nil {
-			o.Task = rules.OccurrenceID(s.ID, o.At)
 			t, err := m.task(s, target.Task)
 			if err != nil {
 				m.note(s.ID, o, err)
@@ -357,14 +372,37 @@ func (m *maker) collect(s *plan.Schedule) error {
 			m.tasks, m.of = append(m.tasks, t), append(m.of, wanted{s.ID, o})
 			continue
 		}
-		p, err := m.submit(s, target.Plan, o.At)
+		p, repeated, err := m.submit(s, target.Plan, o.At)
 		if err != nil && mayPass(m.ctx, err) {
 			return err
 		}
-		o.Plan = p.ID
+		if repeated && err == nil && o.Kind == plan.ByBackfill && p.State.Ended() {
+			m.leaveOut(s.ID, o)
+			continue
+		}
+		o.Plan, o.Task = p.ID, plan.TaskID{}
 		m.note(s.ID, o, err)
 	}
 	return nil
+}
+
+// look finds which instants of backfills have a task already.
+func (m *maker) look(s *plan.Schedule) error {
+	var ids []plan.TaskID
+	for _, o := range s.Open {
+		if o.State == plan.OccurrenceStarting && o.Kind == plan.ByBackfill {
+			ids = append(ids, rules.OccurrenceID(s.ID, o.At))
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	found, err := store.TasksByID(m.ctx, m.f.st, store.TaskQuery{Brief: true}, ids)
+	m.there = make(map[plan.TaskID]bool, len(found))
+	for i := range found {
+		m.there[found[i].ID] = found[i].Status.Finished()
+	}
+	return err
 }
 
 // task makes the task that an occurrence is, but for its id.
@@ -375,15 +413,18 @@ func (m *maker) task(s *plan.Schedule, t *plan.ScheduledTask) (plan.Task, error)
 	}
 	made, err := submit.Plain(plan.TaskSpec{Name: s.Name, Params: t.Params, Retry: t.Retry.Retry(), Timeout: time.Duration(t.Timeout)}, &q)
 	made.Schedule = s.Name
+	if q.OnLost == plan.OnLostDefault {
+		made.OnLost = plan.OnLostRetry // whatever dies
+	}
 	return made, err
 }
 
 // submit submits the plan that an occurrence is. A repeated call, by whichever node, submits it once.
-func (m *maker) submit(s *plan.Schedule, p *plan.ScheduledPlan, at time.Time) (plan.Plan, error) {
+func (m *maker) submit(s *plan.Schedule, p *plan.ScheduledPlan, at time.Time) (made plan.Plan, repeated bool, err error) {
 	if p.File.Text == "" { // it was read without
 		whole, err := m.f.st.Schedules(m.ctx, store.ScheduleQuery{Name: s.Name, Files: true})
 		if err != nil || len(whole) == 0 || whole[0].Plan == nil {
-			return plan.Plan{}, cmp.Or(err, plan.ErrNotFound)
+			return plan.Plan{}, false, cmp.Or(err, plan.ErrNotFound)
 		}
 		with := *p
 		with.File.Text = whole[0].Plan.File.Text
@@ -391,17 +432,17 @@ func (m *maker) submit(s *plan.Schedule, p *plan.ScheduledPlan, at time.Time) (p
 	}
 	spec, err := Parse(p, m.hidden)
 	if err != nil {
-		return plan.Plan{}, err
+		return plan.Plan{}, false, err
 	}
 	spec.By = "schedule " + s.Name
 	if spec.Keep > 0 {
 		spec.Keep = max(spec.Keep, LeastKept)
 	}
-	made, repeated, err := submit.Once(m.ctx, m.f.st, spec, rules.OccurrenceKey(s.ID, at), false)
+	made, repeated, err = submit.Once(m.ctx, m.f.st, spec, rules.OccurrenceKey(s.ID, at), false)
 	if repeated && errors.Is(err, plan.ErrConflict) { // it is there, and its file was another one then
 		err = nil
 	}
-	return made, err
+	return made, repeated, err
 }
 
 // add adds the tasks: all of them in one call, or one by one if the store refuses that.

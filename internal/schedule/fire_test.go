@@ -88,6 +88,11 @@ func (w *world) at(clock string) *time.Duration {
 	return next
 }
 
+func (w *world) fired() (any, error) {
+	_, _, err := w.fire.Fire(w.Context(), w.me)
+	return nil, err
+}
+
 // finish has the node run all that is queued.
 func (w *world) finish(s plan.Status) (n int) {
 	w.Helper()
@@ -303,6 +308,31 @@ func TestPauseChangeRunAndBackfill(t *testing.T) {
 		w.finish(plan.Succeeded)
 	}
 	w.wants("x", "12:30:00 succeeded, 10:00:00 succeeded, 11:00:00 succeeded, 12:00:00 succeeded")
+	if n, err := w.set.Backfill(ctx, "x", span, true); !errors.Is(err, plan.ErrConflict) || n != 0 {
+		t.Errorf("a second backfill of %d: %v", n, err)
+	}
+	span.From = span.From.Add(-time.Hour) // of one more
+	if n, err := w.set.Backfill(ctx, "x", span, false); err != nil || n != 1 {
+		t.Errorf("a longer backfill of %d: %v", n, err)
+	}
+	if _, err := w.set.Backfill(ctx, "x", span, false); !errors.Is(err, plan.ErrConflict) {
+		t.Errorf("the same backfill at once: %v", err)
+	}
+	for i := range 8 {
+		w.at(fmt.Sprintf("12:32:%02d", i))
+		w.finish(plan.Succeeded)
+	}
+	if s, err := schedule.Find(ctx, w.st, "x"); err != nil || s.Tally.Started != 5 || len(s.Open)+len(s.Backfills) != 0 {
+		t.Errorf("the tally is %+v, open %+v, %v", s.Tally, s.Open, err)
+	}
+	for range 2 { // what has ended is no obstacle
+		if _, err := w.set.Run(ctx, "x"); err != nil {
+			t.Error(err)
+		}
+		w.now = w.now.Add(time.Second)
+		w.must(w.fired())
+		w.finish(plan.Succeeded)
+	}
 	for _, bad := range []plan.Span{{From: w.now, To: w.now.Add(time.Hour)}, {From: w.now, To: w.now.Add(-time.Hour)}, {From: w.now.AddDate(-5, 0, 0), To: w.now}, {From: w.now, To: w.now}} {
 		if _, err := w.set.Backfill(ctx, "x", bad, false); err == nil {
 			t.Errorf("a backfill of %+v is taken", bad)

@@ -40,8 +40,8 @@ type Service interface {
 	// returns plan.ErrConflict if overlap does not let it start.
 	Run(ctx context.Context, name string) (plan.Occurrence, error)
 	// Backfill wants the past instants of a span that have no occurrence, one after the other. It
-	// returns how many instants the span has. It refuses a span of none, and of more than
-	// plan.MostBackfill. With dry, nothing is changed.
+	// returns how many instants that are; of a plan, instants that have an occurrence count too. It
+	// refuses a span of none, and of more than plan.MostBackfill. With dry, nothing is changed.
 	Backfill(ctx context.Context, name string, span plan.Span, dry bool) (instants int, err error)
 	// Delete deletes a schedule, and nothing that it started.
 	Delete(ctx context.Context, name string, edition int64) error
