@@ -22,9 +22,9 @@ func scheduleApply(a *app) *cobra.Command {
 		Use:   "apply FILE…",
 		Short: "Make and change the schedules that plan files say",
 		Long: "Make the schedules that plan files say with schedule:, or change them. Each has the " +
-			"name of its plan. If one file is not valid, nothing changes. With --prune, schedules " +
-			"that an earlier apply made from a file in the same folders, and that no file says " +
-			"now, are deleted.",
+			"name of its plan. Files without schedule: are left alone. If one file is not valid, " +
+			"nothing changes. With --prune, schedules that an earlier apply made from a file in " +
+			"the same folders, and that no file says now, are deleted.",
 		Args:    between(1, -1),
 		Example: "  sluice schedule apply plans/*.yaml --prune",
 	}
@@ -52,9 +52,6 @@ func scheduleApply(a *app) *cobra.Command {
 				dirs = append(dirs, dir)
 			}
 			if spec.Schedule == nil {
-				if !*prune {
-					return usagef("%s says no schedule; add schedule: {cron: '30 2 * * *'}", path)
-				}
 				continue
 			}
 			if i := slices.IndexFunc(want, func(w wanted) bool { return w.name == spec.Name }); i >= 0 {
@@ -66,6 +63,9 @@ func scheduleApply(a *app) *cobra.Command {
 			settings := *spec.Schedule
 			settings.Plan = target
 			want = append(want, wanted{spec.Name, dir, settings})
+		}
+		if len(want) == 0 && !*prune {
+			return usagef("no file says a schedule; add schedule: {cron: '30 2 * * *'} to one")
 		}
 		return a.withSchedules(ctx, a.makingStore, func(st store.Store, c schedule.Service) error {
 			all, err := schedule.All(ctx, c)

@@ -102,7 +102,7 @@ func scheduleList(a *app) *cobra.Command {
 			if output.json() {
 				return view.JSON(a.Stdout, append([]plan.Schedule{}, all...))
 			}
-			t := a.table("SCHEDULE", "STATE", "NEXT", "RUNS", "LAST", "TIMETABLE", "STARTS")
+			t := a.table("SCHEDULE", "STATE", "NEXT", "RUNNING", "LAST", "TIMETABLE", "STARTS")
 			for i := range all {
 				s := &all[i]
 				next := ""
