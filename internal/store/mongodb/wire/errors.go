@@ -26,6 +26,7 @@ import (
 // Codes of the server that are told apart.
 const (
 	codeInternal      = 1
+	codeNoCollection  = 26
 	CodeUnauthorized  = 13
 	CodeNotAuthentic  = 18
 	codeWriteConflict = 112
@@ -67,10 +68,11 @@ func afterClash(ctx context.Context, again int) error {
 }
 
 // IsClash reports whether a write was not made since it and another one wait for each other. MongoDB sees that at once; servers on
-// PostgreSQL after a second, and of a command of one write they say only in words what it was.
+// PostgreSQL after a second, and of a command of one write they say only in words what it was. These servers may also refuse a write
+// because its collection is not there, while another command is making that collection; MongoDB never does.
 func IsClash(err error) bool {
 	var server mongo.ServerError
-	return errors.As(err, &server) && (server.HasErrorCode(codeWriteConflict) || server.HasErrorCode(codeDeadlock) ||
+	return errors.As(err, &server) && (server.HasErrorCode(codeWriteConflict) || server.HasErrorCode(codeDeadlock) || server.HasErrorCode(codeNoCollection) ||
 		server.HasErrorCodeWithMessage(codeInternal, "deadlock detected"))
 }
 
