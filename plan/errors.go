@@ -24,6 +24,8 @@ var (
 	ErrPlanNotReady = errors.New("the plan is not ready")
 	// ErrPlanActive means that something of the plan is claimed or running, or that the plan has not ended.
 	ErrPlanActive = errors.New("the plan is still active")
+	// ErrOverlap means that a plan with overlap: skip cannot start, because another run of its name has not ended.
+	ErrOverlap = errors.New("another run has not ended")
 	// ErrConflict means that something is not as it would have to be, or not as the caller saw it: read again and decide again. Its own words
 	// are for what another one changed at the same time; what is so for any other reason is a Conflictf.
 	ErrConflict = errors.New("changed meanwhile")

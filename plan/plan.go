@@ -62,6 +62,7 @@ type Plan struct {
 	State     Lifecycle       `json:"status"`
 	Closing   Closing         `json:"closing,omitempty"`
 	OnFailure OnFailure       `json:"on_failure,omitempty"`
+	Overlap   Overlap         `json:"overlap,omitempty"` // OverlapSkip: it starts only if no other run of its name has not ended; else OverlapAllow
 	Params    json.RawMessage `json:"params,omitempty"`
 	Secrets   []string        `json:"secrets,omitempty"`      // names of params that are never shown, which do not change: see Queue
 	By        string          `json:"submitted_by,omitempty"` // the account or token that submitted it over HTTP; "": nobody asked who it was

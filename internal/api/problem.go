@@ -59,6 +59,7 @@ var known = []struct {
 	{plan.ErrPlanEnded, "plan_ended", http.StatusConflict},
 	{plan.ErrPlanNotReady, "plan_not_ready", http.StatusConflict},
 	{plan.ErrPlanActive, "plan_active", http.StatusConflict},
+	{plan.ErrOverlap, "overlap", http.StatusConflict},
 	{plan.ErrConflict, "conflict", http.StatusConflict},
 	{balance.ErrMalformed, "malformed_balance", http.StatusUnprocessableEntity},
 	{plan.ErrCursor, "invalid_cursor", http.StatusUnprocessableEntity},

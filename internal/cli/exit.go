@@ -17,6 +17,7 @@ const (
 	exitNotFinished = 3   // in the time that was given
 	exitUnavailable = 4   // the store is not there, or cannot be reached, opened or written
 	exitCancelled   = 5   // a person cancelled the plan
+	exitOverlap     = 6   // the plan was not started, because another run of its name has not ended
 	exitInterrupted = 130 // by Ctrl-C, as shells have it: 128 and the signal's number
 	exitQuit        = 131 // by SIGQUIT, where nothing ran that was to be stopped
 )
@@ -41,6 +42,8 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.Is(err, errPlanCancelled):
 		return exitCancelled
+	case errors.Is(err, plan.ErrOverlap):
+		return exitOverlap
 	case errors.Is(err, plan.ErrUnavailable), errors.Is(err, plan.ErrNoStore), errors.Is(err, plan.ErrNewerSchema), errors.Is(err, plan.ErrFull):
 		return exitUnavailable // also when the driver's own deadline is inside
 	case errors.Is(err, errNotFinished), errors.Is(err, context.DeadlineExceeded):

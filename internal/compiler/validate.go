@@ -87,6 +87,10 @@ func Validate(s *plan.Spec) error {
 		p := add(-1, "on_failure", -1, "on_failure is %q; it is continue or stop", s.OnFailure)
 		p.Word, p.Known = string(s.OnFailure), []string{string(plan.Continue), string(plan.Stop)}
 	}
+	if s.Overlap != "" && s.Overlap != plan.OverlapAllow && s.Overlap != plan.OverlapSkip {
+		p := add(-1, "overlap", -1, "overlap is %q; it is allow or skip for a plan, and queue and replace are for its schedule", s.Overlap)
+		p.Word, p.Known = string(s.Overlap), []string{string(plan.OverlapAllow), string(plan.OverlapSkip)}
+	}
 	for name := range s.Params {
 		if slices.Contains(reservedParams, name) {
 			p := add(-1, "params", -1, "a param cannot be named %q, which means something else to tasks; choose another name", name)

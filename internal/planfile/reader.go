@@ -113,6 +113,12 @@ func planKeys() *table[*reader] {
 				word, _ := r.constant(n, "on_failure")
 				r.spec.OnFailure = plan.OnFailure(word)
 			}},
+		key[*reader]{name: "overlap", value: (&schema{Type: []string{"string"}, Enum: []string{string(plan.OverlapAllow), string(plan.OverlapSkip)}, want: "allow or skip"}).
+			about("While another run of this name has not ended, this plan starts beside it (allow, the default), or is refused (skip)."),
+			read: func(r *reader, n *yaml.Node) {
+				word, _ := r.constant(n, "overlap")
+				r.spec.Overlap = plan.Overlap(word)
+			}},
 		key[*reader]{name: "keep", value: keepShape.about("How long the finished plan stays in the store, as in 30d, or forever."),
 			read: func(r *reader, n *yaml.Node) {
 				if n.Value == forever {

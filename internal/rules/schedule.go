@@ -96,7 +96,7 @@ func RunSchedule(s plan.Schedule, now time.Time) plan.Schedule {
 }
 
 // MadeOccurrence notes that the occurrence of an instant was added, as o says. An o that has failed
-// could not be made. An o without a state is left out, because the instant has an occurrence.
+// could not be made, and one that was skipped was not to be. An o without a state is left out, because the instant has an occurrence.
 func MadeOccurrence(s *plan.Schedule, o plan.Occurrence, now time.Time) {
 	st := stepping{s, now}
 	i := slices.IndexFunc(s.Open, func(is plan.Occurrence) bool { return is.At.Equal(o.At) })
@@ -105,7 +105,7 @@ func MadeOccurrence(s *plan.Schedule, o plan.Occurrence, now time.Time) {
 	}
 	if o.State == "" {
 		s.Open = slices.Delete(slices.Clone(s.Open), i, i+1)
-	} else if o.State == plan.OccurrenceFailed {
+	} else if o.State == plan.OccurrenceFailed || o.State == plan.OccurrenceSkipped {
 		s.Open = slices.Delete(slices.Clone(s.Open), i, i+1)
 		o.Ended = now
 		st.end(o)

@@ -313,7 +313,10 @@ type wanted struct {
 
 // note keeps what became of an occurrence.
 func (m *maker) note(id plan.ScheduleID, o plan.Occurrence, err error) {
-	if o.State = plan.OccurrenceStarted; err != nil {
+	switch o.State = plan.OccurrenceStarted; {
+	case errors.Is(err, plan.ErrOverlap): // people start the plan, too
+		o.State, o.Reason = plan.OccurrenceSkipped, err.Error()
+	case err != nil:
 		o.State, o.Reason = plan.OccurrenceFailed, err.Error()
 	}
 	if m.made == nil {

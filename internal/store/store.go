@@ -217,7 +217,9 @@ type Admin interface {
 	// CreatePlan inserts the plan as submitting, created now, and returns it with its Run. Run is
 	// one more than the highest that its name ever had, deleted plans included. Ready checks its
 	// Size, if it is given. If a plan with its ID exists, or with its Key, if it has one,
-	// CreatePlan returns that plan and inserts nothing. The store keeps its File as it is, and
+	// CreatePlan returns that plan and inserts nothing. Else rules.CheckOverlap is asked about
+	// another run of its name that has not ended, in the write that inserts the plan: of two that
+	// may not overlap one is inserted. The store keeps its File as it is, and
 	// deletes it with the plan; rules.CheckFile refuses a large one.
 	CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error)
 
@@ -277,7 +279,8 @@ type Admin interface {
 	// when its parents have finished.
 	//
 	// Retry refuses the following, and changes nothing then. rules.CheckRetry has the error for a
-	// plan of which no task ever ran. A plan whose deletion has begun is plan.ErrNotFound, and so
+	// plan of which no task ever ran, and rules.CheckOverlap the one for a plan that had ended, as in
+	// CreatePlan. A plan whose deletion has begun is plan.ErrNotFound, and so
 	// is no named task of no plan. rules.SelectRetry has the errors of the choice.
 	// rules.CheckRetried is asked about each task that it chose. A task of Replace that is not
 	// chosen is plan.ErrConflict: the plan changed since the caller read it, and a change is made

@@ -230,7 +230,7 @@ func (a *API) createPlan(ctx context.Context, in *createPlan) (*api.Plan, error)
 	}
 	p, err := a.st.CreatePlan(ctx, plan.Plan{
 		ID: in.Plan, File: file, Secrets: secrets, By: submitter(ctx), Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Source: in.Body.Source,
-		Keep: time.Duration(in.Body.Keep), Key: in.Body.Key, Own: in.Body.Own, Size: in.Body.Size, Params: in.Body.Params,
+		Overlap: in.Body.Overlap, Keep: time.Duration(in.Body.Keep), Key: in.Body.Key, Own: in.Body.Own, Size: in.Body.Size, Params: in.Body.Params,
 	})
 	if err != nil {
 		return nil, err

@@ -15,10 +15,9 @@ import (
 
 // A Retrier is a unit that makes one retry.
 type Retrier interface {
-	// Begin asks check of the plan of the retry, if it is one of a plan, and of the number of its
-	// stored tasks. Begin returns plan.ErrNotFound for a plan that is not there or is being deleted,
+	// Begin asks check of the plan of the retry, if it is one of a plan. Begin returns plan.ErrNotFound for a plan that is not there or is being deleted,
 	// and a Halfway if another retry has not ended.
-	Begin(ctx context.Context, check func(p *plan.Plan, stored int) error) error
+	Begin(ctx context.Context, check RetryCheck) error
 
 	// Skeleton returns what rules.SelectRetry reads of the tasks of the plan, with Queue, Expanded
 	// and Items. Without a plan, it returns those of the named tasks that are of no plan. busy are
@@ -37,6 +36,10 @@ type Retrier interface {
 	// plan.ErrPlanActive.
 	Take(ctx context.Context, s *Selection, reopen func(p *plan.Plan, params json.RawMessage, at time.Time)) error
 }
+
+// A RetryCheck asks whether a plan may be retried. stored is the number of its stored tasks. other is
+// what rules.CheckOverlap asks about; a driver need not look for it if the plan allows overlap.
+type RetryCheck func(p *plan.Plan, stored int, other *plan.Plan) error
 
 // A BelowCheck asks whether a task is in the way of a retry that takes one above it.
 type BelowCheck func(t *plan.Task, decided bool) error
@@ -112,7 +115,13 @@ func Retry(ctx context.Context, id plan.PlanID, ask *rules.Ask, attempt func(do 
 }
 
 func retry(ctx context.Context, u Retrier, ask *rules.Ask) ([]rules.Retried, error) {
-	if err := u.Begin(ctx, rules.CheckRetry); err != nil {
+	err := u.Begin(ctx, func(p *plan.Plan, stored int, other *plan.Plan) error {
+		if err := rules.CheckRetry(p, stored); err != nil || !p.State.Ended() {
+			return err
+		}
+		return rules.CheckOverlap(p, other)
+	})
+	if err != nil {
 		return nil, err
 	}
 	tasks, busy, err := u.Skeleton(ctx, ask.Tasks)

@@ -24,7 +24,7 @@ type selecting struct {
 	took    []string
 }
 
-func (s *selecting) Begin(context.Context, func(*plan.Plan, int) error) error {
+func (s *selecting) Begin(context.Context, engine.RetryCheck) error {
 	if s.halfway == 0 {
 		return nil
 	}

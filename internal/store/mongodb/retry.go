@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -40,7 +42,7 @@ type retrier struct {
 	takes  []retriedDoc             // the selection, and the finished items that it deletes
 }
 
-func (r *retrier) Begin(ctx context.Context, check func(*plan.Plan, int) error) (err error) {
+func (r *retrier) Begin(ctx context.Context, check engine.RetryCheck) (err error) {
 	if r.id.IsZero() {
 		return nil
 	}
@@ -59,7 +61,11 @@ func (r *retrier) Begin(ctx context.Context, check func(*plan.Plan, int) error) 
 		return err
 	}
 	known := r.plan.domain()
-	return check(&known, n)
+	other, err := r.otherRun(ctx, &known)
+	if err != nil {
+		return err
+	}
+	return check(&known, n, other)
 }
 
 func (r *retrier) Skeleton(ctx context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]bool, err error) {
@@ -153,6 +159,12 @@ func (r *retrier) Take(ctx context.Context, _ *engine.Selection, reopen func(*pl
 		noted, err := r.UpdateOne(ctx, r.plans, d("_id", p.ID, "edits", p.Edits, "state", p.State, "retry", nil, "deleting", nil), d(
 			"$set", d("retry", retry, "state", open.State, "edits", open.Edits), "$unset", d("closing", 1, "ended", 1),
 			"$currentDate", d("mtime", true)))
+		if mongo.IsDuplicateKeyError(err) { // another run started since Begin asked
+			other, unread := r.otherRun(ctx, &open)
+			if err = cmp.Or(unread, rules.CheckOverlap(&open, other)); err == nil {
+				err = plan.ErrConflict // it has ended
+			}
+		}
 		if err == nil && !noted {
 			err = fmt.Errorf("plan %s: %w", p.title(), plan.ErrConflict)
 		}

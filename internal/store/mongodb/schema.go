@@ -172,6 +172,9 @@ var schema = []index{
 	{on: "plans", keys: "source", name: "source", partial: `{"source":{"$exists":true}}`},
 	{on: "plans", keys: "ended", name: "ended", partial: `{"ended":{"$exists":true}}`},
 	{on: "plans", keys: "until", name: "until", partial: `{"until":{"$exists":true}}`},
+	// One run of a name with overlap: skip has not ended at a time. Its state is plan.PlanSubmitting to plan.PlanRunning, which
+	// have the codes of HELD and RUNNING.
+	{on: "plans", keys: "name", name: "alone", partial: `{"$and":[{"overlap":"skip"},{"state":{"$gte":HELD}},{"state":{"$lte":RUNNING}}]}`, unique: true},
 	{on: "plans", keys: "key", name: "key", partial: `{"key":{"$exists":true}}`, unique: true},
 
 	{on: "queues", keys: "name", unique: true},

@@ -39,6 +39,7 @@ type retrier struct {
 	id     plan.PlanID
 	plan   *planRow // nil: of tasks of no plan
 	params json.RawMessage
+	check  engine.RetryCheck
 	rows   map[plan.TaskID]int64
 	reopen func(*plan.Plan, json.RawMessage, time.Time)
 	marks  []mark
@@ -106,7 +107,8 @@ func (s *Store) halfway(p *planRow) error {
 	return &engine.Halfway{Finish: func(ctx context.Context) error { return s.settle(ctx, id) }}
 }
 
-func (r *retrier) Begin(_ context.Context, check func(*plan.Plan, int) error) (err error) {
+func (r *retrier) Begin(_ context.Context, check engine.RetryCheck) (err error) {
+	r.check = check
 	if !r.id.IsZero() {
 		r.plan, err = r.planByID(r.id)
 	}
@@ -114,7 +116,7 @@ func (r *retrier) Begin(_ context.Context, check func(*plan.Plan, int) error) (e
 		err = r.s.halfway(r.plan)
 	}
 	if err == nil && r.plan != nil {
-		err = check(&r.plan.Plan, r.plan.Counts.Stored())
+		err = check(&r.plan.Plan, r.plan.Counts.Stored(), r.otherRun(&r.plan.Plan))
 	}
 	return err
 }
@@ -188,6 +190,9 @@ func (r *retrier) unchanged(seq int64) error {
 	}
 	if r.plan = p; p.State != was.State || p.Closing != was.Closing || p.Edits != was.Edits || p.Counts.Stored() != was.Counts.Stored() {
 		return errStale
+	}
+	if err := r.check(&p.Plan, p.Counts.Stored(), r.otherRun(&p.Plan)); err != nil {
+		return err
 	}
 	there := r.queues
 	if now, err := r.Queues(r.ctx); err != nil || !maps.Equal(now, there) {

@@ -20,10 +20,10 @@ type planRow struct {
 }
 
 const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, leaving, modified, ended, keep, created, source, " +
-	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, allowed, size, gathering, retry, gathered"
+	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, allowed, size, gathering, retry, gathered, overlap"
 
 // planWidth is the number of planColumns.
-const planWidth = 30
+const planWidth = 31
 
 func (r *rows) plan() *planRow {
 	c := plan.Counts{
@@ -35,7 +35,7 @@ func (r *rows) plan() *planRow {
 		n: r.int(0), deleting: r.bool(9), retry: r.int(28), was: c,
 		Plan: plan.Plan{
 			ID: plan.PlanID{ID: r.id(1)}, Name: r.text(2), Run: int(r.int(3)), State: plan.Lifecycle(r.int(4)), Closing: plan.Closing(r.text(5)),
-			OnFailure: plan.OnFailure(r.text(6)), Own: r.bool(7), Edits: int(r.int(8)), Modified: instant(r.int(10)), Ended: instant(r.int(11)),
+			OnFailure: plan.OnFailure(r.text(6)), Overlap: plan.Overlap(r.text(30)), Own: r.bool(7), Edits: int(r.int(8)), Modified: instant(r.int(10)), Ended: instant(r.int(11)),
 			Keep: time.Duration(r.int(12)), Created: instant(r.int(13)), Source: r.text(14), Counts: c, Size: int(r.int(26)),
 		},
 	}

@@ -36,10 +36,13 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 			made = r.wholePlan()
 			return nil
 		}
+		if err := rules.CheckOverlap(&p, t.otherRun(&p)); err != nil {
+			return err
+		}
 		t.exec("INSERT INTO runs VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET run = run + 1", p.Name)
-		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, size, created, modified, key, def)
-			VALUES (?1, ?2, (SELECT run FROM runs WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULLIF(?12, ''), ?13)`,
-			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), p.Size, t.now, t.now, p.Key, def)
+		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, size, created, modified, key, def, overlap)
+			VALUES (?1, ?2, (SELECT run FROM runs WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULLIF(?12, ''), ?13, ?14)`,
+			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), p.Size, t.now, t.now, p.Key, def, string(p.Overlap))
 		row, err := t.planByID(p.ID)
 		if err != nil {
 			return err
@@ -56,6 +59,18 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		return plan.Plan{}, err
 	}
 	return made, nil
+}
+
+// otherRun returns what rules.CheckOverlap asks about.
+func (t *tx) otherRun(p *plan.Plan) *plan.Plan {
+	if p.Overlap != plan.OverlapSkip {
+		return nil
+	}
+	r := t.query("SELECT "+planColumns+" FROM plans INDEXED BY plans_unended WHERE name = ? AND ended = 0 AND id <> ? LIMIT 1", p.Name, p.ID.ID[:])
+	if !r.one() {
+		return nil
+	}
+	return &r.plan().Plan
 }
 
 const (

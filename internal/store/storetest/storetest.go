@@ -14,6 +14,7 @@ var groups = []struct {
 	cases []testCase
 }{
 	{"plans", planCases},
+	{"overlap", overlapCases},
 	{"tasks", taskCases},
 	{"turns", turnCases},
 	{"rules", ruleCases},

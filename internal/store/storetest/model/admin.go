@@ -33,6 +33,9 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 			made = there.seen()
 			return nil
 		}
+		if err := rules.CheckOverlap(&p, tx.otherRun(&p)); err != nil {
+			return err
+		}
 		tx.runs[p.Name]++
 		p.Run, p.State, p.Closing, p.Edits, p.Counts = tx.runs[p.Name], plan.PlanSubmitting, plan.Open, 0, plan.Counts{}
 		p.Retried, p.Ended = time.Time{}, time.Time{}
@@ -47,6 +50,16 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		return nil
 	})
 	return made, err
+}
+
+// otherRun returns what rules.CheckOverlap asks about.
+func (tx *tx) otherRun(p *plan.Plan) *plan.Plan {
+	for _, other := range tx.plans {
+		if p.Overlap == plan.OverlapSkip && other.Name == p.Name && other.ID != p.ID && !other.State.Ended() {
+			return &other.Plan
+		}
+	}
+	return nil
 }
 
 // AddTasks implements store.Admin.

@@ -26,14 +26,14 @@ type retry struct {
 	params json.RawMessage
 }
 
-func (r *retry) Begin(_ context.Context, check func(*plan.Plan, int) error) (err error) {
+func (r *retry) Begin(_ context.Context, check engine.RetryCheck) (err error) {
 	if r.id.IsZero() {
 		return nil
 	}
 	if r.plan, err = r.tx.plan(r.id); err != nil {
 		return err
 	}
-	return check(&r.plan.Plan, r.plan.Counts.Stored())
+	return check(&r.plan.Plan, r.plan.Counts.Stored(), r.otherRun(&r.plan.Plan))
 }
 
 func (r *retry) Queues(context.Context) (map[plan.QueueID]bool, error) {
