@@ -109,7 +109,7 @@ func (s *Store) schedules() (schedule.Service, error) {
 	if c, ok := s.driver.(*client.Client); ok {
 		return c.ScheduleService(), nil
 	}
-	st, ok := schedule.Of(s.driver)
+	st, ok := schedule.StoreOf(s.driver)
 	if !ok {
 		return nil, fmt.Errorf("schedules: %w by this store", errors.ErrUnsupported)
 	}
@@ -129,7 +129,7 @@ type firer struct {
 // Fire is for package den: den.Config.Schedules may be a Store. Any number of nodes of this process may
 // have the same Store. Fire returns errors.ErrUnsupported for a server, behind which the nodes fire.
 func (s *Store) Fire(ctx context.Context, i plan.InstanceID) (held bool, next *time.Duration, err error) {
-	st, ok := schedule.Of(s.driver)
+	st, ok := schedule.StoreOf(s.driver)
 	if !ok || s.far {
 		return false, nil, fmt.Errorf("start what schedules say: %w; a node needs the store itself", errors.ErrUnsupported)
 	}

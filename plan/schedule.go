@@ -38,6 +38,11 @@ const (
 	OverlapAllow   Overlap = "allow"   // both run
 )
 
+// Overlaps returns the words of an Overlap, the default first.
+func Overlaps() []string {
+	return []string{string(OverlapSkip), string(OverlapQueue), string(OverlapReplace), string(OverlapAllow)}
+}
+
 // Missed says what becomes of instants that are more than a minute ago when a node comes to them.
 type Missed string
 
@@ -45,6 +50,9 @@ const (
 	MissedOne  Missed = "one"  // the latest one is made up for, once
 	MissedSkip Missed = "skip" // none is
 )
+
+// Misses returns the words of a Missed, the default first.
+func Misses() []string { return []string{string(MissedOne), string(MissedSkip)} }
 
 // ScheduleSettings are what a person says of a schedule. Either Task or Plan is set.
 type ScheduleSettings struct {

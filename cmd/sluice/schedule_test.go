@@ -123,7 +123,7 @@ func TestSchedulesOutliveTheirNodes(t *testing.T) {
 		}
 		for name, plans := range names {
 			is := read(name)
-			table, err := timetable.New(timetable.Of(is.Timetable))
+			table, err := timetable.New(timetable.SettingsOf(is.Timetable))
 			if err != nil {
 				t.Fatal(err)
 			}

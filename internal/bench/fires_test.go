@@ -56,7 +56,7 @@ func errorOf(_ plan.Queue, err error) error { return err }
 func (m *measurement) lateness(n int) time.Duration {
 	db := m.open()
 	defer db.close()
-	st, _ := schedule.Of(db.Store)
+	st, _ := schedule.StoreOf(db.Store)
 	at := must(db.Now(m.Context())).Add(2 * time.Second).Truncate(time.Millisecond)
 	putSchedules(m.Context(), st, n, at)
 	ctx, cancel := context.WithCancel(m.Context())
@@ -91,7 +91,7 @@ func (m *measurement) firing(n int) (used time.Duration, trips int64) {
 	db := m.open()
 	defer db.close()
 	var st schedule.Store
-	st, _ = schedule.Of(db.Store)
+	st, _ = schedule.StoreOf(db.Store)
 	at := must(db.Now(m.Context())).Add(-time.Second).Truncate(time.Millisecond)
 	putSchedules(m.Context(), st, n, at)
 	var commands atomic.Int64

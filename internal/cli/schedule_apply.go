@@ -68,7 +68,7 @@ func scheduleApply(a *app) *cobra.Command {
 			return usagef("no file says a schedule; add schedule: {cron: '30 2 * * *'} to one")
 		}
 		return a.withSchedules(ctx, a.makingStore, func(st store.Store, c schedule.Service) error {
-			all, err := schedule.All(ctx, c)
+			all, err := store.AllSchedules(ctx, c.List)
 			if err != nil {
 				return err
 			}
@@ -150,7 +150,7 @@ func apply(ctx context.Context, c schedule.Service, name, dir string, settings p
 
 // fires refuses a schedule that never fires.
 func fires(s *plan.ScheduleSettings) error {
-	of := timetable.Of(s.Timetable)
+	of := timetable.SettingsOf(s.Timetable)
 	if of.Every != 0 && of.From.IsZero() {
 		of.From = time.Now()
 	}

@@ -26,11 +26,7 @@ func schedulePause(a *app) *cobra.Command {
 	why := cmd.Flags().String("why", "", "the reason, for people")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c schedule.Service) error {
-			s, err := c.Pause(cmd.Context(), args[0], 0, *why)
-			if err == nil {
-				_, err = fmt.Fprintf(a.Stdout, "schedule %s %s\n", s.Name, whenNext(&s))
-			}
-			return err
+			return a.tellNext(c.Pause(cmd.Context(), args[0], 0, *why))
 		})
 	}
 	return cmd
@@ -44,11 +40,7 @@ func scheduleResume(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeSchedule,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c schedule.Service) error {
-				s, err := c.Resume(cmd.Context(), args[0], 0)
-				if err == nil {
-					_, err = fmt.Fprintf(a.Stdout, "schedule %s %s\n", s.Name, whenNext(&s))
-				}
-				return err
+				return a.tellNext(c.Resume(cmd.Context(), args[0], 0))
 			})
 		},
 	}

@@ -77,7 +77,7 @@ func schedulePreview(a *app) *cobra.Command {
 				return err
 			}
 		}
-		table, err := timetable.New(timetable.Of(t))
+		table, err := timetable.New(timetable.SettingsOf(t))
 		if err == nil {
 			err = table.Fires(now)
 		}

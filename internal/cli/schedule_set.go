@@ -25,7 +25,7 @@ func (a *app) withSchedules(ctx context.Context, how func(context.Context, func(
 		if c, far := st.(*client.Client); far {
 			return do(st, c.ScheduleService())
 		}
-		s, ok := schedule.Of(st)
+		s, ok := schedule.StoreOf(st)
 		if !ok {
 			return errors.New("this store keeps no schedules")
 		}
@@ -44,8 +44,8 @@ type scheduleFlags struct {
 }
 
 func (f *scheduleFlags) add(cmd *cobra.Command) {
-	f.overlap = choice{string(plan.OverlapSkip), []string{string(plan.OverlapSkip), string(plan.OverlapQueue), string(plan.OverlapReplace), string(plan.OverlapAllow)}}
-	f.missed = choice{string(plan.MissedOne), []string{string(plan.MissedOne), string(plan.MissedSkip)}}
+	f.overlap = choice{string(plan.OverlapSkip), plan.Overlaps()}
+	f.missed = choice{string(plan.MissedOne), plan.Misses()}
 	flags := cmd.Flags()
 	flags.StringVar(&f.cron, "cron", "", "a cron `LINE`, as in '30 2 * * *'")
 	f.timetableFlags.add(cmd)
@@ -179,7 +179,7 @@ func scheduleCreate(a *app) *cobra.Command {
 			if err != nil {
 				return scheduleError(err)
 			}
-			return a.tellSchedule(cmd.Context(), st, &s)
+			return a.tellSchedule(cmd.Context(), st, s)
 		})
 	}
 	return cmd
@@ -203,27 +203,23 @@ func scheduleSet(a *app) *cobra.Command {
 			return usagef("nothing to change: give one of --%s", strings.Join(flags.names(), ", --"))
 		}
 		return a.withSchedules(cmd.Context(), a.withStore, func(st store.Store, c schedule.Service) error {
-			was, err := c.Show(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			settings := was.ScheduleSettings
-			if err := flags.apply(cmd, &settings); err != nil {
-				return err
-			}
-			s, err := c.Set(cmd.Context(), args[0], was.Edition(), settings)
-			if errors.Is(err, plan.ErrConflict) { // another person was quicker
-				if was, err = c.Show(cmd.Context(), args[0]); err == nil {
-					settings = was.ScheduleSettings
-					if err = flags.apply(cmd, &settings); err == nil {
-						s, err = c.Set(cmd.Context(), args[0], was.Edition(), settings)
-					}
+			for again := false; ; again = true {
+				was, err := c.Show(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				settings := was.ScheduleSettings
+				if err := flags.apply(cmd, &settings); err != nil {
+					return err
+				}
+				s, err := c.Set(cmd.Context(), args[0], was.Edition(), settings)
+				switch {
+				case err == nil:
+					return a.tellSchedule(cmd.Context(), st, s)
+				case again || !errors.Is(err, plan.ErrConflict): // else another person was quicker
+					return scheduleError(err)
 				}
 			}
-			if err != nil {
-				return scheduleError(err)
-			}
-			return a.tellSchedule(cmd.Context(), st, &s)
 		})
 	}
 	return cmd
@@ -239,9 +235,17 @@ func scheduleError(err error) error {
 	return err
 }
 
-// tellSchedule prints when a schedule that was made or changed fires next.
-func (a *app) tellSchedule(ctx context.Context, st store.Store, s *plan.Schedule) error {
-	if _, err := fmt.Fprintf(a.Stdout, "schedule %s %s\n", s.Name, whenNext(s)); err != nil {
+// tellNext prints when a schedule that was made or changed fires next. It returns an err as it is.
+func (a *app) tellNext(s plan.Schedule, err error) error {
+	if err == nil {
+		_, err = fmt.Fprintf(a.Stdout, "schedule %s %s\n", s.Name, whenNext(&s))
+	}
+	return err
+}
+
+// tellSchedule is tellNext, and says if no node lives that fires the schedule.
+func (a *app) tellSchedule(ctx context.Context, st store.Store, s plan.Schedule) error {
+	if err := a.tellNext(s, nil); err != nil {
 		return err
 	}
 	return a.noteNoFirer(ctx, st)

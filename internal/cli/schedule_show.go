@@ -95,7 +95,7 @@ func scheduleList(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.withSchedules(ctx, a.withStore, func(st store.Store, c schedule.Service) error {
-			all, err := schedule.All(ctx, c)
+			all, err := store.AllSchedules(ctx, c.List)
 			if err != nil {
 				return err
 			}
@@ -184,9 +184,9 @@ func (a *app) completeSchedule(cmd *cobra.Command, args []string, _ string) ([]s
 	return a.lookUp(cmd, func(ctx context.Context, st store.Store) (words []string, err error) {
 		var all []plan.Schedule
 		if c, far := st.(*client.Client); far {
-			all, err = schedule.All(ctx, c.ScheduleService())
-		} else if s, ok := schedule.Of(st); ok {
-			all, err = store.AllSchedules(ctx, s)
+			all, err = store.AllSchedules(ctx, c.ScheduleService().List)
+		} else if s, ok := schedule.StoreOf(st); ok {
+			all, err = store.AllSchedules(ctx, s.Schedules)
 		}
 		for i := range all {
 			words = append(words, all[i].Name+"\t"+timetableText(&all[i]))

@@ -242,7 +242,7 @@ func (d *denSetup) beside(ctx context.Context, st store.Store, cfg *den.Config) 
 		}
 		served = d.webSetup.beside(ctx, server)
 	}
-	if s, ok := schedule.Of(st); ok {
+	if s, ok := schedule.StoreOf(st); ok {
 		var fired func(time.Duration)
 		if figures != nil {
 			fired = figures.Fired

@@ -41,8 +41,6 @@ func scheduleKeys() *table[*aSchedule] {
 			}
 		}
 	}
-	overlaps := []string{string(plan.OverlapSkip), string(plan.OverlapQueue), string(plan.OverlapReplace), string(plan.OverlapAllow)}
-	misses := []string{string(plan.MissedOne), string(plan.MissedSkip)}
 	instant := func(name string, to func(*aSchedule) *time.Time) func(*aSchedule, *yaml.Node) {
 		return func(s *aSchedule, n *yaml.Node) {
 			zone, err := timetable.LoadZone(s.Zone)
@@ -76,12 +74,12 @@ func scheduleKeys() *table[*aSchedule] {
 			read: word("repeated", func(s *aSchedule) *string { return &s.Repeated })},
 		key[*aSchedule]{name: "jitter", value: durationShape.about("Each occurrence starts later by a delay below it."),
 			read: func(s *aSchedule, n *yaml.Node) { s.Jitter = plan.Duration(s.r.duration(n, "jitter")) }},
-		key[*aSchedule]{name: "overlap", value: oneWord("skip, queue, replace or allow", overlaps...).
+		key[*aSchedule]{name: "overlap", value: oneWord("skip, queue, replace or allow", plan.Overlaps()...).
 			about("What happens at an instant while the occurrence before has not ended. Default: skip."),
-			read: policy("overlap", func(s *aSchedule) *string { return (*string)(&s.Overlap) }, overlaps)},
-		key[*aSchedule]{name: "missed", value: oneWord("one or skip", misses...).
+			read: policy("overlap", func(s *aSchedule) *string { return (*string)(&s.Overlap) }, plan.Overlaps())},
+		key[*aSchedule]{name: "missed", value: oneWord("one or skip", plan.Misses()...).
 			about("Instants that no node came to within a minute: the latest is made up for (one, the default), or none."),
-			read: policy("missed", func(s *aSchedule) *string { return (*string)(&s.Missed) }, misses)},
+			read: policy("missed", func(s *aSchedule) *string { return (*string)(&s.Missed) }, plan.Misses())},
 	)
 }
 
@@ -109,7 +107,7 @@ func (r *reader) readSchedule(n *yaml.Node) {
 	if len(r.list) > before { // a value is wrong that all others may depend on
 		return
 	}
-	settings := timetable.Of(s.Timetable)
+	settings := timetable.SettingsOf(s.Timetable)
 	if settings.Every != 0 && settings.From.IsZero() {
 		settings.From = time.Unix(0, 0) // else when it is applied
 	}

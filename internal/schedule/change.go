@@ -51,46 +51,38 @@ type Setter struct {
 	By string
 }
 
-// prepare checks what a person says of a schedule, and fills in the defaults.
-func (c *Setter) prepare(ctx context.Context, s *plan.ScheduleSettings, now time.Time) error {
+// prepare checks what a person says of a schedule, fills in the defaults, and returns the timetable.
+func (c *Setter) prepare(ctx context.Context, s *plan.ScheduleSettings, now time.Time) (*timetable.Timetable, error) {
 	if s.Every != 0 && s.From.IsZero() {
 		s.From = now.Truncate(time.Second)
 	}
 	s.From, s.Until = s.From.Truncate(time.Millisecond).UTC(), s.Until.UTC()
 	if !s.Until.IsZero() && !now.Before(s.Until) {
-		return wrong("until", "until: %s has passed", s.Until.Format(time.RFC3339))
+		return nil, wrong("until", "until: %s has passed", s.Until.Format(time.RFC3339))
 	}
+	s.Overlap, s.Missed = cmp.Or(s.Overlap, plan.OverlapSkip), cmp.Or(s.Missed, plan.MissedOne)
 	for _, word := range []struct {
 		key, value string
 		known      []string
-	}{
-		{"overlap", string(s.Overlap), []string{"", string(plan.OverlapSkip), string(plan.OverlapQueue), string(plan.OverlapReplace), string(plan.OverlapAllow)}},
-		{"missed", string(s.Missed), []string{"", string(plan.MissedOne), string(plan.MissedSkip)}},
-	} {
+	}{{"overlap", string(s.Overlap), plan.Overlaps()}, {"missed", string(s.Missed), plan.Misses()}} {
 		if !slices.Contains(word.known, word.value) {
-			return wrong(word.key, "%s: %q is none of its words; it is one of %q", word.key, word.value, word.known[1:])
+			return nil, wrong(word.key, "%s: %q is none of its words; it is one of %q", word.key, word.value, word.known)
 		}
 	}
-	if s.Overlap == "" {
-		s.Overlap = plan.OverlapSkip
-	}
-	if s.Missed == "" {
-		s.Missed = plan.MissedOne
-	}
-	t, err := timetable.New(timetable.Of(s.Timetable))
+	t, err := timetable.New(timetable.SettingsOf(s.Timetable))
 	if err == nil {
 		err = t.Fires(now)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case (s.Task == nil) == (s.Plan == nil):
-		return wrong("plan", "a schedule starts either a plan or a task of a queue; give one of them")
+		return nil, wrong("plan", "a schedule starts either a plan or a task of a queue; give one of them")
 	case s.Task != nil:
-		return c.checkTask(ctx, s.Task)
+		return t, c.checkTask(ctx, s.Task)
 	}
-	return c.checkPlan(ctx, s.Plan)
+	return t, c.checkPlan(ctx, s.Plan)
 }
 
 func wrong(key, format string, args ...any) error {
@@ -195,27 +187,24 @@ func (c *Setter) newSchedule(ctx context.Context, id plan.ScheduleID, name strin
 	if err != nil {
 		return plan.Schedule{}, err
 	}
-	if err := c.prepare(ctx, &settings, now); err != nil {
+	t, err := c.prepare(ctx, &settings, now)
+	if err != nil {
 		return plan.Schedule{}, err
 	}
 	if id.IsZero() {
 		id.ID = plan.NewID(now)
 	}
 	s := plan.Schedule{ID: id, Name: name, ScheduleSettings: settings, Applied: applied, Created: now}
-	return s, begin(&s, now)
+	begin(&s, t, now)
+	return s, nil
 }
 
 // begin has a schedule fire from now on.
-func begin(s *plan.Schedule, now time.Time) error {
-	t, err := timetable.New(timetable.Of(s.Timetable))
-	if err != nil {
-		return err
-	}
+func begin(s *plan.Schedule, t *timetable.Timetable, now time.Time) {
 	s.Modified, s.Cursor, s.Next = now, now, time.Time{}
 	if s.Paused == nil {
 		s.Next = t.Due(s.ID.String(), now, now).Next
 	}
-	return nil
 }
 
 func (c *Setter) put(ctx context.Context, s plan.Schedule) error {
@@ -292,78 +281,69 @@ func atEdition(s *plan.Schedule, edition int64) error {
 	return nil
 }
 
+// errSame means that a schedule has the settings already.
+var errSame = errors.New("nothing changes")
+
 // Set implements Service.
 func (c *Setter) Set(ctx context.Context, name string, edition int64, settings plan.ScheduleSettings) (plan.Schedule, error) {
-	is, err := Find(ctx, c.Store, name)
-	if err != nil {
-		return is, err
-	}
-	keep, err := c.keepsText(ctx, &is, &settings)
-	if err != nil {
-		return is, err
-	}
-	if keep {
-		settings = withText(settings, &is)
-	}
-	if Same(&is.ScheduleSettings, &settings) {
-		return c.shown(ctx, is)
-	}
-	is, err = c.change(ctx, name, edition, func(s *plan.Schedule, now time.Time) error {
+	is, err := c.change(ctx, name, 0, func(s *plan.Schedule, now time.Time) error {
+		settings, err := c.withText(ctx, s, settings)
+		if err != nil {
+			return err
+		}
+		if Same(&s.ScheduleSettings, &settings) {
+			return errSame // of whatever edition
+		}
+		if err := atEdition(s, edition); err != nil {
+			return err
+		}
 		if err := c.decided(ctx, s, now); err != nil {
 			return err
 		}
-		was := s.ScheduleSettings
-		if keep {
-			settings = withText(settings, s)
-		}
+		was := s.Target()
 		s.ScheduleSettings = settings
-		if err := c.prepare(ctx, &s.ScheduleSettings, now); err != nil {
+		t, err := c.prepare(ctx, &s.ScheduleSettings, now)
+		if err != nil {
 			return err
 		}
 		s.Open = slices.Clone(s.Open)
 		for i := range s.Open {
 			if o := &s.Open[i]; o.State != plan.OccurrenceStarted && o.Target == nil {
-				target := was.Target()
-				o.Target = &target
+				o.Target = &was
 			}
 		}
-		return begin(s, now)
+		begin(s, t, now)
+		return nil
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errSame) {
 		return is, err
 	}
 	return c.shown(ctx, is)
 }
 
-// keepsText reports whether the settings leave the text of the plan file as it is: they have none, or
-// the text that List and Show show, which has no secrets.
-func (c *Setter) keepsText(ctx context.Context, s *plan.Schedule, settings *plan.ScheduleSettings) (bool, error) {
+// withText returns settings with the text of the plan file that a schedule has, if they leave the text
+// as it is: they have none, or the text that List and Show show, which has no secrets.
+func (c *Setter) withText(ctx context.Context, s *plan.Schedule, settings plan.ScheduleSettings) (plan.ScheduleSettings, error) {
 	if s.Plan == nil || settings.Plan == nil {
-		return false, nil
+		return settings, nil
 	}
 	is, text := s.Plan.File.Text, settings.Plan.File.Text
-	if text == "" {
-		return true, nil
+	if text != "" {
+		shown, err := c.shown(ctx, *s)
+		if err != nil {
+			return settings, err
+		}
+		hidden := shown.Plan.File.Text
+		if text != hidden && text != is && strings.Count(text, secret.Hidden) > strings.Count(is, secret.Hidden) {
+			return settings, refusal.New(plan.ErrSecret, "the plan file has %s in place of a secret, as the schedule shows it; give the file itself", secret.Hidden)
+		}
+		if text != hidden {
+			return settings, nil
+		}
 	}
-	shown, err := c.shown(ctx, *s)
-	if err != nil {
-		return false, err
-	}
-	hidden := shown.Plan.File.Text
-	if text != hidden && hidden != is && strings.Count(text, secret.Hidden) > strings.Count(is, secret.Hidden) {
-		return false, refusal.New(plan.ErrSecret, "the plan file has %s in place of a secret, as the schedule shows it; give the file itself", secret.Hidden)
-	}
-	return text == hidden, nil
-}
-
-// withText returns settings with the text of the plan file that a schedule has.
-func withText(settings plan.ScheduleSettings, s *plan.Schedule) plan.ScheduleSettings {
-	if s.Plan != nil {
-		p := *settings.Plan
-		p.File.Text = s.Plan.File.Text
-		settings.Plan = &p
-	}
-	return settings
+	p := *settings.Plan
+	p.File.Text, settings.Plan = is, &p
+	return settings, nil
 }
 
 // Same reports whether settings say what those of a schedule say, whose defaults are filled in. An
@@ -385,7 +365,7 @@ func Same(is, said *plan.ScheduleSettings) bool {
 
 // decided decides the instants that came before a change, as a node would have in a moment.
 func (c *Setter) decided(ctx context.Context, s *plan.Schedule, now time.Time) error {
-	t, err := timetable.New(timetable.Of(s.Timetable))
+	t, err := timetable.New(timetable.SettingsOf(s.Timetable))
 	if err != nil {
 		return nil // no node could decide them either
 	}
@@ -428,8 +408,13 @@ func (c *Setter) Resume(ctx context.Context, name string, edition int64) (plan.S
 		if s.Paused == nil {
 			return refusal.New(plan.ErrConflict, "schedule %q is not paused", name)
 		}
+		t, err := timetable.New(timetable.SettingsOf(s.Timetable))
+		if err != nil {
+			return err
+		}
 		s.Paused = nil
-		return begin(s, now)
+		begin(s, t, now)
+		return nil
 	})
 }
 
@@ -468,7 +453,7 @@ func (c *Setter) Backfill(ctx context.Context, name string, span plan.Span, dry 
 		case span.To.Before(span.From):
 			return wrong("to", "to: it is before from")
 		}
-		t, err := timetable.New(timetable.Of(s.Timetable))
+		t, err := timetable.New(timetable.SettingsOf(s.Timetable))
 		if err != nil {
 			return err
 		}

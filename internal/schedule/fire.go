@@ -27,8 +27,8 @@ type Store interface {
 	store.Schedules
 }
 
-// Of returns the store as one that keeps schedules. It returns false for a store that does not.
-func Of(st store.Store) (Store, bool) {
+// StoreOf returns st as a Store. It returns false if st keeps no schedules.
+func StoreOf(st store.Store) (Store, bool) {
 	s, ok := st.(Store)
 	return s, ok
 }
@@ -97,7 +97,7 @@ func (f *Firer) Fire(ctx context.Context, me plan.InstanceID) (held bool, next *
 
 // fire decides what is due of some schedules, and starts it.
 func (f *Firer) fire(ctx context.Context, due []plan.Schedule, now time.Time) error {
-	ends, err := f.ends(ctx, due, now)
+	ends, err := Ends(ctx, f.st, due, now)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (f *Firer) table(s *plan.Schedule) (*timetable.Timetable, error) {
 	if t := f.tables[s.ID]; t.of == string(of) {
 		return t.Timetable, nil
 	}
-	t, err := timetable.New(timetable.Of(s.Timetable))
+	t, err := timetable.New(timetable.SettingsOf(s.Timetable))
 	if err != nil {
 		return nil, err
 	}
@@ -176,11 +176,6 @@ func (f *Firer) put(ctx context.Context, all []plan.Schedule) (written []plan.Sc
 		}
 	}
 	return written, nil
-}
-
-// ends returns how the started occurrences of each schedule ended.
-func (f *Firer) ends(ctx context.Context, all []plan.Schedule, now time.Time) ([][]rules.OccurrenceEnd, error) {
-	return Ends(ctx, f.st, all, now)
 }
 
 // Ends returns, for each schedule, how each occurrence in its Open ended by now.

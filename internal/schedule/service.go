@@ -47,19 +47,6 @@ type Service interface {
 	Delete(ctx context.Context, name string, edition int64) error
 }
 
-// All returns all schedules as List does.
-func All(ctx context.Context, s Service) (all []plan.Schedule, err error) {
-	for q := (store.ScheduleQuery{Limit: 1000}); ; q.After = all[len(all)-1].Name {
-		some, err := s.List(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		if all = append(all, some...); len(some) < q.Limit {
-			return all, nil
-		}
-	}
-}
-
 var _ Service = (*Setter)(nil)
 
 // ErrEdition means that somebody changed a schedule since the caller read it. It is a

@@ -66,12 +66,11 @@ func TasksByID(ctx context.Context, r TaskReader, q TaskQuery, ids []plan.TaskID
 	return tasks, nil
 }
 
-// AllSchedules returns all schedules by name, without the text of their plan files.
-func AllSchedules(ctx context.Context, s interface {
-	Schedules(ctx context.Context, q ScheduleQuery) ([]plan.Schedule, error)
-}) (all []plan.Schedule, err error) {
+// AllSchedules returns all schedules by name, without the text of their plan files. list returns a page
+// of them.
+func AllSchedules(ctx context.Context, list func(context.Context, ScheduleQuery) ([]plan.Schedule, error)) (all []plan.Schedule, err error) {
 	for q := (ScheduleQuery{Limit: 1000}); ; q.After = all[len(all)-1].Name {
-		some, err := s.Schedules(ctx, q)
+		some, err := list(ctx, q)
 		if err != nil {
 			return nil, err
 		}

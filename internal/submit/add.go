@@ -36,7 +36,17 @@ func (h Hold) end(now time.Time) time.Time {
 // It returns plan.Problems for a task that is not valid, and plan.ErrNotFound for a missing need or
 // queue. It returns ErrQueue for a queue that runs another plugin, and the errors of AddTasks.
 func Add(ctx context.Context, s Store, p *plan.Plan, specs []plan.TaskSpec, hold Hold) ([]plan.Task, error) {
-	a := adder{s: s, p: p, made: map[string]plan.Task{}, queues: map[compiler.QueueNeed]plan.QueueID{}}
+	queues := map[compiler.QueueNeed]plan.QueueID{}
+	a := adder{s: s, p: p, made: map[string]plan.Task{}, queue: func(need compiler.QueueNeed) (plan.QueueID, error) {
+		if id, known := queues[need]; known {
+			return id, nil
+		}
+		id, err := Queues(ctx, s)(need)
+		if err == nil {
+			queues[need] = id
+		}
+		return id, err
+	}}
 	tasks := make([]plan.Task, len(specs))
 	var until time.Time
 	if hold != (Hold{}) {
@@ -59,10 +69,10 @@ func Add(ctx context.Context, s Store, p *plan.Plan, specs []plan.TaskSpec, hold
 
 // An adder makes the tasks of one Add.
 type adder struct {
-	s      Store
-	p      *plan.Plan
-	made   map[string]plan.Task // those before, by their Key
-	queues map[compiler.QueueNeed]plan.QueueID
+	s     Store
+	p     *plan.Plan
+	made  map[string]plan.Task // those before, by their Key
+	queue func(compiler.QueueNeed) (plan.QueueID, error)
 }
 
 func (a *adder) task(ctx context.Context, own plan.TaskSpec) (plan.Task, error) {
@@ -86,16 +96,7 @@ func (a *adder) task(ctx context.Context, own plan.TaskSpec) (plan.Task, error) 
 		spec.Add(plan.TaskSpec{Name: own.Needs[i]})
 	}
 	spec.Add(own)
-	t, err := Last(spec, a.p, parents, func(need compiler.QueueNeed) (plan.QueueID, error) {
-		if id, known := a.queues[need]; known {
-			return id, nil
-		}
-		id, err := Queues(ctx, a.s)(need)
-		if err == nil {
-			a.queues[need] = id
-		}
-		return id, err
-	})
+	t, err := Last(spec, a.p, parents, a.queue)
 	t.Name = name
 	return t, err
 }
@@ -123,15 +124,9 @@ func (a *adder) parent(ctx context.Context, need string) (plan.Task, error) {
 
 // Plain compiles a task of no plan that needs none, for a queue that is there.
 func Plain(own plan.TaskSpec, q *plan.Queue) (plan.Task, error) {
-	spec, name := plan.New("task"), own.Name
 	own.Queue, own.Plugin = q.Name, q.Plugin
-	if name == "" {
-		own.Name = "task"
-	}
-	spec.Add(own)
-	t, err := Last(spec, &plan.Plan{}, nil, func(compiler.QueueNeed) (plan.QueueID, error) { return q.ID, nil })
-	t.Name = name
-	return t, err
+	a := adder{p: &plan.Plan{}, queue: func(compiler.QueueNeed) (plan.QueueID, error) { return q.ID, nil }}
+	return a.task(context.Background(), own) // it reads nothing
 }
 
 // StandIn is the name of a parent in a spec that only serves to compile the child of the parent. It is

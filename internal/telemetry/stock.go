@@ -106,7 +106,7 @@ func (s *stock) count(ctx context.Context) (all []prometheus.Metric, err error) 
 		gauge(late, waited, q.Name)
 	}
 	if r, ok := s.r.(scheduled); ok {
-		schedules, err := store.AllSchedules(ctx, r)
+		schedules, err := store.AllSchedules(ctx, r.Schedules)
 		if err != nil {
 			return nil, err
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Of returns the settings that a schedule has.
-func Of(t plan.Timetable) Settings {
+// SettingsOf returns the timetable of a schedule as Settings.
+func SettingsOf(t plan.Timetable) Settings {
 	return Settings{
 		Cron: t.Cron, Every: time.Duration(t.Every), Except: t.Except, Zone: t.Zone, Skipped: t.Skipped, Repeated: t.Repeated,
 		Jitter: time.Duration(t.Jitter), From: t.From, Until: t.Until,

@@ -96,7 +96,7 @@ func (a *API) schedules() {
 // setter changes schedules for the caller. It works on the store itself, because a change writes what it read,
 // and hides what is secret in what it returns.
 func (a *API) setter(ctx context.Context) (*schedule.Setter, error) {
-	st, ok := schedule.Of(hiding.Of(a.st))
+	st, ok := schedule.StoreOf(hiding.Of(a.st))
 	if !ok {
 		return nil, api.NewProblem(http.StatusNotImplemented, api.CodeUnsupported, "this store keeps no schedules")
 	}
@@ -264,7 +264,7 @@ func (a *API) listInstants(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	table, err := timetable.New(timetable.Of(s.Timetable))
+	table, err := timetable.New(timetable.SettingsOf(s.Timetable))
 	if err != nil {
 		return nil, err
 	}

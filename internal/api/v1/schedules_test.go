@@ -72,7 +72,7 @@ func TestASchedule(t *testing.T) {
 		if err := s.st.Register(t.Context(), me); err != nil {
 			t.Fatal(err)
 		}
-		st, _ := schedule.Of(s.st)
+		st, _ := schedule.StoreOf(s.st)
 		if _, _, err := schedule.NewFirer(st, nil).Fire(t.Context(), me.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +263,7 @@ func TestAScheduleShowsNoSecrets(t *testing.T) {
 		s.must("POST", "/queues", makeExec, nil)
 		kept := func() string {
 			t.Helper()
-			st, _ := schedule.Of(s.st)
+			st, _ := schedule.StoreOf(s.st)
 			is, err := schedule.Find(t.Context(), st, "x")
 			if err != nil {
 				t.Fatal(err)
@@ -302,7 +302,7 @@ func TestAScheduleShowsNoSecrets(t *testing.T) {
 			}
 		}
 		s.must("POST", "/schedules/y/pause", "", nil)
-		st, _ := schedule.Of(s.st)
+		st, _ := schedule.StoreOf(s.st)
 		if y, err := schedule.Find(t.Context(), st, "y"); err != nil || !strings.Contains(string(y.Task.Params), "1234567") {
 			t.Errorf("a pause leaves %s, %v", y.Task.Params, err)
 		}
