@@ -86,7 +86,8 @@ func (s *Store) ResumeSchedule(ctx context.Context, name string) (plan.Schedule,
 
 // RunSchedule wants one occurrence of a schedule now, whatever its timetable says. A node starts it
 // within about a second. RunSchedule returns plan.ErrConflict if the occurrence before has not ended
-// and the schedule's Overlap does not let another one start.
+// and the schedule's Overlap does not let another one start, or if its plan file is not valid any more.
+// A queue that was deleted is plan.ErrNotFound.
 func (s *Store) RunSchedule(ctx context.Context, name string) (plan.Occurrence, error) {
 	st, err := s.schedules()
 	if err != nil {

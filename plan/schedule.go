@@ -136,6 +136,9 @@ type Occurrence struct {
 	Plan   PlanID          `json:"plan,omitzero" doc:"The plan that it is."`
 	Begun  time.Time       `json:"started,omitzero" doc:"When its task or plan was added."`
 	Ended  time.Time       `json:"ended,omitzero"`
+	// Decided is when an occurrence of a backfill was decided, until its task or plan is added. An older
+	// one means that the instant had an occurrence before.
+	Decided time.Time `json:"decided,omitzero" doc:"When a backfill decided it; left out once its task or plan was added."`
 	// Stop says that overlap: replace cancels it.
 	Stop bool `json:"stop,omitempty" doc:"Another occurrence replaces it."`
 	// Target is what it starts, if the schedule has another target since it was decided.

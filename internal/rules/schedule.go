@@ -15,6 +15,8 @@ import (
 type ScheduleView struct {
 	Now    time.Time
 	Missed time.Time   // the latest instant after the cursor that is more than a minute ago; zero: there is none
+	Before int         // how many missed instants are before it; counted for MissedSkip alone
+	More   bool        // Before is not all of them
 	Due    []time.Time // the instants that came in the last minute, oldest first
 	Cursor time.Time   // every instant up to it is in Missed or Due, or before these
 	Next   time.Time   // when the next instant comes, with its jitter; zero: never
@@ -66,7 +68,7 @@ func StepSchedule(s plan.Schedule, v ScheduleView) plan.Schedule {
 	}
 	if s.Paused == nil {
 		if !v.Missed.IsZero() && s.Missed == plan.MissedSkip {
-			st.skip(plan.Occurrence{At: v.Missed}, "no node came to it within a minute")
+			st.skipMissed(v)
 		} else if !v.Missed.IsZero() {
 			st.decide(plan.Occurrence{At: v.Missed})
 		}
@@ -168,6 +170,21 @@ func (s *stepping) skip(o plan.Occurrence, reason string, args ...any) {
 	}
 }
 
+// skipMissed skips all missed instants, and keeps the latest one.
+func (s *stepping) skipMissed(v ScheduleView) {
+	before := ""
+	switch {
+	case v.More:
+		before = fmt.Sprintf(", nor to at least %d before it", v.Before)
+	case v.Before > 0:
+		before = fmt.Sprintf(", nor to %d before it", v.Before)
+	}
+	if !s.knows(v.Missed) {
+		s.Tally.Skipped += v.Before
+	}
+	s.skip(plan.Occurrence{At: v.Missed}, "no node came to it within a minute%s", before)
+}
+
 // decide decides an instant by Overlap. The occurrence before is one that has not ended. A backfill
 // holds up an instant of the timetable, and does not take its place.
 func (s *stepping) decide(o plan.Occurrence) {
@@ -232,7 +249,7 @@ func (s *stepping) fill(v ScheduleView) {
 			return
 		}
 		if !s.knows(at) {
-			s.Open = append(s.Open, plan.Occurrence{At: at, Kind: plan.ByBackfill, State: plan.OccurrenceStarting})
+			s.Open = append(s.Open, plan.Occurrence{At: at, Kind: plan.ByBackfill, State: plan.OccurrenceStarting, Decided: s.now.Truncate(time.Millisecond)})
 		}
 	}
 	if v.Left != nil {

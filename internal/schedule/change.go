@@ -92,17 +92,45 @@ func wrong(key, format string, args ...any) error {
 // secretParam is said of a param that a schedule would keep, and show to everybody who may read.
 const secretParam = "%s is secret, and a schedule shows its params to everybody who may read; have the task read it on its node with from_file or from_env"
 
+func queueOf(queues []plan.Queue, t *plan.ScheduledTask) (*plan.Queue, error) {
+	i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.Name == t.Queue })
+	if i < 0 {
+		return nil, fmt.Errorf("queue %q: %w; make it: sluice queue create %s --plugin PLUGIN", t.Queue, plan.ErrNotFound, t.Queue)
+	}
+	return &queues[i], nil
+}
+
+// startable refuses to start a schedule whose queue was deleted, or whose plan file is not valid any
+// more.
+func (c *Setter) startable(ctx context.Context, s *plan.Schedule) error {
+	queues, err := c.Store.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	if s.Task != nil {
+		_, err = queueOf(queues, s.Task)
+	} else if spec, invalid := Parse(s.Plan, secret.Of(queues)); invalid != nil {
+		err = refusal.New(plan.ErrConflict, "its plan file is not valid any more; give it another one: sluice schedule set %s --plan FILE\n%v", s.Name, invalid)
+	} else {
+		err = submit.Check(ctx, c.Store, spec, false)
+	}
+	if err != nil {
+		err = fmt.Errorf("schedule %q: %w", s.Name, err)
+	}
+	return err
+}
+
 func (c *Setter) checkTask(ctx context.Context, t *plan.ScheduledTask) error {
 	queues, err := c.Store.Queues(ctx)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.Name == t.Queue })
-	if i < 0 {
-		return fmt.Errorf("queue %q: %w; make it: sluice queue create %s --plugin PLUGIN", t.Queue, plan.ErrNotFound, t.Queue)
+	q, err := queueOf(queues, t)
+	if err != nil {
+		return err
 	}
 	for _, status := range rules.KeptStatuses {
-		if keep := time.Duration(*rules.KeepOf(&queues[i].Keep, status)); keep > 0 && keep < LeastKept {
+		if keep := time.Duration(*rules.KeepOf(&q.Keep, status)); keep > 0 && keep < LeastKept {
 			return wrong("task", "queue %q keeps tasks for %s after their end, and a schedule needs %s: sluice queue set %s --keep 1h", t.Queue, keep, LeastKept, t.Queue)
 		}
 	}
@@ -112,11 +140,11 @@ func (c *Setter) checkTask(ctx context.Context, t *plan.ScheduledTask) error {
 	if name := secret.Of(queues).In(t.Params); name != "" {
 		return wrong("task", "task: params."+secretParam, name)
 	}
-	if _, err := submit.Plain(plan.TaskSpec{Name: "task", Params: t.Params, Retry: t.Retry.Retry(), Timeout: time.Duration(t.Timeout)}, &queues[i]); err != nil {
+	if _, err := submit.Plain(plan.TaskSpec{Name: "task", Params: t.Params, Retry: t.Retry.Retry(), Timeout: time.Duration(t.Timeout)}, q); err != nil {
 		return err
 	}
 	if c.Check != nil {
-		spec := &plan.Spec{Tasks: []plan.TaskSpec{{Name: "task", Plugin: queues[i].Plugin, Params: rules.FillParams(&queues[i].Defaults, t.Params)}}}
+		spec := &plan.Spec{Tasks: []plan.TaskSpec{{Name: "task", Plugin: q.Plugin, Params: rules.FillParams(&q.Defaults, t.Params)}}}
 		if p := c.Check(spec); len(p) > 0 {
 			return p
 		}
@@ -422,6 +450,9 @@ func (c *Setter) Resume(ctx context.Context, name string, edition int64) (plan.S
 func (c *Setter) Run(ctx context.Context, name string) (plan.Occurrence, error) {
 	var at time.Time
 	s, err := c.change(ctx, name, 0, func(s *plan.Schedule, now time.Time) error {
+		if err := c.startable(ctx, s); err != nil {
+			return err
+		}
 		if err := c.decided(ctx, s, now); err != nil { // what ended is no obstacle
 			return err
 		}

@@ -37,6 +37,10 @@ func StoreOf(st store.Store) (Store, bool) {
 // that a write that arrives late finds it, and makes no other one.
 const LeastKept = time.Hour
 
+// mostCounted is how many missed instants of a schedule are counted at most, which takes some
+// milliseconds.
+const mostCounted = 10_000
+
 // atOnce is how many schedules are read, decided and written at once.
 const atOnce = 1000
 
@@ -129,6 +133,13 @@ func decide(s *plan.Schedule, t *timetable.Timetable, ends []rules.OccurrenceEnd
 	if s.Paused == nil {
 		d := t.Due(s.ID.String(), s.Cursor, now)
 		v.Missed, v.Due, v.Cursor, v.Next = d.Missed, d.Now, d.Cursor, d.Next
+		if s.Missed == plan.MissedSkip && !d.Missed.IsZero() {
+			var before []time.Time
+			before, v.More = t.Within(s.Cursor.Add(1), d.Missed.Add(-1), mostCounted)
+			v.Before = len(slices.DeleteFunc(before, func(at time.Time) bool { // its jitter may be longer
+				return slices.ContainsFunc(d.Now, at.Equal)
+			}))
+		}
 	}
 	if len(s.Backfills) > 0 {
 		span, more := s.Backfills[0], false
@@ -295,7 +306,7 @@ type maker struct {
 	f      *Firer
 	queues map[string]plan.Queue
 	hidden secret.Names
-	there  map[plan.TaskID]bool // tasks of backfills that there are
+	there  map[plan.TaskID]time.Time // when the tasks of backfills that have ended were added
 	tasks  []plan.Task
 	of     []wanted // the occurrences of tasks
 	made   map[plan.ScheduleID][]plan.Occurrence
@@ -308,6 +319,7 @@ type wanted struct {
 
 // note keeps what became of an occurrence.
 func (m *maker) note(id plan.ScheduleID, o plan.Occurrence, err error) {
+	o.Decided = time.Time{}
 	switch o.State = plan.OccurrenceStarted; {
 	case errors.Is(err, plan.ErrOverlap): // people start the plan, too
 		o.State, o.Reason = plan.OccurrenceSkipped, err.Error()
@@ -353,7 +365,7 @@ func (m *maker) collect(s *plan.Schedule) error {
 		}
 		o.Task = rules.OccurrenceID(s.ID, o.At)
 		target := s.Target()
-		if o.Kind == plan.ByBackfill && m.there[o.Task] {
+		if added, ended := m.there[o.Task]; ended && added.Before(o.Decided) {
 			m.leaveOut(s.ID, o)
 			continue
 		}
@@ -374,7 +386,7 @@ func (m *maker) collect(s *plan.Schedule) error {
 		if err != nil && mayPass(m.ctx, err) {
 			return err
 		}
-		if repeated && err == nil && o.Kind == plan.ByBackfill && p.State.Ended() {
+		if repeated && err == nil && p.State.Ended() && p.Created.Before(o.Decided) {
 			m.leaveOut(s.ID, o)
 			continue
 		}
@@ -384,7 +396,7 @@ func (m *maker) collect(s *plan.Schedule) error {
 	return nil
 }
 
-// look finds which instants of backfills have a task already.
+// look finds which instants of backfills have a task already that has ended.
 func (m *maker) look(s *plan.Schedule) error {
 	var ids []plan.TaskID
 	for _, o := range s.Open {
@@ -395,10 +407,12 @@ func (m *maker) look(s *plan.Schedule) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	found, err := store.TasksByID(m.ctx, m.f.st, store.TaskQuery{Brief: true}, ids)
-	m.there = make(map[plan.TaskID]bool, len(found))
+	found, err := store.TasksByID(m.ctx, m.f.st, store.TaskQuery{}, ids)
+	m.there = make(map[plan.TaskID]time.Time, len(found))
 	for i := range found {
-		m.there[found[i].ID] = found[i].Status.Finished()
+		if found[i].Status.Finished() {
+			m.there[found[i].ID] = found[i].Created
+		}
 	}
 	return err
 }
@@ -410,7 +424,7 @@ func (m *maker) task(s *plan.Schedule, t *plan.ScheduledTask) (plan.Task, error)
 		return plan.Task{}, fmt.Errorf("queue %q: %w", t.Queue, plan.ErrNotFound)
 	}
 	made, err := submit.Plain(plan.TaskSpec{Name: s.Name, Params: t.Params, Retry: t.Retry.Retry(), Timeout: time.Duration(t.Timeout)}, &q)
-	made.Schedule = s.Name
+	made.Schedule, made.Created = s.Name, time.Time{} // by the store's clock
 	if q.OnLost == plan.OnLostDefault {
 		made.OnLost = plan.OnLostRetry // whatever dies
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/schedule"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
+	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -208,6 +209,27 @@ func TestAnOccurrenceThatCannotBeMadeHasFailed(t *testing.T) {
 			t.Errorf("%s failed since %q, %v; want %q", name, s.Last[0].Reason, err, want)
 		}
 	}
+	// A person who wants one now is told at once.
+	broken, err := schedule.Find(t.Context(), w.st, "b")
+	w.no(err)
+	broken.ID.ID, broken.Name, broken.Revision = plan.NewID(w.now), "d", 0
+	broken.Plan.File.Text = "plan: d\ntasks: {a: {run: 'true', neds: b}}"
+	w.must(w.st.PutSchedules(t.Context(), []plan.Schedule{broken}))
+	for name, c := range map[string]struct {
+		is   error
+		says string
+	}{
+		"a": {plan.ErrNotFound, `schedule "a": queue "gone": not found; make it: sluice queue create gone`},
+		"b": {submit.ErrQueue, `schedule "b": queue "slow" runs 9 tasks at once`},
+		"d": {plan.ErrConflict, "sluice schedule set d --plan FILE\nplan:2:26: "},
+	} {
+		if _, err := w.set.Run(t.Context(), name); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("a run of %s: %v, want %q", name, err, c.says)
+		}
+		if s, err := schedule.Find(t.Context(), w.st, name); err != nil || len(s.Open) > 0 {
+			t.Errorf("then %s has open %+v, %v", name, s.Open, err)
+		}
+	}
 }
 
 func TestADayWithoutNodes(t *testing.T) {
@@ -227,6 +249,31 @@ func TestADayWithoutNodes(t *testing.T) {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		})
+	}
+}
+
+// The tally counts each instant that was missed, up to a limit.
+func TestSkippedInstantsAreCounted(t *testing.T) {
+	w := newWorld(t)
+	w.now = w.now.AddDate(-1, 0, 0)
+	for name, s := range map[string]plan.ScheduleSettings{"monthly": task("@monthly"), "secondly": task("* * * * * *"), "last": task("0 0 10 2 1 * 2027")} {
+		s.Missed, s.Overlap = plan.MissedSkip, plan.OverlapAllow
+		w.must(w.set.Create(t.Context(), name, s, ""))
+	}
+	w.at("10:01:30")
+	for name, want := range map[string]struct {
+		skipped int
+		reason  string
+	}{
+		"monthly":  {12, "no node came to it within a minute, nor to 11 before it"},
+		"secondly": {10_001, "no node came to it within a minute, nor to at least 10000 before it"},
+		"last":     {1, "no node came to it within a minute"},
+	} {
+		s, err := schedule.Find(t.Context(), w.st, name)
+		w.no(err)
+		if s.Tally.Skipped != want.skipped || len(s.Last) != 1 || s.Last[0].Reason != want.reason {
+			t.Errorf("%s: %d were skipped, %+v; want %d, %q", name, s.Tally.Skipped, s.Last, want.skipped, want.reason)
+		}
 	}
 }
 
@@ -434,6 +481,44 @@ func TestAHolderIsKilledAtEachWrite(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// A node is killed at each write of a backfill, and what it added ends before the next node comes. An
+// instant that the backfill made is counted, and one that the timetable made before is left out.
+func TestABackfillIsCountedOnce(t *testing.T) {
+	for name, s := range map[string]plan.ScheduleSettings{"task": task("@hourly"), "plan": ofPlan("@hourly", "plan: p\ntasks: {a: {run: 'true'}}")} {
+		t.Run(name, func(t *testing.T) {
+			s.Overlap = plan.OverlapAllow
+			for kill, done := 0, false; !done; kill++ {
+				w := newWorld(t)
+				w.must(w.set.Create(t.Context(), "x", s, ""))
+				w.at("11:00:00")
+				ran := w.finish(plan.Succeeded)
+				w.at("11:30:00")
+				w.must(w.set.Backfill(t.Context(), "x", plan.Span{From: w.now.Add(-2 * time.Hour), To: w.now}, false))
+				calls := 0
+				w.hook = func(bool) error {
+					if calls++; calls > kill {
+						return errKilled
+					}
+					return nil
+				}
+				_, _, err := w.fire.Fire(t.Context(), w.me)
+				done, w.hook = err == nil, nil
+				w.now = w.now.Add(time.Second)
+				w.open()
+				ran += w.finish(plan.Succeeded)
+				w.at("11:31:00")
+				ran += w.finish(plan.Succeeded)
+				w.at("11:42:00")
+				is, err := schedule.Find(t.Context(), w.st, "x")
+				w.no(err)
+				if is.Tally != (plan.ScheduleTally{Started: 2, Succeeded: 2}) || ran != 2 || len(is.Open) > 0 {
+					t.Errorf("killed at write %d, %d ran, the tally is %+v, open %+v", kill, ran, is.Tally, is.Open)
+				}
+			}
+		})
 	}
 }
 

@@ -37,7 +37,8 @@ type Service interface {
 	// Resume lets a paused schedule fire again, from now on. Any other one is plan.ErrConflict.
 	Resume(ctx context.Context, name string, edition int64) (plan.Schedule, error)
 	// Run wants one occurrence now, whatever the timetable says, also of a paused schedule. It
-	// returns plan.ErrConflict if overlap does not let it start.
+	// returns plan.ErrConflict if overlap does not let it start, or if its plan file is not valid any
+	// more, and plan.ErrNotFound if its queue was deleted.
 	Run(ctx context.Context, name string) (plan.Occurrence, error)
 	// Backfill wants the past instants of a span that have no occurrence, one after the other. It
 	// returns how many instants that are; of a plan, instants that have an occurrence count too. It

@@ -80,7 +80,8 @@ func (a *API) schedules() {
 		method: "POST", path: "/schedules/{schedule}/run", id: "run-schedule", summary: "Start an occurrence of a schedule now", tag: tag, scope: Submit, status: http.StatusAccepted, errors: []int{404, 409, 501},
 		doc: "Also of a paused schedule. A node starts it within about a second. The answer is the " +
 			"occurrence. It is a conflict if the one before has not ended and overlap does not let " +
-			"another one start.",
+			"another one start, or if its plan file is not valid any more. A queue that was deleted " +
+			"is not found.",
 	}, a.runSchedule)
 	serve(a, endpoint{
 		method: "POST", path: "/schedules/{schedule}/backfill", id: "backfill-schedule", summary: "Start the past instants of a schedule in a span", tag: tag, scope: Submit, errors: []int{404, 409, 422, 501},
@@ -219,7 +220,7 @@ func (a *API) runSchedule(ctx context.Context, in *InSchedule) (*plan.Occurrence
 		return nil, err
 	}
 	o, err := set.Run(ctx, in.Schedule)
-	return &o, err
+	return &o, unqueued(err)
 }
 
 func (a *API) backfillSchedule(ctx context.Context, in *struct {
