@@ -75,7 +75,7 @@ type InstantsAnswer struct {
 
 // A BackfilledAnswer is how much a backfill starts.
 type BackfilledAnswer struct {
-	Instants int `json:"instants" doc:"The number of instants of the span."`
+	Instants int `json:"instants" doc:"The number of instants of the span that have no occurrence. If the schedule starts plans, it is a limit: instants that have a plan count too."`
 }
 
 // A TaskAnswer is one task, with all that is known of it.

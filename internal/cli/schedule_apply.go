@@ -43,7 +43,8 @@ func scheduleApply(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			spec, err := planfile.LoadWith(path, a.noting(planfile.Options{}, false))
+			given := fmt.Sprintf("in its params, or by %s --param ", a.command("schedule", "create", "NAME", "--plan", path))
+			spec, err := planfile.LoadWith(path, a.noting(planfile.Options{Given: given}, false))
 			if err != nil {
 				return asUsage(err)
 			}

@@ -80,7 +80,8 @@ func scheduleBackfill(a *app) *cobra.Command {
 		Short: "Make the past instants of a schedule",
 		Long: "Make the instants of a schedule from --from on and up to --to that have no occurrence, " +
 			"one after the other; all at once if its overlap is allow. The command first shows how " +
-			"many instants that are. A time is RFC 3339, or local time in the schedule's zone.",
+			"many instants that are. If the schedule starts plans, the number is a limit: instants " +
+			"that have a plan count too. A time is RFC 3339, or local time in the schedule's zone.",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeSchedule,
 		Example:           "  sluice schedule backfill nightly --from 2027-03-01 --to 2027-03-08 --dry-run",
@@ -108,11 +109,14 @@ func scheduleBackfill(a *app) *cobra.Command {
 			if err != nil {
 				return scheduleError(err)
 			}
-			said := "makes %s between %s and %s\n"
+			said, most := "makes", ""
 			if *dry {
-				said = "would make %s between %s and %s\n"
+				said = "would make"
 			}
-			if _, err := fmt.Fprintf(a.Stdout, "schedule "+s.Name+" "+said, view.Number(n, "instant"), span.From.UTC().Format(time.RFC3339), span.To.UTC().Format(time.RFC3339)); err != nil {
+			if s.Plan != nil { // those that have a plan are counted too
+				most = "up to "
+			}
+			if _, err := fmt.Fprintf(a.Stdout, "schedule %s %s %s%s between %s and %s\n", s.Name, said, most, view.Number(n, "instant"), span.From.UTC().Format(time.RFC3339), span.To.UTC().Format(time.RFC3339)); err != nil {
 				return err
 			}
 			return a.noteNoFirer(cmd.Context(), st)

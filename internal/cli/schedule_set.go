@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/schedule"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/textfile"
+	"github.com/seed-1177d267/sluice/internal/timetable"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -243,10 +244,14 @@ func (a *app) tellNext(s plan.Schedule, err error) error {
 	return err
 }
 
-// tellSchedule is tellNext, and says if no node lives that fires the schedule.
+// tellSchedule is tellNext, and says what is probably not meant, and if no node lives that fires the
+// schedule.
 func (a *app) tellSchedule(ctx context.Context, st store.Store, s plan.Schedule) error {
 	if err := a.tellNext(s, nil); err != nil {
 		return err
+	}
+	if t, err := timetable.New(timetable.SettingsOf(s.Timetable)); err == nil && t.Overtakes(s.Modified) {
+		a.note("the jitter is longer than an interval between two instants; occurrences may start in another order than their instants")
 	}
 	return a.noteNoFirer(ctx, st)
 }

@@ -46,6 +46,9 @@ func (f *timetableFlags) apply(cmd *cobra.Command, cron string, t *plan.Timetabl
 	if cron != "" && given("every") {
 		return usagef("give either a cron line, or an interval: --every DURATION")
 	}
+	if given("every") && f.every == 0 {
+		return usagef("--every 0: an interval is at least a second")
+	}
 	if cron != "" {
 		t.Cron, t.Every = cron, 0
 	}

@@ -53,6 +53,22 @@ func (t *Timetable) Due(schedule string, cursor, now time.Time) Due {
 	return d
 }
 
+// Overtakes reports whether the jitter can start an occurrence before that of an earlier instant. It
+// looks at the next 100 instants.
+func (t *Timetable) Overtakes(after time.Time) bool {
+	var last time.Time
+	n := 0
+	for o := range t.fires(after) {
+		if n++; n > 1 && o.At.Sub(last) < t.jitter {
+			return true
+		} else if n == 100 || t.jitter == 0 {
+			return false
+		}
+		last = o.At
+	}
+	return false
+}
+
 // fires returns the occurrences after an instant that no policy drops.
 func (t *Timetable) fires(after time.Time) func(yield func(Occurrence) bool) {
 	return func(yield func(Occurrence) bool) {

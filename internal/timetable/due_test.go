@@ -79,6 +79,29 @@ func TestAnInstantIsDueWithItsJitter(t *testing.T) {
 	}
 }
 
+func TestJitterOvertakes(t *testing.T) {
+	for _, c := range []struct {
+		name, cron string
+		jitter     time.Duration
+		want       bool
+	}{
+		{"no jitter", "* * * * *", 0, false},
+		{"jitter as long as the interval", "* * * * *", time.Minute, false},
+		{"jitter longer than the interval", "* * * * *", time.Minute + time.Millisecond, true},
+		{"two instants that are close", "0,5 4 * * *", 10 * time.Minute, true},
+		{"one instant a day", "0 4 * * *", 10 * time.Hour, false},
+		{"a last instant", "0 0 4 2 1 * 2027", 10 * time.Hour, false},
+	} {
+		table, err := timetable.New(timetable.Settings{Cron: c.cron, Jitter: c.jitter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := table.Overtakes(time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC)); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
 func TestWithin(t *testing.T) {
 	table, err := timetable.New(timetable.Settings{Cron: "0 * * * *"})
 	if err != nil {

@@ -103,7 +103,7 @@ func New(s Settings) (*Timetable, error) {
 	var err error
 	switch ways := count(s.Cron != "", s.Fields != nil, s.Every != 0); {
 	case ways != 1:
-		wrong("cron", "", errors.New("give either a cron line, or the interval every with from"))
+		wrong("cron", "", errors.New("give either a cron line, or every, an interval of at least a second, with from"))
 	case s.Cron != "":
 		t.line, err = readLine(s.Cron, "0")
 		wrong("cron", quoted(s.Cron), err)

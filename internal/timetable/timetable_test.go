@@ -239,8 +239,8 @@ func TestRefusals(t *testing.T) {
 		settings   Settings
 		want, near string
 	}{
-		{Settings{}, "cron: give either a cron line, or the interval every with from", ""},
-		{Settings{Cron: "@daily", Every: time.Hour, From: from}, "cron: give either a cron line, or the interval every with from", ""},
+		{Settings{}, "cron: give either a cron line, or every, an interval of at least a second, with from", ""},
+		{Settings{Cron: "@daily", Every: time.Hour, From: from}, "cron: give either a cron line, or every, an interval of at least a second, with from", ""},
 		{Settings{Cron: "0 25 * * *"}, `cron "0 25 * * *": the hour is "25"; it holds 0 to 23`, ""},
 		{Settings{Cron: "0 4 * * mno"}, `cron "0 4 * * mno": the day of week is "mno"; it holds 0 to 7 or sun to sat, where 0 and 7 are Sunday`, "mon"},
 		{Settings{Cron: "0 4 * octobre *"}, `cron "0 4 * octobre *": the month is "octobre"; it holds 1 to 12 or jan to dec`, "october"},

@@ -104,6 +104,17 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
+// durationText is the schema of a plan.Duration. By the pattern, huma names the field of a text that is
+// none; the decoder of JSON does not.
+type durationText struct{}
+
+// Schema implements huma.SchemaProvider.
+func (durationText) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Type: huma.TypeString, Pattern: `^[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$`, PatternDescription: "a duration, as in 90s, 10m or 1h30m",
+	}
+}
+
 // gives learns from the handler's type what an answer has.
 func (o *operation) gives(e *endpoint, out reflect.Type) {
 	for status, types := range e.answers {

@@ -3,6 +3,7 @@ package v1
 import (
 	"log/slog"
 	"net/http"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -43,6 +44,7 @@ func New(c Config) *API {
 		Formats:       map[string]huma.Format{"application/json": asJSON, "json": asJSON},
 		DefaultFormat: "application/json",
 	}
+	conf.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[plan.Duration](), reflect.TypeFor[durationText]())
 	a.api = humago.New(a.mux, conf)
 	a.plans()
 	a.submissions()
