@@ -16,9 +16,9 @@ func schedulePause(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause NAME",
 		Short: "Stop a schedule from firing",
-		Long: "Stop a schedule from firing, until \"sluice schedule resume\". What has started " +
-			"continues. Instants that pass meanwhile are not made up for; \"sluice schedule " +
-			"backfill\" makes them.",
+		Long: "Stop a schedule from firing, until \"sluice schedule resume\". An occurrence that has " +
+			"started continues. Instants that pass meanwhile are not made up for; \"sluice " +
+			"schedule backfill\" makes them.",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeSchedule,
 		Example:           "  sluice schedule pause nightly --why 'the archive is full'",

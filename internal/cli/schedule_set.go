@@ -191,7 +191,7 @@ func scheduleSet(a *app) *cobra.Command {
 		Use:   "set NAME",
 		Short: "Change a schedule",
 		Long: "Change the settings of a schedule that flags name; the others stay. Instants that " +
-			"have passed are not made up for. What has started continues.",
+			"have passed are not made up for. An occurrence that has started continues.",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeSchedule,
 		Example:           "  sluice schedule set nightly --cron '0 3 * * *'\n  sluice schedule set nightly --plan nightly.yaml     # read the file again",
