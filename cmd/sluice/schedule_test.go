@@ -21,7 +21,10 @@ import (
 
 // schedulesFor is how long TestSchedulesOutliveTheirNodes has nodes die, if SLUICE_TEST_SCHEDULES
 // says no other time.
-const schedulesFor = 12 * time.Second
+const schedulesFor = 20 * time.Second
+
+// manySchedules is how many schedules fire each ten seconds, beside one that fires each second.
+const manySchedules = 50
 
 // TestSchedulesOutliveTheirNodes has two nodes fire schedules, on real stores and processes. One of the
 // nodes is killed or stands still, again and again. A journal that no node writes to twice for one
@@ -47,24 +50,25 @@ func TestSchedulesOutliveTheirNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.must("schedule", "create", "each", "--cron", "* * * * * *", "--queue", "q", "--params", string(params), "--overlap", "allow")
-		for i := range 8 {
+		for i := range manySchedules {
 			name := fmt.Sprintf("s%d", i)
 			if names[name] = i%2 == 1; !names[name] {
-				s.must("schedule", "create", name, "--cron", "*/5 * * * * *", "--queue", "q", "--params", string(params), "--overlap", "allow")
+				s.must("schedule", "create", name, "--cron", "*/10 * * * * *", "--queue", "q", "--params", string(params), "--overlap", "allow")
 				continue
 			}
 			text := fmt.Sprintf("plan: %s\ndefaults: {queue: q}\ntasks: {a: {run: 'echo $SLUICE_PLAN >> %s'}}\n", name, journal)
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s.must("schedule", "create", name, "--cron", "*/5 * * * * *", "--plan", file, "--overlap", "allow")
+			s.must("schedule", "create", name, "--cron", "*/10 * * * * *", "--plan", file, "--overlap", "allow")
 		}
 		start := func(k int) *daemon { return s.daemon(nil, "--name", fmt.Sprint("node", k), "--lease", "3s") }
 		nodes := []*daemon{start(0), start(1)}
+		still := min(30*time.Second, length/4) // the longest stop
 		for end, k := time.Now().Add(length), 0; time.Now().Before(end); k = 1 - k {
 			time.Sleep(time.Duration(1000+rnd.IntN(1500)) * time.Millisecond) // the nodes work
 			if rnd.IntN(3) == 0 {
-				s.must("schedule", "set", fmt.Sprintf("s%d", 2*rnd.IntN(4)), "--attempts", fmt.Sprint(2+rnd.IntN(5)))
+				s.must("schedule", "set", fmt.Sprintf("s%d", 2*rnd.IntN(manySchedules/2)), "--attempts", fmt.Sprint(2+rnd.IntN(5)))
 			}
 			if rnd.IntN(2) == 0 {
 				_ = nodes[k].Process.Kill()
@@ -73,7 +77,7 @@ func TestSchedulesOutliveTheirNodes(t *testing.T) {
 				continue
 			}
 			s.pause(nodes[k].Process)
-			time.Sleep(time.Duration(500+rnd.IntN(5000)) * time.Millisecond) // for longer than its lease, or not
+			time.Sleep(time.Duration(rnd.Int64N(int64(still)))) // for longer than its lease, or not
 			if err := nodes[k].Process.Signal(syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}

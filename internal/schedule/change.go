@@ -100,6 +100,16 @@ func queueOf(queues []plan.Queue, t *plan.ScheduledTask) (*plan.Queue, error) {
 	return &queues[i], nil
 }
 
+// checkKept refuses a queue that keeps tasks for less than LeastKept.
+func checkKept(q *plan.Queue) error {
+	for _, status := range rules.KeptStatuses {
+		if keep := time.Duration(*rules.KeepOf(&q.Keep, status)); keep > 0 && keep < LeastKept {
+			return refusal.New(plan.ErrConflict, "queue %q keeps tasks for %s after their end, and a schedule needs %s: sluice queue set %s --keep 1h", q.Name, keep, LeastKept, q.Name)
+		}
+	}
+	return nil
+}
+
 // startable refuses to start a schedule whose queue was deleted, or whose plan file is not valid any
 // more.
 func (c *Setter) startable(ctx context.Context, s *plan.Schedule) error {
@@ -108,7 +118,10 @@ func (c *Setter) startable(ctx context.Context, s *plan.Schedule) error {
 		return err
 	}
 	if s.Task != nil {
-		_, err = queueOf(queues, s.Task)
+		var q *plan.Queue
+		if q, err = queueOf(queues, s.Task); err == nil {
+			err = checkKept(q)
+		}
 	} else if spec, invalid := Parse(s.Plan, secret.Of(queues)); invalid != nil {
 		err = refusal.New(plan.ErrConflict, "its plan file is not valid any more; give it another one: sluice schedule set %s --plan FILE\n%v", s.Name, invalid)
 	} else {
@@ -129,10 +142,8 @@ func (c *Setter) checkTask(ctx context.Context, t *plan.ScheduledTask) error {
 	if err != nil {
 		return err
 	}
-	for _, status := range rules.KeptStatuses {
-		if keep := time.Duration(*rules.KeepOf(&q.Keep, status)); keep > 0 && keep < LeastKept {
-			return wrong("task", "queue %q keeps tasks for %s after their end, and a schedule needs %s: sluice queue set %s --keep 1h", t.Queue, keep, LeastKept, t.Queue)
-		}
+	if err := checkKept(q); err != nil {
+		return wrong("task", "%v", err)
 	}
 	if err := compiler.CheckDefaults(&plan.TaskDefaults{Params: t.Params, Retry: t.Retry, Timeout: t.Timeout}); err != nil {
 		return wrong("task", "task: %v", err)

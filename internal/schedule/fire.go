@@ -109,11 +109,84 @@ func (f *Firer) fire(ctx context.Context, due []plan.Schedule, now time.Time) er
 	for i := range due {
 		decided[i] = f.step(&due[i], ends[i], now)
 	}
+	if st, ok := f.st.(store.Starter); ok {
+		if decided, err = f.startAtOnce(ctx, st, decided); err != nil {
+			return err
+		}
+	}
 	written, err := f.put(ctx, decided)
 	if err != nil {
 		return err
 	}
 	return f.start(ctx, written)
+}
+
+// startAtOnce starts the schedules that start tasks and nothing else, each in the write that has its
+// decision. It returns the others.
+func (f *Firer) startAtOnce(ctx context.Context, st store.Starter, all []plan.Schedule) (rest []plan.Schedule, err error) {
+	m := &maker{ctx: ctx, f: f}
+	var chosen, made []plan.Schedule
+	for i := range all {
+		if !tasksAlone(&all[i]) {
+			rest = append(rest, all[i])
+			continue
+		}
+		if err := m.collect(&all[i]); err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, all[i])
+	}
+	now, err := nowOf(ctx, f.st)
+	if err != nil || len(chosen) == 0 {
+		return rest, err
+	}
+	of := map[plan.ScheduleID][]plan.Task{}
+	for i, w := range m.of {
+		of[w.schedule] = append(of[w.schedule], m.tasks[i])
+		m.note(w.schedule, w.o, nil)
+	}
+	tasks := make([][]plan.Task, len(chosen))
+	for i, s := range chosen { // the decisions stay as they are
+		m.noteMade(&s, now)
+		made, tasks[i] = append(made, s), of[s.ID]
+	}
+	refused, err := st.StartTasks(ctx, made, tasks)
+	switch {
+	case err != nil && mayPass(ctx, err):
+		return nil, err
+	case err != nil: // one of the tasks is refused, and the others are not held up
+		return append(rest, chosen...), nil
+	}
+	if now, err = nowOf(ctx, f.st); err != nil {
+		return nil, err
+	}
+	for i := range made {
+		switch {
+		case refused[i] == nil:
+			f.tell(m.made[made[i].ID], now)
+		case !lost(refused[i]):
+			return nil, refused[i]
+		}
+	}
+	return rest, nil
+}
+
+// tasksAlone reports whether all that a decided schedule does is to start tasks. It does not, if it
+// cancels one, or if it has to look whether a backfill is to start one.
+func tasksAlone(s *plan.Schedule) (starts bool) {
+	for _, o := range s.Open {
+		target := s.Target()
+		if o.Target != nil {
+			target = *o.Target
+		}
+		switch starting := o.State == plan.OccurrenceStarting; {
+		case o.Stop, starting && (target.Task == nil || o.Kind == plan.ByBackfill):
+			return false
+		case starting:
+			starts = true
+		}
+	}
+	return starts
 }
 
 // step decides what is due of one schedule.
@@ -182,11 +255,16 @@ func (f *Firer) put(ctx context.Context, all []plan.Schedule) (written []plan.Sc
 		case err == nil:
 			all[i].Revision++
 			written = append(written, all[i])
-		case !errors.Is(err, plan.ErrConflict) && !errors.Is(err, plan.ErrNotFound):
+		case !lost(err):
 			return nil, err
 		}
 	}
 	return written, nil
+}
+
+// lost reports whether a schedule was changed or deleted by somebody else.
+func lost(err error) bool {
+	return errors.Is(err, plan.ErrConflict) || errors.Is(err, plan.ErrNotFound)
 }
 
 // Ends returns, for each schedule, how each occurrence in its Open ended by now.
@@ -267,15 +345,8 @@ func (f *Firer) start(ctx context.Context, all []plan.Schedule) error {
 	}
 	for i := range all {
 		made := m.made[all[i].ID]
-		for _, o := range made {
-			if o.State == plan.OccurrenceStarted {
-				o.Begun = now
-			}
-			rules.MadeOccurrence(&all[i], o, now)
-			if f.fired != nil && o.Kind == plan.ByTimetable && o.State != "" {
-				f.fired(now.Sub(o.At))
-			}
-		}
+		m.noteMade(&all[i], now)
+		f.tell(made, now)
 		if len(made) > 0 {
 			changed = append(changed, all[i])
 		}
@@ -285,6 +356,15 @@ func (f *Firer) start(ctx context.Context, all []plan.Schedule) error {
 	}
 	_, err = f.put(ctx, changed) // who lost reads them again, and adds nothing twice
 	return err
+}
+
+// tell tells how late occurrences were started.
+func (f *Firer) tell(made []plan.Occurrence, now time.Time) {
+	for _, o := range made {
+		if f.fired != nil && o.Kind == plan.ByTimetable && o.State != "" {
+			f.fired(now.Sub(o.At))
+		}
+	}
 }
 
 // cancel cancels the task or plan of an occurrence, unless it has ended.
@@ -330,6 +410,16 @@ func (m *maker) note(id plan.ScheduleID, o plan.Occurrence, err error) {
 		m.made = map[plan.ScheduleID][]plan.Occurrence{}
 	}
 	m.made[id] = append(m.made[id], o)
+}
+
+// noteMade notes in a schedule what became of its occurrences.
+func (m *maker) noteMade(s *plan.Schedule, now time.Time) {
+	for _, o := range m.made[s.ID] {
+		if o.State == plan.OccurrenceStarted {
+			o.Begun = now
+		}
+		rules.MadeOccurrence(s, o, now)
+	}
 }
 
 // leaveOut notes that an instant has an occurrence already.
@@ -422,6 +512,9 @@ func (m *maker) task(s *plan.Schedule, t *plan.ScheduledTask) (plan.Task, error)
 	q, ok := m.queues[t.Queue]
 	if !ok {
 		return plan.Task{}, fmt.Errorf("queue %q: %w", t.Queue, plan.ErrNotFound)
+	}
+	if err := checkKept(&q); err != nil { // it was set so since
+		return plan.Task{}, err
 	}
 	made, err := submit.Plain(plan.TaskSpec{Name: s.Name, Params: t.Params, Retry: t.Retry.Retry(), Timeout: time.Duration(t.Timeout)}, &q)
 	made.Schedule, made.Created = s.Name, time.Time{} // by the store's clock

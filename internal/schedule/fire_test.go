@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/schedule"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
@@ -198,13 +199,20 @@ func TestAnOccurrenceThatCannotBeMadeHasFailed(t *testing.T) {
 	w.must(w.set.Create(t.Context(), "a", lost, ""))
 	w.must(w.set.Create(t.Context(), "b", ofPlan("* * * * *", "plan: b\nqueues: {slow: {threads: 2}}\ntasks: {a: {queue: slow, run: 'true'}}"), ""))
 	w.must(w.set.Create(t.Context(), "c", task("* * * * *"), ""))
+	brief, err := w.st.CreateQueue(t.Context(), plan.Queue{Name: "brief", Plugin: "exec", Unlimited: true})
+	w.no(err)
+	kept := task("* * * * *")
+	kept.Task.Queue = "brief"
+	w.must(w.set.Create(t.Context(), "e", kept, ""))
+	brief.Keep.Succeeded = plan.Duration(30 * time.Minute)
+	w.no(w.st.SetQueue(t.Context(), brief))
 	w.no(w.st.DeleteQueue(t.Context(), gone.ID))
 	w.must(w.st.CreateQueue(t.Context(), plan.Queue{Name: "slow", Plugin: "exec", Threads: 9}))
 	w.at("10:01:00")
 	w.wants("a", "10:01:00 failed")
 	w.wants("b", "10:01:00 failed")
 	w.wants("c", "10:01:00 started")
-	for name, want := range map[string]string{"a": `queue "gone"`, "b": `queue "slow" runs 9 tasks at once`} {
+	for name, want := range map[string]string{"a": `queue "gone"`, "b": `queue "slow" runs 9 tasks at once`, "e": `queue "brief" keeps tasks for 30m0s`} {
 		if s, err := schedule.Find(t.Context(), w.st, name); err != nil || !strings.Contains(s.Last[0].Reason, want) {
 			t.Errorf("%s failed since %q, %v; want %q", name, s.Last[0].Reason, err, want)
 		}
@@ -221,6 +229,7 @@ func TestAnOccurrenceThatCannotBeMadeHasFailed(t *testing.T) {
 	}{
 		"a": {plan.ErrNotFound, `schedule "a": queue "gone": not found; make it: sluice queue create gone`},
 		"b": {submit.ErrQueue, `schedule "b": queue "slow" runs 9 tasks at once`},
+		"e": {plan.ErrConflict, "sluice queue set brief --keep 1h"},
 		"d": {plan.ErrConflict, "sluice schedule set d --plan FILE\nplan:2:26: "},
 	} {
 		if _, err := w.set.Run(t.Context(), name); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
@@ -482,6 +491,45 @@ func TestAHolderIsKilledAtEachWrite(t *testing.T) {
 			return
 		}
 	}
+}
+
+// A decision and the tasks that it starts are one write, also if one of them cannot be made.
+func TestTasksStartInTheWriteThatDecidesThem(t *testing.T) {
+	w := newWorld(t)
+	gone, err := w.st.CreateQueue(t.Context(), plan.Queue{Name: "gone", Plugin: "exec", Unlimited: true})
+	w.no(err)
+	lost := task("* * * * *")
+	lost.Task.Queue = "gone"
+	w.must(w.set.Create(t.Context(), "lost", lost, ""))
+	for _, name := range []string{"a", "b"} {
+		w.must(w.set.Create(t.Context(), name, task("* * * * *"), ""))
+	}
+	w.no(w.st.DeleteQueue(t.Context(), gone.ID))
+	w.at("10:00:30") // it holds the role
+	writes := 0
+	w.hook = func(written bool) error {
+		if written {
+			writes++
+		}
+		return nil
+	}
+	w.at("10:01:00")
+	if w.hook = nil; writes != 1 {
+		t.Errorf("%d writes, want 1", writes)
+	}
+	w.wants("a", "10:01:00 started")
+	w.wants("b", "10:01:00 started")
+	w.wants("lost", "10:01:00 failed")
+	// One of the tasks is there, and is another one: the others start.
+	b, err := schedule.Find(t.Context(), w.st, "b")
+	w.no(err)
+	queues, err := w.st.Queues(t.Context())
+	w.no(err)
+	w.no(w.st.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{{ID: rules.OccurrenceID(b.ID, w.now.Add(time.Minute)), Name: "other", Queue: queues[0].ID}}))
+	w.finish(plan.Succeeded)
+	w.at("10:02:00")
+	w.wants("a", "10:01:00 succeeded, 10:02:00 started")
+	w.wants("b", "10:01:00 succeeded, 10:02:00 succeeded")
 }
 
 // A node is killed at each write of a backfill, and what it added ends before the next node comes. An

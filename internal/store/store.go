@@ -442,6 +442,15 @@ type Schedules interface {
 	DeleteSchedule(ctx context.Context, id plan.ScheduleID) error
 }
 
+// Starter is an optional part of a store with transactions that keeps schedules.
+// storetest.Schedules tests it.
+type Starter interface {
+	// StartTasks is PutSchedules, and AddTasks of tasks of no plan, in one transaction. tasks are
+	// those of each schedule; those of one that is not written are not added. If AddTasks refuses
+	// one, nothing is written.
+	StartTasks(ctx context.Context, schedules []plan.Schedule, tasks [][]plan.Task) ([]error, error)
+}
+
 // ScheduleQuery selects schedules; empty fields select all.
 type ScheduleQuery struct {
 	Name  string

@@ -10,20 +10,35 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-var _ store.Schedules = (*Store)(nil)
+var (
+	_ store.Schedules = (*Store)(nil)
+	_ store.Starter   = (*Store)(nil)
+)
 
 // PutSchedules implements store.Schedules, in one transaction.
-func (s *Store) PutSchedules(ctx context.Context, schedules []plan.Schedule) (refused []error, err error) {
+func (s *Store) PutSchedules(ctx context.Context, schedules []plan.Schedule) ([]error, error) {
+	return s.StartTasks(ctx, schedules, make([][]plan.Task, len(schedules)))
+}
+
+// StartTasks implements store.Starter.
+func (s *Store) StartTasks(ctx context.Context, schedules []plan.Schedule, tasks [][]plan.Task) (refused []error, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		refused = make([]error, len(schedules))
+		var all []plan.Task
 		for i := range schedules {
 			doc, file, err := schedules[i].Text()
 			if err == nil {
 				err = t.putSchedule(&schedules[i], doc, file)
 			}
-			refused[i] = err
+			if refused[i] = err; err == nil {
+				all = append(all, tasks[i]...)
+			}
 		}
-		return nil
+		added, err := t.check(nil, all)
+		if err == nil && len(added) > 0 {
+			t.addTasks(nil, added, 0)
+		}
+		return err
 	})
 	return refused, err
 }

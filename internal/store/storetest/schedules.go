@@ -23,6 +23,7 @@ func Schedules(t *testing.T, s, other Scheduling) {
 	w := scheduling{s, other}
 	t.Run("a schedule is written for who read its revision", w.revisions)
 	t.Run("schedules are found by name and by when they are due", w.queries)
+	t.Run("tasks start in the write of their schedule", w.starts)
 	t.Run("a heartbeat tells when the first schedule is due", w.beat)
 }
 
@@ -103,6 +104,64 @@ func (w *scheduling) revisions(t *testing.T) {
 		}
 		if err := w.other.DeleteSchedule(t.Context(), s.ID); !errors.Is(err, plan.ErrNotFound) {
 			t.Errorf("a second deletion: %v", err)
+		}
+	}
+}
+
+func (w *scheduling) starts(t *testing.T) {
+	s, ok := w.s.(store.Starter)
+	if !ok {
+		return // it is without transactions
+	}
+	q, err := w.s.EnsureQueue(t.Context(), plan.Queue{Name: "q", Plugin: "exec", Unlimited: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
+	newTask := func(name string) plan.Task {
+		return plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: name, Queue: q.ID}
+	}
+	start := func(schedules []plan.Schedule, tasks ...[]plan.Task) []error {
+		t.Helper()
+		refused, err := s.StartTasks(t.Context(), schedules, tasks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return refused
+	}
+	want := func(want ...string) {
+		t.Helper()
+		var names []string
+		for _, x := range w.plain(t) {
+			names = append(names, x.Name)
+		}
+		if slices.Sort(names); !slices.Equal(names, want) {
+			t.Errorf("there are the tasks %v, want %v", names, want)
+		}
+	}
+	a, b := newSchedule("s-a", at), newSchedule("s-b", at)
+	stale := b
+	stale.Revision = 7
+	tasks := [][]plan.Task{{newTask("a1"), newTask("a2")}, {newTask("b1")}}
+	if refused := start([]plan.Schedule{a, stale}, tasks...); refused[0] != nil || !errors.Is(refused[1], plan.ErrNotFound) {
+		t.Errorf("the store says %v", refused)
+	}
+	want("a1", "a2")
+	start([]plan.Schedule{a, b}, tasks...) // the first one again
+	want("a1", "a2", "b1")
+	lost := newTask("lost")
+	lost.Queue = plan.QueueID{ID: plan.NewID(time.Now())}
+	a.Revision, a.Next = 1, at.Add(time.Hour)
+	if _, err := s.StartTasks(t.Context(), []plan.Schedule{a}, [][]plan.Task{{newTask("a3"), lost}}); !errors.Is(err, plan.ErrNotFound) {
+		t.Errorf("a queue that is not there: %v", err)
+	}
+	want("a1", "a2", "b1")
+	if is := w.read(t, w.other, store.ScheduleQuery{Name: "s-a"}); len(is) != 1 || is[0].Revision != 1 {
+		t.Errorf("then the schedule is %+v", is)
+	}
+	for _, x := range []plan.Schedule{a, b} {
+		if err := w.s.DeleteSchedule(t.Context(), x.ID); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -192,4 +251,14 @@ func (w *scheduling) beat(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// plain returns the tasks of no plan.
+func (w *scheduling) plain(t *testing.T) []plan.Task {
+	t.Helper()
+	found, err := w.s.Tasks(t.Context(), store.TaskQuery{NoPlan: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
