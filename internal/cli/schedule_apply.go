@@ -43,8 +43,7 @@ func scheduleApply(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			given := fmt.Sprintf("in its params, or by %s --param ", a.command("schedule", "create", "NAME", "--plan", path))
-			spec, err := planfile.LoadWith(path, a.noting(planfile.Options{Given: given}, false))
+			draft, err := planfile.LoadWith(path, planfile.Options{Draft: true})
 			if err != nil {
 				return asUsage(err)
 			}
@@ -52,8 +51,13 @@ func scheduleApply(a *app) *cobra.Command {
 			if !slices.Contains(dirs, dir) {
 				dirs = append(dirs, dir)
 			}
-			if spec.Schedule == nil {
-				continue
+			if draft.Schedule == nil {
+				continue // its params may be for people to give
+			}
+			given := fmt.Sprintf("in its params, or by %s --param ", a.command("schedule", "create", "NAME", "--plan", path))
+			spec, err := planfile.LoadWith(path, a.noting(planfile.Options{Given: given}, false))
+			if err != nil {
+				return asUsage(err)
 			}
 			if i := slices.IndexFunc(want, func(w wanted) bool { return w.name == spec.Name }); i >= 0 {
 				return usagef("%s: another file says the schedule of plan %q too", path, spec.Name)
