@@ -5,6 +5,7 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/open"
 	"github.com/seed-1177d267/sluice/internal/timetable"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -144,6 +147,55 @@ func TestSchedulesOutliveTheirNodes(t *testing.T) {
 				if id := rules.OccurrenceID(is.ID, at).String(); !plans && !bytes.Contains(text, []byte(id)) {
 					t.Errorf("%s: the task %s of %v did not run", name, id, at)
 				}
+			}
+		}
+	})
+}
+
+// TestADayWithoutNodes lets a schedule wait for a day, by its row, as if no node had run. What the next
+// node makes of the instants of that day is what missed says.
+func TestADayWithoutNodes(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, s *site) {
+		s.must("queue", "create", "q")
+		want := map[string]string{"one": "succeeded", "skip": "skipped"}
+		for missed := range want {
+			s.must("schedule", "create", missed, "--every", "1h", "--queue", "q", "--params", `{"run": "true"}`, "--missed", missed, "--overlap", "allow")
+		}
+		st, err := open.Open(t.Context(), s.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		on := st.(store.Schedules)
+		all, err := on.Schedules(t.Context(), store.ScheduleQuery{Files: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range all {
+			day := 24*time.Hour + 10*time.Minute
+			all[i].From, all[i].Cursor, all[i].Next = all[i].From.Add(-day), all[i].Cursor.Add(-day), all[i].Next.Add(-day)
+		}
+		if refused, err := on.PutSchedules(t.Context(), all); err != nil || errors.Join(refused...) != nil {
+			t.Fatal(err, refused)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.daemon(nil)
+		for missed, state := range want {
+			var is plan.Schedule
+			s.until("the schedule "+missed+" has looked at the day", func() bool {
+				is = plan.Schedule{}
+				if err := json.Unmarshal([]byte(s.must("schedule", "show", missed, "-o", "json")), &is); err != nil {
+					t.Fatal(err)
+				}
+				return len(is.Last) > 0
+			})
+			if len(is.Last) != 1 || string(is.Last[0].State) != state || time.Since(is.Last[0].At) > time.Hour {
+				t.Errorf("missed %s made %+v", missed, is.Last)
+			}
+			if skipped := map[string]int{"one": 0, "skip": 24}[missed]; is.Tally.Skipped != skipped {
+				t.Errorf("missed %s counted %+v, want %d skipped", missed, is.Tally, skipped)
 			}
 		}
 	})
