@@ -27,10 +27,20 @@ func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, erro
 			return plan.Queue{}, fmt.Errorf("queue %q of plugin %q: %w", q.Name, q.Plugin, err)
 		}
 	}
-	if err := compiler.CheckDefaults(&q.Defaults); err != nil {
-		return plan.Queue{}, fmt.Errorf("defaults of queue %q: %w", q.Name, err)
+	if err := checkSettings(&q); err != nil {
+		return plan.Queue{}, err
 	}
 	return s.shown.CreateQueue(ctx, q)
+}
+
+func checkSettings(q *plan.Queue) error {
+	if err := compiler.CheckDefaults(&q.Defaults); err != nil {
+		return fmt.Errorf("defaults of queue %q: %w", q.Name, err)
+	}
+	if err := q.Rate.Check(); err != nil {
+		return fmt.Errorf("rate of queue %q: %w", q.Name, err)
+	}
+	return nil
 }
 
 // SetQueue changes a queue by its name, and returns the queue as it is then. change gets the queue
@@ -46,8 +56,8 @@ func (s *Store) SetQueue(ctx context.Context, name string, change func(*plan.Que
 		}
 		q := was
 		change(&q)
-		if err := compiler.CheckDefaults(&q.Defaults); err != nil {
-			return was, fmt.Errorf("defaults of queue %q: %w", name, err)
+		if err := checkSettings(&q); err != nil {
+			return was, err
 		}
 		if err := s.shown.ChangeQueue(ctx, was, q); !errors.Is(err, plan.ErrConflict) || try == tries {
 			return q, err

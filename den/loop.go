@@ -457,6 +457,9 @@ func (l *loop) turn(alive context.Context, release bool) {
 	if in := l.node.faults.next(l.cfg.Beat); in > 0 {
 		wait = min(wait, in)
 	}
+	if turned.Rest > 0 {
+		wait = min(wait, turned.Rest)
+	}
 	l.look.Reset(wait)
 }
 

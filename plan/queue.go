@@ -51,6 +51,7 @@ type Queue struct {
 	NodeThreads int        `json:"node_threads,omitempty"` // how many of its tasks one node, over all its instances, may have claimed or running; <= 0: no such limit
 
 	QueueSettings
+	Spent time.Time `json:"-"` // how far Rate is used up, as rules.RateRoom reads it; filled by readers only
 
 	Queued int `json:"queued"` // filled by readers only
 	Active int `json:"active"` // claimed or running; filled by readers only
@@ -63,6 +64,7 @@ type QueueSettings struct {
 	Secrets []string `json:"secrets,omitempty" maxItems:"200" doc:"Names of params that are never shown, in any queue: in upper or lower case, and a * stands for any letters. Only an admin removes a name."`
 	Keep    Keep     `json:"keep,omitzero" doc:"How long its finished tasks of no plan stay."`
 
+	Rate     Rate         `json:"rate,omitzero" doc:"How many of its tasks may start, over all nodes; left out: no limit."`
 	Defaults TaskDefaults `json:"defaults,omitzero" doc:"What its tasks have that they do not say themselves. It counts for attempts that begin later."`
 }
 
@@ -111,6 +113,9 @@ func QueueSettingsOf(text string) (s QueueSettings) {
 	}
 	if s.OnLost != OnLostRetry && s.OnLost != OnLostFail {
 		s.OnLost = OnLostDefault
+	}
+	if s.Rate.Check() != nil {
+		s.Rate = Rate{}
 	}
 	return s
 }

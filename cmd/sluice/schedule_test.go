@@ -152,8 +152,8 @@ func TestSchedulesOutliveTheirNodes(t *testing.T) {
 	})
 }
 
-// TestADayWithoutNodes lets a schedule wait for a day, by its row, as if no node had run. What the next
-// node makes of the instants of that day is what missed says.
+// TestADayWithoutNodes lets a schedule wait for a day, by its row, as if no node had run. The next node
+// makes of the instants of that day what missed says.
 func TestADayWithoutNodes(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {

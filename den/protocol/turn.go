@@ -43,6 +43,7 @@ type Turned struct {
 	Over    bool          // the turn's Plan has ended or was deleted, by anybody
 	Refused []string      // which tasks could not be claimed or ended as they should be, and why: for the log
 	Delay   time.Duration // until the first delay that this turn began is over; 0: it began none
+	Rest    time.Duration // until the rate of a queue with work lets the next task start; 0: no rate holds one up
 }
 
 // A Take asks to move a task to another instance of its node's name, a runner, which runs it. The

@@ -343,13 +343,14 @@ type Queue struct {
 	Ignore      []plan.NodeName `json:"ignore,omitempty" doc:"Nodes that do not serve it, if pin is empty."`
 	NodeThreads int             `json:"node_threads,omitempty" doc:"How many of its tasks one node runs at once."`
 	plan.QueueSettings
+	Spent time.Time `json:"rate_spent,omitzero" doc:"When all that has started would be over at the pace of the rate. The next task starts once that is less than burst starts ahead."`
 }
 
 // QueueOf writes a queue.
 func QueueOf(q *plan.Queue) Queue {
 	w := Queue{
 		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Sort: q.Sort, Queued: q.Queued, Active: q.Active, State: "open", Status: 1,
-		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads), QueueSettings: q.QueueSettings,
+		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads), QueueSettings: q.QueueSettings, Spent: q.Spent,
 	}
 	if w.Sort == "" {
 		w.Sort = "default"
@@ -370,7 +371,7 @@ func QueueOf(q *plan.Queue) Queue {
 func (q *Queue) Domain() plan.Queue {
 	d := plan.Queue{
 		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Unlimited: q.Threads == nil, Sort: q.Sort, Pin: q.Pin, Ignore: q.Ignore,
-		NodeThreads: q.NodeThreads, QueueSettings: q.QueueSettings, Queued: q.Queued, Active: q.Active,
+		NodeThreads: q.NodeThreads, QueueSettings: q.QueueSettings, Spent: q.Spent, Queued: q.Queued, Active: q.Active,
 	}
 	if q.Threads != nil {
 		d.Threads = *q.Threads
@@ -498,6 +499,9 @@ func (s *SetQueue) Apply(q *plan.Queue) error {
 		if err := rules.CheckLimit(limit.key, limit.want); err != nil && limit.was != limit.want { // as for names
 			return InvalidAt("body."+limit.key, "%v", err)
 		}
+	}
+	if err := s.Rate.Check(); err != nil {
+		return InvalidAt("body.rate", "%v", err)
 	}
 	w := Queue{Threads: s.Threads, Sort: s.Sort, Pin: s.Pin, Ignore: s.Ignore, NodeThreads: s.NodeThreads}
 	d := w.Domain()

@@ -25,7 +25,7 @@ func (e *queueEntry) threads() string {
 func (e *queueEntry) said() [][2]string {
 	return [][2]string{
 		{"nodes", e.nodes()}, {"on-lost", string(e.OnLost)}, {"secret", strings.Join(e.Secrets, ",")}, {"keep", keepText(e.Keep)},
-		{"defaults", e.defaults()},
+		{"rate", e.Rate.String()}, {"defaults", e.defaults()},
 	}
 }
 

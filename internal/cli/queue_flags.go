@@ -27,11 +27,12 @@ type queueFlags struct {
 	onLost      choice
 	secret      []string
 	keep        keepValue
+	rate        string
 	defaults    string
 }
 
 // limitFlags are the names of these flags.
-var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost", "secret", "keep", "defaults"}
+var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost", "secret", "keep", "rate", "defaults"}
 
 func (f *queueFlags) add(cmd *cobra.Command) {
 	f.each = -1
@@ -50,6 +51,7 @@ func (f *queueFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.keep, "keep", "how long finished tasks of no plan stay: an age, such as 30d, forever or default, or "+
 		"one for each state, such as succeeded=1d,failed=30d; the default is 30 days on "+
 		"SQLite, and for ever on MongoDB")
+	flags.StringVar(&f.rate, "rate", "", "how many of its tasks may start, over all nodes, as in 10/s or 600/1h,burst=20; none removes the limit")
 	flags.StringVar(&f.defaults, "defaults", "", "what its tasks have that they do not say themselves: a JSON object with params, "+
 		"retry and timeout; {} removes the setting")
 }
@@ -80,6 +82,11 @@ func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
 	}
 	if given("keep") {
 		f.keep.apply(&q.Keep)
+	}
+	if given("rate") && err == nil {
+		if q.Rate, err = plan.ParseRate(f.rate); err != nil {
+			err = usagef("--rate: %w", err)
+		}
 	}
 	if given("defaults") && err == nil {
 		q.Defaults, err = defaultsFlag(f.defaults)

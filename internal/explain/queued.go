@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -41,6 +43,15 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 	}
 	if why, h, err := e.full(able, nodes, q); why != "" || err != nil {
 		return Link{Why: why, Hint: h}, err
+	}
+	if q.Rate.Starts > 0 {
+		now, err := e.r.Now(e.ctx)
+		if err != nil {
+			return Link{}, err
+		}
+		if wait := rules.RateWait(q.Rate, q.Spent, now); wait > 0 {
+			return Link{Why: fmt.Sprintf("the rate of queue %s is %s: the next task starts in %s", q.Name, q.Rate, wait.Round(10*time.Millisecond))}, nil
+		}
 	}
 	why = "it can run: a node is about to claim it"
 	if q.Queued > 1 {

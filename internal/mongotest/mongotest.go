@@ -111,6 +111,7 @@ func Pass(t testing.TB, db *mongo.Database, by time.Duration) {
 		"tasks":     {"ctime", "mtime", "notbefore", "started", "ended", "noticed", "claimed"},
 		"plans":     {"ctime", "mtime", "retried", "ended", "until"},
 		"instances": {"beat"},
+		"queues":    {"spent"},
 		"retries":   {"at", "retried", "ended"},
 		"runs":      {"at"},
 		"nodes":     {"timestamp"},

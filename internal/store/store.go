@@ -105,8 +105,10 @@ type Node interface {
 	//
 	// Claims. Up to Slots tasks are claimed. They are queued, of queues that the turn serves
 	// (protocol.Turn.Serves), of Plan if it is given, and of no closed plan. The limits are each
-	// queue's threads, its NodeThreads of the instance's node, and the limit of that node
-	// (SetMaxThreads). A queue without a free thread or without work costs nothing, and neither
+	// queue's threads, its NodeThreads of the instance's node, the limit of that node
+	// (SetMaxThreads), and the queue's Rate over all nodes. For a rate a driver keeps one instant,
+	// which rules.RateSpend moves with each claim, and which a claim that is lost may have moved too.
+	// Rest is how long a rate holds up tasks that wait. A queue without a free thread or without work costs nothing, and neither
 	// does a limit that is not set. A queue that is not served costs at most one look, whatever
 	// waits in it. Within a queue the order is the queue's sort. Queues with work take turns, so
 	// that none starves. A claim adds one to the attempt, and sets a new token, the instance and

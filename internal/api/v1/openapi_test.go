@@ -149,12 +149,13 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 			}
 		}
 		var q api.Queue
-		no(json.Unmarshal([]byte(r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": 7, "pin": ["n1"], "ignore": ["n2"], "node_threads": 3, "on_lost": "fail", "keep": {"succeeded": "24h", "failed": "-1s"}, "defaults": {"params": {"a": 1}, "retry": {"attempts": 3, "delay": "1s"}, "timeout": "1m"}}`, 201)), &q))
+		no(json.Unmarshal([]byte(r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": 7, "pin": ["n1"], "ignore": ["n2"], "node_threads": 3, "on_lost": "fail", "keep": {"succeeded": "24h", "failed": "-1s"}, "rate": {"starts": 5, "per": "1m", "burst": 7}, "defaults": {"params": {"a": 1}, "retry": {"attempts": 3, "delay": "1s"}, "timeout": "1m"}}`, 201)), &q))
 		r.get("create-queue", "/queues?ensure=true", `{"name": "q", "plugin": "demo", "threads": null}`, 201)
 		r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": null}`, 409)
 		r.get("create-queue", "/queues", `{"name": 7}`, 422)
 		r.get("create-queue", "/queues", `{"name": "r", "plugin": "demo", "threads": 1, "keep": {"done": "24h"}}`, 422)
 		r.get("create-queue", "/queues", `{"name": "r", "plugin": "demo", "threads": 1, "defaults": {"params": [1]}}`, 422)
+		r.get("create-queue", "/queues", `{"name": "r", "plugin": "demo", "threads": 1, "rate": {"starts": 5, "per": "0s"}}`, 422)
 		r.get("get-queue", "/queues/q", "", 200)
 		r.get("get-queue", "/queues/none", "", 404)
 		r.get("set-queue", "/queues/q", `{"threads": null, "sort": "lifo"}`, 200)

@@ -37,6 +37,7 @@ type Did struct {
 	Ended   []protocol.EndedPlan
 	Over    bool
 	Refused []string
+	Rest    time.Duration
 }
 
 // CheckTurn refuses a turn with a malformed ending.
@@ -69,7 +70,7 @@ func Turn[T any](ctx context.Context, u Instance[T], t *protocol.Turn) (did prot
 	}
 	all, err := u.Finish(ctx, t.Plan)
 	did.More = did.More || all.More
-	did.Queued, did.Ended, did.Over, did.Refused = all.Queued, all.Ended, all.Over, all.Refused
+	did.Queued, did.Ended, did.Over, did.Refused, did.Rest = all.Queued, all.Ended, all.Over, all.Refused, all.Rest
 	return did, err
 }
 

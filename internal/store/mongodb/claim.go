@@ -73,14 +73,26 @@ func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []task
 		if more = !all; err != nil || len(docs) == 0 {
 			return taken, more, err
 		}
+		spent, err := c.spend(ctx, q, len(docs))
+		if err != nil || spent == 0 {
+			return taken, false, err
+		}
+		limited := spent < len(docs)
+		docs = docs[:spent]
 		got, err := c.mark(ctx, q, docs, free)
 		if err == nil {
 			got, err = c.keep(ctx, q, got)
+		}
+		if err == nil && len(got) < spent {
+			err = c.giveBack(ctx, q, spent-len(got))
 		}
 		if err != nil {
 			return nil, false, err
 		}
 		taken = append(taken, got...)
+		if limited {
+			return taken, false, nil
+		}
 		if all && len(got) == len(docs) {
 			break
 		}

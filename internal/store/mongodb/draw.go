@@ -23,8 +23,10 @@ type draw struct {
 	over  bool      // nothing more is to be had of it now
 }
 
-// narrow reports whether claims from the queue need slots.
-func (c *claimer) narrow(q *queueDoc) bool { return c.limit.set || !q.Unlimited || q.NodeThreads.n > 0 }
+// narrow reports whether claims from the queue need slots, or spend its rate.
+func (c *claimer) narrow(q *queueDoc) bool {
+	return c.limit.set || !q.Unlimited || q.NodeThreads.n > 0 || q.rated()
+}
 
 // share takes what is wanted from the queues, by queue, and reports whether each may have more.
 func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]taskDoc, more bool, err error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"sort"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -24,12 +25,13 @@ type queueDoc struct {
 	Ignore      nodeNames      `bson:"nodes_ignore,omitempty"`
 	NodeThreads count          `bson:"maxthreads,omitempty"`
 	Settings    word           `bson:"settings,omitempty"` // a plan.QueueSettings as JSON; no other program reads it
+	Spent       time.Time      `bson:"spent,omitempty"`    // how far the rate is used up: see rules.RateRoom
 }
 
 func (q *queueDoc) domain() plan.Queue {
 	out := plan.Queue{
 		ID: plan.QueueID{ID: plan.ID(q.ID)}, Name: string(q.Name), Plugin: string(q.Plugin), Threads: q.Threads.n, Unlimited: q.Unlimited, Sort: q.Sort,
-		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(q.NodeThreads.n, 0), QueueSettings: plan.QueueSettingsOf(string(q.Settings)),
+		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(q.NodeThreads.n, 0), QueueSettings: plan.QueueSettingsOf(string(q.Settings)), Spent: utc(q.Spent),
 	}
 	if out.Sort != plan.SortFIFO && out.Sort != plan.SortLIFO { // Disbatch calls it "default"
 		out.Sort = plan.SortDefault

@@ -79,6 +79,7 @@ type round struct {
 	only      bson.ObjectID             // the one plan of the node, if it has one
 	forOthers bool                      // something was queued that the turn cannot claim
 	over      []protocol.EndedPlan      // plans that ended
+	rest      time.Duration             // until the first rate lets the next task start; 0: none holds one up
 	taken     int                       // tasks that were claimed
 	refused   []string                  // tasks that were not claimed or ended as they should have been, and why
 	othersIn  map[bson.ObjectID]bool    // whether nodes of other programs serve a queue

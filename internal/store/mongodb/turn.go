@@ -80,7 +80,7 @@ func (r *round) Finish(ctx context.Context, only plan.PlanID) (did engine.Did, e
 	if err := r.wrapUp(ctx); err != nil {
 		return did, err
 	}
-	did = engine.Did{Queued: r.queued, Ended: r.over, Refused: r.refused}
+	did = engine.Did{Queued: r.queued, Ended: r.over, Refused: r.refused, Rest: r.rest}
 	did.More = r.passed || len(r.refused) > 0 // others may be claimed instead
 	if r.sweeping {
 		did.More = r.budget <= 0
@@ -102,7 +102,7 @@ func (r *round) ahead(t *protocol.Turn, queues []queueDoc) *round {
 	ample := r.ample && time.Since(r.claimedAt) < justNow && known && !limit.set
 	r.mu.Unlock()
 	if !ample || len(t.Ended) < manyEnded || len(r.queue)+len(r.jobs) > 0 || len(queues) > fewQueues ||
-		slices.ContainsFunc(queues, func(q queueDoc) bool { return !q.Unlimited || q.NodeThreads.n > 0 }) ||
+		slices.ContainsFunc(queues, func(q queueDoc) bool { return !q.Unlimited || q.NodeThreads.n > 0 || q.rated() }) ||
 		slices.ContainsFunc(t.Ended, func(e protocol.Ending) bool {
 			return rules.OutcomeOf(e.Status, e.Reason, false) != rules.OutcomeSucceeded
 		}) {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -20,7 +21,7 @@ type offer struct {
 	*queueRow
 	lanes []int64
 	only  int64       // of the shared lane, tasks of this plan; 0: all
-	room  int         // how many of its tasks the node may still have
+	room  int         // how many of its tasks the node may still have, and the rate lets start
 	taken []candidate // in the order of the queue
 	dry   bool        // there is no more to take
 }
@@ -219,7 +220,7 @@ func (t *tx) offers(turn *protocol.Turn) []*offer {
 const activeIn = activeOn + " AND queue = ?"
 
 // roomIn sees how many of an offer's tasks the instances of the caller's node may still claim
-// together, and reports whether it is any.
+// together, and the rate of its queue lets start. It reports whether it is any.
 func (t *tx) roomIn(o *offer) bool {
 	if o.room = math.MaxInt; o.NodeThreads > 0 {
 		o.room = o.NodeThreads
@@ -227,7 +228,27 @@ func (t *tx) roomIn(o *offer) bool {
 			o.room -= int(active.int(0))
 		}
 	}
+	if o.room > 0 && o.Rate.Starts > 0 {
+		if counts := rules.RateSpent(o.Rate, o.Spent, t.at); counts.Before(o.Spent) {
+			t.spend(o, counts)
+		}
+		o.room = rules.RateRoom(o.Rate, o.Spent, t.at, o.room)
+		t.rests(o)
+	}
 	return o.room > 0
+}
+
+// spend writes how far the rate of an offer's queue is used up.
+func (t *tx) spend(o *offer, spent time.Time) {
+	o.Spent = spent
+	t.exec("UPDATE queues SET spent = ? WHERE n = ?", micro(spent), o.n)
+}
+
+// rests notes when the rate of an offer's queue, in which tasks wait, lets the next one start.
+func (t *tx) rests(o *offer) {
+	if wait := rules.RateWait(o.Rate, o.Spent, t.at); wait > 0 && (t.rest == 0 || wait < t.rest) {
+		t.rest = wait
+	}
 }
 
 // lanes returns, by queue, the lanes besides the shared one in which something is queued: those of plans that a node of their own runs.
@@ -319,6 +340,12 @@ func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) (claimed []proto
 		t.execEach(`UPDATE tasks SET status = ?, attempt = attempt + 1, token = ?, instance = ?, started = ?, modified = ?
 			WHERE n`, written, int64(s.Status), token, t.by.n, started, t.now)
 		t.taken += len(ns)
+		if o.Rate.Starts > 0 {
+			t.spend(o, rules.RateSpend(o.Rate, o.Spent, t.at, len(ns)))
+			if o.Queued > 0 {
+				t.rests(o)
+			}
+		}
 	}
 	sort.Slice(claimed, func(i, j int) bool { // claims are large: it moves none that are in order
 		a, b := &claimed[i], &claimed[j]

@@ -33,7 +33,7 @@ func (s *Store) Turn(ctx context.Context, turn protocol.Turn) (did protocol.Turn
 // Finish implements engine.Instance.
 func (t *tx) Finish(_ context.Context, only plan.PlanID) (engine.Did, error) {
 	t.endPlans()
-	return engine.Did{Queued: t.queued, Ended: t.ended, Over: t.over(only)}, t.err
+	return engine.Did{Queued: t.queued, Ended: t.ended, Over: t.over(only), Rest: t.rest}, t.err
 }
 
 // claimed returns, for each of the claims, its task's row if the claim holds, else nil; of a claim that is there twice, the second is nil.

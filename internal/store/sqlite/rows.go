@@ -108,7 +108,7 @@ type queueRow struct {
 	wasQueued, wasActive int
 }
 
-const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active, pin, ignored, node_threads, settings"
+const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active, pin, ignored, node_threads, settings, spent"
 
 func (r *rows) queue() *queueRow {
 	return &queueRow{
@@ -117,7 +117,7 @@ func (r *rows) queue() *queueRow {
 			ID: plan.QueueID{ID: r.id(1)}, Name: r.text(2), Plugin: r.text(3), Threads: int(max(0, r.int(4))), Unlimited: r.bool(5),
 			Sort: plan.QueueSort(r.text(6)), Queued: int(r.int(7)), Active: int(r.int(8)),
 			Pin: texts[plan.NodeName](r, 9), Ignore: texts[plan.NodeName](r, 10), NodeThreads: int(r.int(11)),
-			QueueSettings: plan.QueueSettingsOf(r.text(12)),
+			QueueSettings: plan.QueueSettingsOf(r.text(12)), Spent: instant(r.int(13)),
 		},
 	}
 }

@@ -50,6 +50,7 @@ type tx struct {
 	queued int                  // tasks that were queued,
 	taken  int                  // and claimed
 	ended  []protocol.EndedPlan // plans that ended
+	rest   time.Duration        // until the first rate lets the next task start; 0: none holds one up
 	told   bool                 // one of them has a node of its own, which is to be told
 }
 

@@ -15,6 +15,7 @@ var groups = []struct {
 }{
 	{"plans", planCases},
 	{"overlap", overlapCases},
+	{"rates", rateCases},
 	{"tasks", taskCases},
 	{"turns", turnCases},
 	{"rules", ruleCases},

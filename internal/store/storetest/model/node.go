@@ -167,7 +167,10 @@ func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claim
 		if q.offer(turn.Plan) == nil || !turn.Serves(&q.Queue, i.Node) {
 			continue
 		}
-		if room[q] = tx.roomIn(q, i.Node); room[q] > 0 {
+		q.Spent = rules.RateSpent(q.Rate, q.Spent, tx.at)
+		room[q] = rules.RateRoom(q.Rate, q.Spent, tx.at, tx.roomIn(q, i.Node))
+		tx.rests(q)
+		if room[q] > 0 {
 			queues = append(queues, q)
 		}
 	}
@@ -196,6 +199,12 @@ func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claim
 				return true
 			}
 			tasks = append(tasks, t)
+			if q.Rate.Starts > 0 {
+				q.Spent = rules.RateSpend(q.Rate, q.Spent, tx.at, 1)
+				if q.offer(turn.Plan) != nil {
+					tx.rests(q)
+				}
+			}
 			return false
 		})
 	}
@@ -383,7 +392,14 @@ func (tx *tx) Resume(context.Context) error {
 
 // Finish implements engine.Instance. Plans end with their last task.
 func (tx *tx) Finish(_ context.Context, only plan.PlanID) (engine.Did, error) {
-	return engine.Did{Queued: tx.queued, Ended: tx.ended, Over: tx.over(only)}, nil
+	return engine.Did{Queued: tx.queued, Ended: tx.ended, Over: tx.over(only), Rest: tx.rest}, nil
+}
+
+// rests notes when the rate of a queue in which tasks wait lets the next one start.
+func (tx *tx) rests(q *queue) {
+	if wait := rules.RateWait(q.Rate, q.Spent, tx.at); wait > 0 && (tx.rest == 0 || wait < tx.rest) {
+		tx.rest = wait
+	}
 }
 
 // overdue reports whether a delay is over.
