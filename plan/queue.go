@@ -81,11 +81,13 @@ type RetryText struct {
 	Delay    Duration `json:"delay,omitempty" doc:"Before the second attempt; below 0: none."`
 	Factor   float64  `json:"factor,omitempty"`
 	Max      Duration `json:"max,omitempty" doc:"The longest delay; below 0: none."`
+	On       Causes   `json:"on,omitempty" doc:"The only failures after which it is tried again: exit statuses, timeout, signal. Left out: all but not_on."`
+	NotOn    Causes   `json:"not_on,omitempty" doc:"Failures after which it is not tried again."`
 }
 
 // Retry is what was written.
 func (r RetryText) Retry() Retry {
-	return Retry{Attempts: r.Attempts, Delay: time.Duration(r.Delay), Factor: r.Factor, Max: time.Duration(r.Max)}
+	return Retry{Attempts: r.Attempts, Delay: time.Duration(r.Delay), Factor: r.Factor, Max: time.Duration(r.Max), On: r.On, NotOn: r.NotOn}
 }
 
 // Text returns the settings as JSON: "" if they say nothing.

@@ -54,6 +54,8 @@ type Retry struct {
 	Delay    time.Duration `json:"delay,omitempty"`    // before the second attempt; 0 means the default, 1 s; or NoDelay
 	Factor   float64       `json:"factor,omitempty"`   // by which each further delay is longer; default 2
 	Max      time.Duration `json:"max,omitempty"`      // the longest delay; 0 means the default, 1 minute; or NoDelay
+	On       Causes        `json:"on,omitempty"`       // the only failures after which it is tried again; "": see NotOn
+	NotOn    Causes        `json:"not_on,omitempty"`   // failures after which it is not
 }
 
 // NoDelay lets a task be tried again at once. Nothing negative was ever stored before, and backoff.Retry takes it for no delay.

@@ -192,7 +192,7 @@ func definitionOf(d *plan.Definition) Definition {
 		ContinueOnError: d.ContinueOnError, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template, Secrets: d.Secrets, Schedule: d.Schedule,
 	}
 	if r := d.Retry; r != (plan.Retry{}) {
-		w.Retry = &Retry{Attempts: r.Attempts, Delay: Duration(r.Delay), Factor: r.Factor, Max: Duration(r.Max)}
+		w.Retry = &Retry{Attempts: r.Attempts, Delay: Duration(r.Delay), Factor: r.Factor, Max: Duration(r.Max), On: r.On, NotOn: r.NotOn}
 	}
 	return w
 }

@@ -252,7 +252,10 @@ func inShort(value any, mark string) string {
 			key   string
 			value any
 			unset bool
-		}{{"delay", max(v.Delay, 0), v.Delay == 0}, {"factor", v.Factor, v.Factor == 0}, {"max", max(v.Max, 0), v.Max == 0}} {
+		}{
+			{"delay", max(v.Delay, 0), v.Delay == 0}, {"factor", v.Factor, v.Factor == 0}, {"max", max(v.Max, 0), v.Max == 0},
+			{"on", v.On, v.On == ""}, {"not_on", v.NotOn, v.NotOn == ""},
+		} {
 			if !part.unset {
 				text += fmt.Sprintf(", %s %v", part.key, part.value)
 			}

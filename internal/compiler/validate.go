@@ -288,6 +288,9 @@ func checkDefinition(d *plan.Definition, add func(key, format string, args ...an
 	if d.Retry.Factor != 0 && !(d.Retry.Factor >= 1) { // also what is no number
 		add("retry", "retry.factor is %v; it is at least 1", d.Retry.Factor)
 	}
+	if d.Retry.On != "" && d.Retry.NotOn != "" {
+		add("retry", "retry has on and not_on; give on for the only failures that are tried again, or not_on for those that are not")
+	}
 	if d.Foreach != nil {
 		if err := CheckForeach(d.Foreach); err != nil {
 			p := add("foreach", "%v", err)

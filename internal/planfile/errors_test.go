@@ -57,7 +57,7 @@ func TestErrorsCiteOnlyTheBeginningOfALongValue(t *testing.T) {
 	for name, task := range map[string]string{
 		"a need": `needs: ["` + words + `"]`, "a rule": `when: "` + words + `"`, "a duration": `timeout: "` + words + `"`, "a count": `retry: {attempts: ` + strings.Repeat("9", size) + `}`,
 		"a pattern": `foreach: {glob: "[` + long + `"}`, "a list": `foreach: "` + words + `"`, "a word": `on_lost: "` + words + `"`, "a variable": `env: {A: {from_env: "` + words + `"}}`,
-		"an expression": `dir: "${{ ` + long + ` }}"`, "a param": `dir: "${{ params.` + long + ` }}"`, "a queue": `queue: "` + words + `"`,
+		"an expression": `dir: "${{ ` + long + ` }}"`, "a param": `dir: "${{ params.` + long + ` }}"`, "a queue": `queue: "` + words + `"`, "a failure": `retry: {attempts: 2, on: ["` + words + `"]}`,
 	} {
 		_, err := Parse("plan.yaml", []byte("plan: p\ntasks:\n  a: {run: make, "+task+"}\n"), Options{Dir: "/work"})
 		if err == nil || len(err.Error()) > 2000 || !strings.Contains(err.Error(), "…") {

@@ -60,6 +60,14 @@ var (
 	}, want: "a list, ${{ needs.TASK }} or another expression, {lines: FILE}, or {glob: PATTERN}"}
 )
 
+var (
+	causeShape = &schema{AnyOf: []*schema{
+		{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(255)}, {Type: []string{"string"}, Enum: []string{plan.CauseTimeout, plan.CauseSignal}},
+	}, want: "an exit status, timeout or signal"}
+	causesShape = &schema{AnyOf: append([]*schema{{Type: []string{"array"}, MinItems: 1, Items: causeShape}}, causeShape.AnyOf...),
+		want: "a list of exit statuses, timeout and signal, like [75, timeout]"}
+)
+
 func ptr(f float64) *float64 { return &f }
 
 func whenShape() *schema {
@@ -89,6 +97,10 @@ func retryKeys() *table[*task] {
 			}},
 		key[*task]{name: "max", value: durationShape.about("The longest wait. Default: 1m."),
 			read: func(t *task, n *yaml.Node) { t.spec.Retry.Max = t.r.delay(n, "max") }},
+		key[*task]{name: "on", value: causesShape.about("The only failures after which it is tried again: exit statuses, timeout, signal."),
+			read: func(t *task, n *yaml.Node) { t.spec.Retry.On = t.r.causes(n, "on") }},
+		key[*task]{name: "not_on", value: causesShape.about("Failures after which it is not tried again."),
+			read: func(t *task, n *yaml.Node) { t.spec.Retry.NotOn = t.r.causes(n, "not_on") }},
 	)
 }
 
@@ -243,4 +255,29 @@ func (r *reader) readSecret(n *yaml.Node) []byte {
 		return nil
 	}
 	return secret
+}
+
+// causes reads ways to fail: a list, or one.
+func (r *reader) causes(n *yaml.Node, key string) plan.Causes {
+	all := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		all = n.Content
+	}
+	var words []string
+	for _, c := range all {
+		c = follow(c)
+		if !r.fits(entry{c, c}, "a way to fail", text|number, causeShape) {
+			return ""
+		}
+		if _, err := plan.NewCauses([]string{c.Value}); err != nil {
+			r.errorf(c, "retry.%s: %v", key, err)
+			return ""
+		}
+		words = append(words, c.Value)
+	}
+	causes, err := plan.NewCauses(words)
+	if err != nil {
+		r.errorf(n, "retry.%s: %v", key, err)
+	}
+	return causes
 }

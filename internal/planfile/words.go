@@ -83,7 +83,8 @@ var (
 	retryHints = map[string]string{
 		"max_attempts": "write attempts:", "limit": "write attempts:", "retries": "write attempts:", "count": "write attempts:",
 		"times": "write attempts:", "interval": "write delay:", "interval_sec": "write delay: 5s", "backoff": "write factor:",
-		"exponential": "write factor:", "multiplier": "write factor:", "max_delay": "write max:", "when": "every failure is tried again",
+		"exponential": "write factor:", "multiplier": "write factor:", "max_delay": "write max:", "when": "write on: [75, timeout] or not_on: [2]", "if": "write on: [75, timeout] or not_on: [2]",
+		"exit_codes": "write on: [75]", "exit_code": "write on: [75]", "on_exit_codes": "write on: [75]", "except": "write not_on: [2]",
 	}
 	limitHints = map[string]string{
 		"limit": "write threads:", "max": "write threads:", "concurrency": "write threads:", "max-parallel": "write threads:",

@@ -22,7 +22,7 @@ func Most(attempts, rescues int) int { return attempts + rescues }
 // make it longer. A task that a person cancelled is not tried again; the store ensures that when it
 // applies the ending. An output that is too large or not JSON fails the task for good. So does every
 // result that is Final, or has ReasonInput or ReasonOutput, because the next attempt would end the
-// same. A result that is Fatal, which also closes the plan, has ReasonFatal from then on.
+// same, and every failure that the task's Retry leaves out by On and NotOn. A result that is Fatal, which also closes the plan, has ReasonFatal from then on.
 func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tried int) time.Duration) protocol.Ending {
 	tried := Tried(t.Attempt, t.Rescues)
 	e := protocol.Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}
@@ -39,6 +39,8 @@ func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tr
 	case r.Fatal && r.Status > plan.Succeeded:
 		e.Reason = plan.ReasonFatal
 	case r.Final, r.Reason == plan.ReasonInput, r.Reason == plan.ReasonOutput:
+	case r.Status > plan.Succeeded && tried < t.Retry.Attempts && !retries(&t.Retry, &r):
+		e.Detail = strings.TrimPrefix(CutDetail(r.Detail)+"; its retry leaves out such a failure", "; ")
 	case r.Status > plan.Succeeded && tried < t.Retry.Attempts:
 		delay := max(wait(t.Retry, tried), min(r.After, plan.MaxAfter))
 		return protocol.Ending{Claim: t.Claim, Status: plan.Held, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Delay: delay}
@@ -47,6 +49,14 @@ func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tr
 		e.Output = nil
 	}
 	return e
+}
+
+// retries reports whether a retry takes the way in which an attempt failed.
+func retries(by *plan.Retry, r *plan.Result) bool {
+	if by.On != "" {
+		return by.On.Have(r.Reason, r.Exit)
+	}
+	return !by.NotOn.Have(r.Reason, r.Exit)
 }
 
 // CutDetail returns the detail of an attempt as it is kept: at most plan.MaxDetail bytes, with a mark

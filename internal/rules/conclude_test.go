@@ -101,3 +101,33 @@ func TestAClaimEndsAsAllowed(t *testing.T) {
 func nested(deep int) json.RawMessage {
 	return json.RawMessage(strings.Repeat("[", deep-1) + `"\"[[[\\", {}, [], ` + strings.Repeat("[],", 2000) + `{}` + strings.Repeat("]", deep-1))
 }
+
+// A retry may choose by how an attempt failed.
+func TestARetryChoosesFailures(t *testing.T) {
+	for _, c := range []struct {
+		retry  plan.Retry
+		result plan.Result
+		again  bool
+	}{
+		{plan.Retry{On: "75,timeout"}, plan.Result{Exit: &plan.Exit{Code: 75}}, true},
+		{plan.Retry{On: "75,timeout"}, plan.Result{Exit: &plan.Exit{Code: 1}}, false},
+		{plan.Retry{On: "75,timeout"}, plan.Result{Reason: plan.ReasonTimeout}, true},
+		{plan.Retry{On: "75"}, plan.Result{Reason: plan.ReasonError}, false},
+		{plan.Retry{NotOn: "2"}, plan.Result{Exit: &plan.Exit{Code: 2}}, false},
+		{plan.Retry{NotOn: "2"}, plan.Result{Exit: &plan.Exit{Code: 3}}, true},
+		{plan.Retry{NotOn: "2"}, plan.Result{Reason: plan.ReasonError}, true},
+		{plan.Retry{NotOn: "signal"}, plan.Result{Reason: plan.ReasonSignal, Exit: &plan.Exit{Code: -1, Signal: "SIGKILL"}}, false},
+		{plan.Retry{On: "3"}, plan.Result{Exit: &plan.Exit{Code: 3}, Final: true}, false},
+	} {
+		task := protocol.ClaimedTask{Claim: protocol.Claim{Attempt: 1}}
+		task.Retry = c.retry
+		task.Retry.Attempts, c.result.Status, c.result.Detail = 2, plan.Failed, "it failed"
+		e := rules.Conclude(&task, c.result, func(plan.Retry, int) time.Duration { return time.Second })
+		if again := e.Status == plan.Held; again != c.again {
+			t.Errorf("%+v after %+v: again is %v, want %v", c.retry, c.result, again, c.again)
+		}
+		if left := strings.HasSuffix(e.Detail, "it failed; its retry leaves out such a failure"); left == (c.again || c.result.Final) {
+			t.Errorf("%+v after %+v: its detail is %q", c.retry, c.result, e.Detail)
+		}
+	}
+}

@@ -45,6 +45,7 @@ func New(c Config) *API {
 		DefaultFormat: "application/json",
 	}
 	conf.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[plan.Duration](), reflect.TypeFor[durationText]())
+	conf.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[plan.Causes](), reflect.TypeFor[[]string]())
 	a.api = humago.New(a.mux, conf)
 	a.plans()
 	a.submissions()
