@@ -424,7 +424,11 @@ func (t *task) readForeach(n *yaml.Node) {
 		t.r.noteExpressions(n)
 		t.checkItems(n, f.Value)
 	default:
-		if !t.readFiles(n, f) {
+		read := t.readFiles
+		if earlier(n.Content, "matrix") != nil || earlier(n.Content, "exclude") != nil {
+			read = t.readMatrix
+		}
+		if !read(n, f) {
 			return
 		}
 	}
@@ -457,7 +461,7 @@ func (t *task) readFiles(n *yaml.Node, f *plan.Foreach) bool {
 		switch {
 		case into == nil:
 			t.r.add(fault{at: t.r.at(k), text: fmt.Sprintf("foreach has no key %q", k.Value), word: k.Value,
-				known: []string{"lines", "glob"}, none: "; it has lines or glob"})
+				known: []string{"lines", "glob", "matrix"}, none: "; it has lines, glob or matrix"})
 			ok = false
 		case !t.r.fits(entry{k, v}, k.Value, text, pathShape):
 			ok = false
@@ -481,7 +485,7 @@ func (t *task) readFiles(n *yaml.Node, f *plan.Foreach) bool {
 		}
 	})
 	if ok && count != 1 {
-		t.r.errorf(n, "foreach takes one of lines and glob, as in {lines: FILE}")
+		t.r.errorf(n, "foreach takes one of lines, glob and matrix, as in {lines: FILE}")
 		return false
 	}
 	return ok

@@ -2,6 +2,7 @@ package planfile
 
 import (
 	"math"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -52,13 +53,23 @@ var (
 			{Type: []string{"object"}, Properties: map[string]*schema{"from_env": secretShape}, Required: []string{"from_env"}, AdditionalProperties: false},
 			{Type: []string{"object"}, Properties: map[string]*schema{"from_file": secretShape}, Required: []string{"from_file"}, AdditionalProperties: false},
 		}}}
-	foreachShape = &schema{AnyOf: []*schema{
+	axisShape = &schema{AnyOf: []*schema{{Type: []string{"array"}, MinItems: 1}, {Type: []string{"string"}, Pattern: `^\s*\$\{\{\s*params\.[^}']*\}\}\s*$`}},
+		want: "a list of values, or ${{ params.NAME }}"}
+	matrixShape = &schema{Type: []string{"object"}, MinProperties: 1, PropertyNames: &schema{Pattern: fieldName.String()}, AdditionalProperties: axisShape,
+		want: "a mapping of fields to lists of values, like {os: [linux, mac], go: [\"1.25\", \"1.26\"]}"}
+	exclusionShape = &schema{Type: []string{"object"}, MinProperties: 1, want: "a mapping of fields to values, like {os: mac}"}
+	excludeShape   = &schema{Type: []string{"array"}, Items: exclusionShape, want: "a list of products, like [{os: mac, go: \"1.25\"}]"}
+	foreachShape   = &schema{AnyOf: []*schema{
 		{Type: []string{"array"}},
 		{Type: []string{"string"}, Pattern: `^\s*\$\{\{[^}']*\}\}\s*$`},
 		{Type: []string{"object"}, Properties: map[string]*schema{"lines": pathShape}, Required: []string{"lines"}, AdditionalProperties: false},
 		{Type: []string{"object"}, Properties: map[string]*schema{"glob": pathShape}, Required: []string{"glob"}, AdditionalProperties: false},
-	}, want: "a list, ${{ needs.TASK }} or another expression, {lines: FILE}, or {glob: PATTERN}"}
+		{Type: []string{"object"}, Properties: map[string]*schema{"matrix": matrixShape, "exclude": excludeShape}, Required: []string{"matrix"}, AdditionalProperties: false},
+	}, want: "a list, ${{ needs.TASK }} or another expression, {lines: FILE}, {glob: PATTERN}, or {matrix: {FIELD: [VALUE, …]}}"}
 )
+
+// fieldName is the name of a field of a matrix, which is part of the name of a variable.
+var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 var (
 	causeShape = &schema{AnyOf: []*schema{

@@ -89,7 +89,7 @@ func strange(params json.RawMessage, given map[string]json.RawMessage) bool {
 // nor the environment of this process gives a command. A param with another sign in its name is
 // noted by itself.
 func strangeName(name string, given map[string]json.RawMessage) bool {
-	if has(given, name) || name == "item" || ofShell(name) || strings.HasPrefix(name, "SLUICE_") {
+	if has(given, name) || name == "item" || strings.HasPrefix(name, ofItem) || ofShell(name) || strings.HasPrefix(name, "SLUICE_") {
 		return false
 	}
 	if _, ok := os.LookupEnv(name); ok && !source.Private(name) {

@@ -46,7 +46,25 @@ func readSettings(params json.RawMessage) (*settings, error) {
 			return nil, err
 		}
 	}
+	s.addFields()
 	return s, nil
+}
+
+// ofItem begins the names of the params that addFields adds.
+const ofItem = "item_"
+
+// addFields adds the scalar fields of an item that is an object as params, so that they are variables:
+// the field os is item_os. A param of the plan with that name stays.
+func (s *settings) addFields() {
+	var fields map[string]json.RawMessage
+	if raw := bytes.TrimSpace(s.params["item"]); len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &fields) != nil {
+		return
+	}
+	for name, raw := range fields {
+		if _, scalar := source.Scalar(raw); scalar && !has(s.params, ofItem+name) {
+			s.params[ofItem+name] = raw
+		}
+	}
 }
 
 // read reads one of the params of the plugin itself.

@@ -39,6 +39,13 @@ func (s *settings) unknown(line string, given map[string]json.RawMessage) (names
 	if !has(given, "item") && !has(s.env, "item") {
 		names = append(names, "item")
 	}
+	if raw := given["item"]; len(raw) > 0 && raw[0] == '{' {
+		for _, name := range itemFields.FindAllString(line, -1) {
+			if !has(given, name) && !has(s.env, name) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
 	for _, name := range sluices.FindAllString(line, -1) {
 		if !slices.Contains(sluicesOwn, name) && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -51,6 +58,9 @@ func (s *settings) unknown(line string, given map[string]json.RawMessage) (names
 func lacks(name string) string {
 	if name == "item" {
 		return "$item is empty: only a task with foreach has an item; add foreach, or a param or an env of that name"
+	}
+	if strings.HasPrefix(name, ofItem) {
+		return fmt.Sprintf("$%s is empty: the item has no field %q that is a text, a number, true, false or null; give it one, or write ${%s:-}", name, strings.TrimPrefix(name, ofItem), name)
 	}
 	const prefix = "SLUICE_"
 	words := make([]string, len(sluicesOwn))
@@ -71,6 +81,8 @@ func lacks(name string) string {
 
 // maySlip matches commands that have to be checked for slips: a plan may have many.
 var maySlip = regexp.MustCompile(`\$\{?(?:item\b|SLUICE_)|"(?:\||>|>>|&&|\|\||;|\\u003e|\\u003e\\u003e|\\u0026\\u0026)"`)
+
+var itemFields = regexp.MustCompile(`\bitem_\w+`)
 
 var sluices = regexp.MustCompile(`\bSLUICE_\w+`)
 
