@@ -13,6 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -125,6 +126,11 @@ func planRetry(a *app) *cobra.Command {
 func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []plan.TaskID, s retrySettings) error {
 	if err := a.mayRetry(&p); err != nil {
 		return err
+	}
+	if p.State.Ended() {
+		if err := submit.CheckOverlap(ctx, st, &p); err != nil {
+			return fmt.Errorf("retry %s: %w", p.Title(), err)
+		}
 	}
 	edited := s.with != nil && !s.replaces() && lasts(p.Source) && (touched(&p) || p.Edits > 0)
 	tasks, err := store.AllTasks(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true, Params: s.replaces() || edited})

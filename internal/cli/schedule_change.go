@@ -119,6 +119,9 @@ func scheduleBackfill(a *app) *cobra.Command {
 			if _, err := fmt.Fprintf(a.Stdout, "schedule %s %s %s%s between %s and %s\n", s.Name, said, most, view.Number(n, "instant"), span.From.UTC().Format(time.RFC3339), span.To.UTC().Format(time.RFC3339)); err != nil {
 				return err
 			}
+			if s.Paused != nil && !*dry {
+				a.note("the schedule is paused: the backfill begins once it is resumed: %s", a.command("schedule", "resume", s.Name))
+			}
 			return a.noteNoFirer(cmd.Context(), st)
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,12 +86,20 @@ func (f *scheduleFlags) apply(cmd *cobra.Command, s *plan.ScheduleSettings) erro
 		return usagef("--plan and --queue: a schedule starts either a plan or a task; give one of them")
 	}
 	if given("queue") {
-		s.Plan, s.Task = nil, &plan.ScheduledTask{Queue: f.queue}
+		t := plan.ScheduledTask{}
+		if s.Task != nil {
+			t = *s.Task
+		}
+		t.Queue = f.queue
+		s.Plan, s.Task = nil, &t
 	}
 	if given("plan") {
 		p, err := scheduledPlan(f.plan)
 		if err != nil {
 			return err
+		}
+		if s.Plan != nil {
+			p.Params = s.Plan.Params
 		}
 		s.Plan, s.Task = p, nil
 	}
@@ -121,11 +130,18 @@ func (f *scheduleFlags) apply(cmd *cobra.Command, s *plan.ScheduleSettings) erro
 		}
 	}
 	if given("param") {
-		values, err := pairs("--param", f.values)
+		if slices.Contains(f.values, "") {
+			s.Plan.Params = nil
+		}
+		values, err := pairs("--param", slices.DeleteFunc(slices.Clone(f.values), func(v string) bool { return v == "" }))
 		if err != nil {
 			return err
 		}
-		s.Plan.Params = values
+		s.Plan.Params = maps.Clone(s.Plan.Params) // the others stay
+		if s.Plan.Params == nil {
+			s.Plan.Params = map[string]string{}
+		}
+		maps.Copy(s.Plan.Params, values)
 	}
 	return nil
 }
@@ -190,7 +206,8 @@ func scheduleSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Change a schedule",
-		Long: "Change the settings of a schedule that flags name; the others stay. Instants that " +
+		Long: "Change the settings of a schedule that flags name; the others stay, and so do params " +
+			"that no --param names (--param= takes them away). Instants that " +
 			"have passed are not made up for. An occurrence that has started continues.",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeSchedule,
@@ -198,7 +215,7 @@ func scheduleSet(a *app) *cobra.Command {
 	}
 	var flags scheduleFlags
 	flags.add(cmd)
-	mayRemove(cmd, "except", "from", "until")
+	mayRemove(cmd, "except", "from", "until", "param")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.ContainsFunc(flags.names(), cmd.Flags().Changed) {
 			return usagef("nothing to change: give one of --%s", strings.Join(flags.names(), ", --"))

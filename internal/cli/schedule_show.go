@@ -123,7 +123,7 @@ func scheduleList(a *app) *cobra.Command {
 func scheduleShow(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "show NAME",
-		Short:             "Show a schedule, its next instants and its last occurrences",
+		Short:             "Show a schedule, its next instant and its last occurrences",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeSchedule,
 	}

@@ -98,7 +98,8 @@ func RunSchedule(s plan.Schedule, now time.Time) plan.Schedule {
 }
 
 // MadeOccurrence notes that the occurrence of an instant was added, as o says. An o that has failed
-// could not be made, and one that was skipped was not to be. An o without a state is left out, because the instant has an occurrence.
+// could not be made, one that was skipped was not to be, and one that
+// waits is tried again. An o without a state is left out, because the instant has an occurrence.
 func MadeOccurrence(s *plan.Schedule, o plan.Occurrence, now time.Time) {
 	st := stepping{s, now}
 	i := slices.IndexFunc(s.Open, func(is plan.Occurrence) bool { return is.At.Equal(o.At) })
@@ -113,8 +114,9 @@ func MadeOccurrence(s *plan.Schedule, o plan.Occurrence, now time.Time) {
 		st.end(o)
 	} else {
 		s.Open = slices.Clone(s.Open)
-		s.Open[i] = o
-		s.Tally.Started++
+		if s.Open[i] = o; o.State == plan.OccurrenceStarted {
+			s.Tally.Started++
+		}
 	}
 	s.Look = st.look()
 }
@@ -161,6 +163,12 @@ func (s *stepping) end(o plan.Occurrence) {
 	}
 	s.Last = append(s.Last, o)
 	s.Last = s.Last[max(0, len(s.Last)-plan.MostLast):]
+}
+
+// ran reports whether an instant has an occurrence that was not skipped.
+func (s *stepping) ran(at time.Time) bool {
+	is := func(o plan.Occurrence) bool { return o.At.Equal(at) && o.State != plan.OccurrenceSkipped }
+	return slices.ContainsFunc(s.Open, is) || slices.ContainsFunc(s.Last, is)
 }
 
 func (s *stepping) skip(o plan.Occurrence, reason string, args ...any) {
@@ -248,7 +256,7 @@ func (s *stepping) fill(v ScheduleView) {
 			s.Backfills[0].From = v.Backfill[i]
 			return
 		}
-		if !s.knows(at) {
+		if !s.ran(at) {
 			s.Open = append(s.Open, plan.Occurrence{At: at, Kind: plan.ByBackfill, State: plan.OccurrenceStarting, Decided: s.now.Truncate(time.Millisecond)})
 		}
 	}
@@ -259,12 +267,16 @@ func (s *stepping) fill(v ScheduleView) {
 	}
 }
 
-// promote has the first occurrence that waits start once nothing runs.
+// promote has the first occurrence that waits start once nothing runs. While the schedule is paused,
+// only what a person wanted to run starts.
 func (s *stepping) promote() {
 	if n := s.waiting(); n == 0 || n < len(s.Open) {
 		return
 	}
-	s.Open[0].State = plan.OccurrenceStarting
+	i := slices.IndexFunc(s.Open, func(o plan.Occurrence) bool { return s.Paused == nil || o.Kind == plan.ByRun })
+	if i >= 0 {
+		s.Open[i].State = plan.OccurrenceStarting
+	}
 }
 
 // look returns when a node is to look at the schedule again, whatever its timetable says.
@@ -279,6 +291,7 @@ func (s *stepping) look() time.Time {
 		switch {
 		case o.State == plan.OccurrenceStarting:
 			return s.now
+		case o.State == plan.OccurrenceWaiting && s.Paused != nil && o.Kind != plan.ByRun: // it waits for the end of the pause
 		case o.State == plan.OccurrenceWaiting, o.Stop:
 			soon = true
 		case o.Begun.Before(oldest):

@@ -243,6 +243,9 @@ func begin(s *plan.Schedule, t *timetable.Timetable, now time.Time) {
 	s.Modified, s.Cursor, s.Next = now, now, time.Time{}
 	if s.Paused == nil {
 		s.Next = t.Due(s.ID.String(), now, now).Next
+		if len(s.Backfills)+len(s.Open) > 0 { // in a pause nobody looked after what waits
+			s.Look = now
+		}
 	}
 }
 

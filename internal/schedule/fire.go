@@ -399,9 +399,12 @@ type wanted struct {
 
 // note keeps what became of an occurrence.
 func (m *maker) note(id plan.ScheduleID, o plan.Occurrence, err error) {
-	o.Decided = time.Time{}
+	decided := o.Decided
+	o.Decided, o.Reason = time.Time{}, ""
 	switch o.State = plan.OccurrenceStarted; {
-	case errors.Is(err, plan.ErrOverlap): // people start the plan, too
+	case errors.Is(err, plan.ErrOverlap) && o.Kind == plan.ByBackfill: // it waits for the plan that people started
+		o.State, o.Reason, o.Decided = plan.OccurrenceWaiting, err.Error(), decided
+	case errors.Is(err, plan.ErrOverlap):
 		o.State, o.Reason = plan.OccurrenceSkipped, err.Error()
 	case err != nil:
 		o.State, o.Reason = plan.OccurrenceFailed, err.Error()

@@ -570,6 +570,96 @@ func TestABackfillIsCountedOnce(t *testing.T) {
 	}
 }
 
+// A backfill that was wanted in a pause is made once that ends, whatever the timetable says.
+func TestABackfillGoesOnAfterAPause(t *testing.T) {
+	w := newWorld(t)
+	s := task("0 12 * * *")
+	w.must(w.set.Create(t.Context(), "x", s, ""))
+	w.must(w.set.Pause(t.Context(), "x", 0, ""))
+	w.must(w.set.Backfill(t.Context(), "x", plan.Span{From: w.now.AddDate(0, 0, -3), To: w.now}, false))
+	w.at("10:05:00")
+	if n := w.finish(plan.Succeeded); n != 0 {
+		t.Errorf("%d ran in the pause", n)
+	}
+	w.must(w.set.Resume(t.Context(), "x", 0))
+	for i := range 8 {
+		w.at(fmt.Sprintf("10:05:%02d", 10+3*i))
+		w.finish(plan.Succeeded)
+	}
+	is, err := schedule.Find(t.Context(), w.st, "x")
+	w.no(err)
+	if is.Tally.Succeeded != 3 || len(is.Backfills) > 0 {
+		t.Errorf("then it has %+v, and %+v is left", is.Tally, is.Backfills)
+	}
+}
+
+// A pause holds up what waits for the one before, and a person may run one all the same.
+func TestAPauseHoldsUpWhatWaits(t *testing.T) {
+	w := newWorld(t)
+	s := task("* * * * *")
+	s.Overlap = plan.OverlapQueue
+	w.must(w.set.Create(t.Context(), "x", s, ""))
+	w.at("10:01:00")
+	w.at("10:02:00")
+	w.wants("x", "10:01:00 started, 10:02:00 waiting")
+	w.must(w.set.Pause(t.Context(), "x", 0, ""))
+	w.finish(plan.Succeeded)
+	w.at("10:02:30")
+	w.wants("x", "10:01:00 succeeded, 10:02:00 waiting")
+	w.must(w.set.Run(t.Context(), "x"))
+	w.at("10:02:40")
+	w.wants("x", "10:01:00 succeeded, 10:02:00 waiting, 10:02:30 started")
+	w.finish(plan.Succeeded)
+	w.must(w.set.Resume(t.Context(), "x", 0))
+	w.at("10:02:50")
+	w.at("10:02:52")
+	if n := w.finish(plan.Succeeded); n != 1 {
+		t.Errorf("%d ran after the pause, want 1", n)
+	}
+}
+
+// People start a plan with overlap: skip too. An occurrence of the timetable is skipped then, a
+// backfilled one waits, and an instant that was skipped can be made later.
+func TestPlansThatPeopleStartHoldUpASchedule(t *testing.T) {
+	w := newWorld(t)
+	s := ofPlan("0 * * * *", "plan: p\noverlap: skip\ntasks: {a: {run: 'true'}}")
+	s.Overlap = plan.OverlapAllow
+	w.must(w.set.Create(t.Context(), "x", s, ""))
+	mine, err := w.st.CreatePlan(t.Context(), plan.Plan{Name: "p"})
+	w.no(err)
+	w.at("11:00:00")
+	w.wants("x", "11:00:00 skipped")
+	w.must(w.set.Backfill(t.Context(), "x", plan.Span{From: w.now.Add(-2 * time.Hour), To: w.now}, false))
+	w.at("11:00:10")
+	w.at("11:00:12")
+	is, err := schedule.Find(t.Context(), w.st, "x")
+	w.no(err)
+	if len(is.Open) != 3 || is.Open[0].State != plan.OccurrenceWaiting || !strings.Contains(is.Open[0].Reason, "p#1 is being submitted") || is.Tally.Skipped != 1 {
+		t.Fatalf("while p#1 has not ended it has %+v", is)
+	}
+	w.no(w.st.CancelPlan(t.Context(), mine.ID))
+	w.no(sweep(w))
+	for i := range 12 {
+		w.at(fmt.Sprintf("11:00:%02d", 20+3*i))
+		w.finish(plan.Succeeded)
+	}
+	is, err = schedule.Find(t.Context(), w.st, "x")
+	w.no(err)
+	if is.Tally != (plan.ScheduleTally{Started: 3, Succeeded: 3, Skipped: 1}) || len(is.Open) > 0 {
+		t.Errorf("then it has %+v, open %+v", is.Tally, is.Open)
+	}
+	for _, o := range is.Last {
+		if o.State == plan.OccurrenceSucceeded && o.Reason != "" {
+			t.Errorf("%+v has the reason of its wait", o)
+		}
+	}
+}
+
+func sweep(w *world) error {
+	_, err := w.st.Sweep(w.Context(), protocol.Sweep{Instance: w.me})
+	return err
+}
+
 // Instants of local times that a clock change moves, doubles or drops, through a schedule that fires.
 func TestASchedulesFiresOverClockChanges(t *testing.T) {
 	for _, c := range []struct{ zone, cron, repeated, from, to, want string }{

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -143,6 +144,28 @@ func Check(ctx context.Context, s Store, spec *plan.Spec, draft bool) error {
 		}
 	}
 	return err
+}
+
+// CheckOverlap asks rules.CheckOverlap of a plan that is to start, as the store is now. The store
+// decides it once more as the plan starts.
+func CheckOverlap(ctx context.Context, r interface {
+	Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, error)
+}, p *plan.Plan) error {
+	if p.Overlap != plan.OverlapSkip {
+		return nil
+	}
+	for _, state := range []plan.Lifecycle{plan.PlanSubmitting, plan.PlanRunning} {
+		found, err := r.Plans(ctx, store.PlanQuery{Name: p.Name, State: &state, NoCounts: true, NoParams: true, Limit: 2})
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			if found[i].ID != p.ID {
+				return rules.CheckOverlap(p, &found[i])
+			}
+		}
+	}
+	return nil
 }
 
 // A prepared plan fits into the store; nothing of it is in.

@@ -253,6 +253,14 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		r.get("run-again", "/plans/"+other+"/runs", "", 409)
 		r.get("submit-plan", "/plans?check=true", "plan: posted\nqueues: {q: {threads: 9}}\nparams: {a: [1], b: }\ntasks: {a: {plugin: demo, queue: q}, b: {plugin: demo, needs: a, when: any_failed}}\n", 409)
 		r.get("submit-plan", "/plans?check=true", "plan: posted\nparams: {a: [1], b: }\ntasks: {a: {plugin: demo}, b: {plugin: demo, needs: a, when: any_failed}, c: {plugin: demo, needs: b, when: any_failed}}\n", 200)
+		const alone = "plan: alone\noverlap: skip\ntasks: {a: {plugin: demo}}\n"
+		r.get("submit-plan", "/plans?check=true", alone, 200)
+		r.get("submit-plan", "/plans", alone, 201)
+		for _, path := range []string{"/plans?check=true", "/plans"} { // a run has not ended
+			if got := r.get("submit-plan", path, alone, 409); !strings.Contains(got, `"overlap"`) {
+				t.Errorf("%s answers %s, want the code overlap", path, got)
+			}
+		}
 		_, err = r.st.Turn(t.Context(), protocol.Turn{Instance: n.ID, Plan: posted[0].ID, Plugins: n.Plugins, Slots: 1, Start: true})
 		no(err)
 		r.get("cancel-running", "/plans/"+posted[0].ID.String()+"/cancel-running", "", 200)

@@ -194,7 +194,11 @@ func unqueued(err error) error {
 // checkPlan says of a plan file that is valid what would keep it from being submitted, or what is known of it.
 func (a *API) checkPlan(ctx context.Context, file *planFile) (*submitAnswer, error) {
 	missing := slices.ContainsFunc(file.params, func(p api.Param) bool { return p.Missing })
-	if err := submit.Check(ctx, a.st, file.spec, missing); err != nil {
+	err := submit.Check(ctx, a.st, file.spec, missing)
+	if err == nil {
+		err = submit.CheckOverlap(ctx, a.st, &plan.Plan{Name: file.spec.Name, Overlap: file.spec.Overlap})
+	}
+	if err != nil {
 		return nil, unqueued(err)
 	}
 	notes, err := a.notesOf(ctx, file)
