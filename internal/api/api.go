@@ -306,6 +306,52 @@ func (t *NewTask) Domain() plan.Task {
 	}
 }
 
+// A TaskChange is a change of a task of no plan that waits. A field that is left out stays as it is.
+type TaskChange struct {
+	NotBefore *time.Time      `json:"not_before,omitempty" doc:"The task is held until then, to the millisecond. A time that has passed does not hold it any more; neither does null."`
+	Params    json.RawMessage `json:"params,omitempty" doc:"An object, in place of the params of its submitter. The outputs of its parents stay. Needs the scope submit, because params are what a task does."`
+	Template  bool            `json:"template,omitempty" doc:"With params: they hold expressions."`
+	Attempts  int             `json:"attempts,omitempty" minimum:"1" doc:"The largest number of attempts, at most 2147483647."`
+	Timeout   *Duration       `json:"timeout,omitempty" doc:"The limit of one attempt; 0s or null: none of its own."`
+}
+
+// UnmarshalJSON implements json.Unmarshaler. A null takes a value away.
+func (w *TaskChange) UnmarshalJSON(text []byte) error {
+	type fields TaskChange
+	if err := json.Unmarshal(text, (*fields)(w)); err != nil {
+		return err
+	}
+	said := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &said); err != nil {
+		return err
+	}
+	if _, is := said["not_before"]; is && w.NotBefore == nil {
+		w.NotBefore = new(time.Time)
+	}
+	if _, is := said["timeout"]; is && w.Timeout == nil {
+		w.Timeout = new(Duration)
+	}
+	return nil
+}
+
+// TaskChangeOf writes a change; what the caller read of the task is the ETag's.
+func TaskChangeOf(c *rules.TaskChange) TaskChange {
+	return TaskChange{NotBefore: c.NotBefore, Params: c.Params, Template: c.Template, Attempts: c.Attempts, Timeout: (*Duration)(c.Timeout)}
+}
+
+// Domain is the change that was written.
+func (w *TaskChange) Domain() rules.TaskChange {
+	return rules.TaskChange{NotBefore: w.NotBefore, Params: w.Params, Template: w.Template, Attempts: w.Attempts, Timeout: (*time.Duration)(w.Timeout)}
+}
+
+// TaskTag is the ETag of a task that has that Modified; "" for the zero time, which is any.
+func TaskTag(modified time.Time) string {
+	if modified.IsZero() {
+		return ""
+	}
+	return EditionTag(modified.UnixNano())
+}
+
 // An Ask says which tasks run again.
 type Ask struct {
 	Tasks      []plan.TaskID `json:"tasks,omitempty" doc:"The tasks that should run again; none: all tasks of the plan that did not succeed."`

@@ -131,6 +131,12 @@ func (c *Client) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return c.post(ctx, false, nil, "tasks", id.String(), "cancel")
 }
 
+// SetTask implements store.Admin.
+func (c *Client) SetTask(ctx context.Context, id plan.TaskID, change rules.TaskChange) error {
+	r := &request{method: "PATCH", path: in("tasks", id.String()), match: api.TaskTag(change.Modified), body: api.TaskChangeOf(&change), again: true, timeout: lookTime}
+	return c.do(ctx, r, nil)
+}
+
 // Retry implements store.Admin.
 func (c *Client) Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) ([]rules.Retried, error) {
 	path, route := []string{"plans", p.String()}, "retry"

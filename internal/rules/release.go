@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -85,6 +86,34 @@ func Deliver(params json.RawMessage, inputs []plan.Input) (json.RawMessage, erro
 	}
 	out = append(out, `},"args":`...)
 	out = appendList(out, inputs)
+	return append(out, '}'), nil
+}
+
+// WithoutInputs returns params without what Deliver puts into them. Params that are not a JSON object
+// stay as they are.
+func WithoutInputs(params json.RawMessage) json.RawMessage {
+	own, err := jsontext.Open(params, 1, "needs", "args")
+	if err != nil {
+		return params
+	}
+	return append(bytes.TrimRight(own, ","), '}')
+}
+
+// KeepInputs returns params, a JSON object, with what Deliver put into the params that they replace.
+func KeepInputs(params, was json.RawMessage) (json.RawMessage, error) {
+	var delivered struct {
+		Needs json.RawMessage `json:"needs"`
+		Args  json.RawMessage `json:"args"`
+	}
+	if err := json.Unmarshal(was, &delivered); err != nil || delivered.Needs == nil || delivered.Args == nil {
+		return params, nil // nothing was delivered
+	}
+	out, err := jsontext.Open(params, len(delivered.Needs)+len(delivered.Args)+24, "needs", "args")
+	if err != nil {
+		return nil, err
+	}
+	out = append(append(out, `"needs":`...), delivered.Needs...)
+	out = append(append(out, `,"args":`...), delivered.Args...)
 	return append(out, '}'), nil
 }
 

@@ -265,6 +265,13 @@ type Admin interface {
 	// not change. Neither does a finished task: plan.ErrConflict.
 	CancelTask(ctx context.Context, id plan.TaskID) error
 
+	// SetTask changes a held or queued task of no plan as rules.SetTask says, by one conditional write.
+	// If a node claims the task at the same instant, either the claim has the change whole, or the
+	// task does not change: plan.ErrConflict. A queued task that gets an instant to come is held until
+	// then, and its Params keep the parents' outputs. A held task whose instant is taken away is queued,
+	// if its parents let it run. Repeating the change while the task waits is no error.
+	SetTask(ctx context.Context, id plan.TaskID, c rules.TaskChange) error
+
 	// Retry takes tasks of a plan, or of none, back to held, and then releases those whose parents
 	// have finished, in the order in which they were added: if one of them ends and closes the
 	// plan, those after it end as the closed plan says. Retry decides which tasks these are, by

@@ -74,6 +74,9 @@ func TestTheAuditLogNamesWhatChanges(t *testing.T) {
 	ask(200, "POST", "/schedules/daily/backfill", `{`+span+`, "dry": true}`, "")
 	ask(200, "POST", "/schedules/daily/backfill", `{`+span+`}`, "")
 	ask(204, "DELETE", "/schedules/daily", "", "")
+	task := `{"tasks": [{"id": "` + minted + `", "queue_id": "` + q + `"}]}`
+	ask(204, "POST", "/tasks", task, "")
+	ask(200, "PATCH", "/tasks/"+minted, `{"attempts": 2}`, "")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +89,7 @@ func TestTheAuditLogNamesWhatChanges(t *testing.T) {
 		}
 		got = append(got, e.IDs)
 	}
-	want := [][]string{{p}, {p}, {q}, {q}, {minted}, {"n"}, {c}, nil, {c}, {c}, {c}, {c}, {c}, {c}}
+	want := [][]string{{p}, {p}, {q}, {q}, {minted}, {"n"}, {c}, nil, {c}, {c}, {c}, {c}, {c}, {c}, {minted}, {minted}}
 	if !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("the audit log has the ids %v, want %v:\n%s", got, want, text)
 	}

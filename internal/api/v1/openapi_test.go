@@ -234,6 +234,10 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 
 		plain := newID()
 		r.get("add-plain-tasks", "/tasks", `{"tasks": [{"id": "`+plain+`", "queue_id": "`+q.ID.String()+`"}]}`, 204)
+		r.get("set-task", "/tasks/"+plain, `{"not_before": "2099-01-01T00:00:00Z", "params": {"a": 1}, "template": true, "attempts": 3, "timeout": "1m0s"}`, 200)
+		r.get("set-task", "/tasks/"+plain, `{"attempts": 0}`, 422)
+		r.get("set-task", "/tasks/"+newID(), `{"attempts": 2}`, 404)
+		r.get("set-task", "/tasks/"+claimed.Task.String(), `{"attempts": 2}`, 409)
 		r.get("cancel-task", "/tasks/"+plain+"/cancel", "", 204)
 		r.get("cancel-task", "/tasks/"+plain+"/cancel", "", 409)
 		r.get("retry-plain-tasks", "/tasks/retry", `{"tasks": ["`+plain+`"]}`, 200)

@@ -289,12 +289,20 @@ func domain(field string, given []api.NewTask) ([]plan.Task, error) {
 // tells that no attempt could succeed.
 func (a *API) accepted(ctx context.Context, field string, given []api.NewTask) ([]plan.Task, error) {
 	tasks, err := domain(field, given)
-	if err != nil || a.c.Check == nil || len(tasks) == 0 {
-		return tasks, err
+	if err == nil {
+		err = a.checkRunnable(ctx, tasks, func(task int) string { return fmt.Sprintf("body.%s[%d].params", field, task) })
+	}
+	return tasks, err
+}
+
+// checkRunnable asks the plugins of the tasks' queues. at is the place of the params of a task.
+func (a *API) checkRunnable(ctx context.Context, tasks []plan.Task, at func(task int) string) error {
+	if a.c.Check == nil || len(tasks) == 0 {
+		return nil
 	}
 	queues, err := a.st.Queues(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	byID := make(map[plan.QueueID]plan.Queue, len(queues))
 	for _, q := range queues {
@@ -306,9 +314,9 @@ func (a *API) accepted(ctx context.Context, field string, given []api.NewTask) (
 		spec.Tasks[i] = plan.TaskSpec{Name: tasks[i].Name, Plugin: q.Plugin, Params: rules.FillParams(&q.Defaults, tasks[i].Params), Foreach: tasks[i].Foreach}
 	}
 	for _, p := range a.c.Check(&spec) {
-		return nil, api.InvalidAt(fmt.Sprintf("body.%s[%d].params", field, p.Task), "%s", p.Message)
+		return api.InvalidAt(at(p.Task), "%s", p.Message)
 	}
-	return tasks, nil
+	return nil
 }
 
 // added is accepted for tasks that are new. Another task is replaced under its name, which other

@@ -292,18 +292,21 @@ func (a *API) listInstants(ctx context.Context, in *struct {
 }
 
 // edition is the one of If-Match; 0: any.
-func (in *ChangeSchedule) edition() int64 {
-	if in.IfMatch == "" || in.IfMatch == "*" {
+func (in *ChangeSchedule) edition() int64 { return editionOf(in.IfMatch) }
+
+// editionOf reads what api.EditionTag writes; 0: any edition.
+func editionOf(match string) int64 {
+	if match == "" || match == "*" {
 		return 0
 	}
-	n, err := strconv.ParseInt(strings.Trim(strings.TrimPrefix(in.IfMatch, "W/"), `"`), 10, 64)
+	n, err := strconv.ParseInt(strings.Trim(strings.TrimPrefix(match, "W/"), `"`), 10, 64)
 	if err != nil || n <= 0 {
 		return noEdition
 	}
 	return n
 }
 
-// noEdition is one that no schedule reaches.
+// noEdition is one that nothing reaches.
 const noEdition = 1<<63 - 1
 
 // unmatched is the problem of a schedule that is of another edition than If-Match says; any other

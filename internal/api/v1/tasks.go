@@ -1,17 +1,21 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/items"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -77,6 +81,14 @@ func (a *API) tasks() {
 		method: "GET", path: "/tasks/{task}", id: "get-task", summary: "Read a task", tag: tag, scope: Read, errors: []int{404},
 		doc: "With its needs, params and output. An output that is too large is left out, and output_left_out says so.",
 	}, a.getTask)
+	serve(a, endpoint{
+		method: "PATCH", path: "/tasks/{task}", id: "set-task", summary: "Change a task that waits", tag: tag, scope: Operate, body: tasksBody, errors: []int{404, 409, 412, 413, 422},
+		doc: "Only a task of no plan that is held or queued. Fields that are left out stay. A task that a " +
+			"node has claimed is a conflict, and nothing of it changes. A queued task with a not_before to " +
+			"come is held until then. A held task whose not_before has passed is queued, if its parents let " +
+			"it run. A task that is so already stays as it is. With If-Match, only if nothing of the task " +
+			"changed since that ETag.",
+	}, a.setTask)
 	serve(a, endpoint{method: "GET", path: "/tasks/{task}/inputs", id: "get-inputs", summary: "Read the outputs of its parents", tag: tag, scope: Read, errors: []int{404, 422}}, a.inputs)
 	serve(a, endpoint{method: "GET", path: "/tasks/{task}/parents", id: "get-parents", summary: "Read how its parents ended", tag: tag, scope: Read, errors: []int{404}}, a.parents)
 	serve(a, endpoint{method: "GET", path: "/tasks/{task}/explain", id: "explain-task", summary: "Explain why a task does not run now", tag: tag, scope: Read, errors: []int{404}}, a.explain)
@@ -181,11 +193,16 @@ func (a *API) written(ctx context.Context, tasks []plan.Task, labelled bool) ([]
 // ellipsis replaces the end of a label that is too long.
 const ellipsis = "…"
 
-func (a *API) getTask(ctx context.Context, in *ByTaskID) (*api.TaskAnswer, error) {
+type taskAnswer struct {
+	ETag string `header:"ETag"`
+	Body api.TaskAnswer
+}
+
+func (a *API) getTask(ctx context.Context, in *ByTaskID) (*taskAnswer, error) {
 	t, err := a.st.Task(ctx, in.Task)
-	out := &api.TaskAnswer{}
+	out := &taskAnswer{ETag: api.TaskTag(t.Modified)}
 	if errors.Is(err, plan.ErrTooMuchOutput) {
-		out.OutputLeftOut, err = err.Error(), nil
+		out.Body.OutputLeftOut, err = err.Error(), nil
 	}
 	if err != nil {
 		return nil, err
@@ -194,8 +211,67 @@ func (a *API) getTask(ctx context.Context, in *ByTaskID) (*api.TaskAnswer, error
 	if err != nil {
 		return nil, err
 	}
-	out.Task = shown[0]
+	out.Body.Task = shown[0]
 	return out, nil
+}
+
+func (a *API) setTask(ctx context.Context, in *struct {
+	ByTaskID
+	IfMatch string `header:"If-Match"`
+	Body    api.TaskChange
+}) (*taskAnswer, error) {
+	c := in.Body.Domain()
+	if n := editionOf(in.IfMatch); n != 0 {
+		c.Modified = time.Unix(0, n).UTC()
+	}
+	if err := a.checkTaskChange(ctx, in.Task, &c); err != nil {
+		return nil, err
+	}
+	err := a.st.SetTask(ctx, in.Task, c)
+	if errors.Is(err, plan.ErrConflict) && !c.Modified.IsZero() {
+		t, unread := a.st.Task(ctx, in.Task)
+		if unread == nil && rules.CheckSetTask(&t, false) == nil {
+			err = api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "%v", err)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.getTask(ctx, &in.ByTaskID)
+}
+
+// checkTaskChange refuses a change that no task can take, or not this one, and params that the caller
+// may not give.
+func (a *API) checkTaskChange(ctx context.Context, id plan.TaskID, c *rules.TaskChange) error {
+	d := plan.Definition{Retry: plan.Retry{Attempts: c.Attempts}}
+	if c.Timeout != nil {
+		d.Timeout = *c.Timeout
+	}
+	if p := compiler.CheckDefinition(&d); p != nil {
+		return api.InvalidAt(cmp.Or(map[string]string{"retry": "body.attempts"}[p.Key], "body."+p.Key), "%s", p.Message)
+	}
+	if c.NotBefore != nil {
+		if err := api.CheckTime(*c.NotBefore); err != nil {
+			return api.InvalidAt("body.not_before", "%v", err)
+		}
+	}
+	if c.Params == nil {
+		return nil
+	}
+	if !may(ctx, Submit) {
+		return api.NewProblem(http.StatusForbidden, api.CodeForbidden, "params change what task %s does, which needs the scope submit", id)
+	}
+	if err := object("body.params", c.Params); err != nil {
+		return err
+	}
+	tasks, err := a.st.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{id}, Limit: 1})
+	for i := range tasks {
+		tasks[i].Params = c.Params
+	}
+	if err != nil {
+		return err
+	}
+	return a.checkRunnable(ctx, tasks, func(int) string { return "body.params" })
 }
 
 func (a *API) inputs(ctx context.Context, in *ByTaskID) (*api.InputsAnswer, error) {

@@ -170,6 +170,19 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "params": {"x": "` + strings.Repeat("x", 1<<20) + `"}}`, 422, "too_large_to_keep", ""},
 			{"POST", "/plans/" + strings.Repeat("1", 24) + "/retry-with", `{"params": {"x": "` + strings.Repeat("x", 1<<20) + `"}}`, 422, "too_large_to_keep", ""},
 			{"POST", "/plans/" + strings.Repeat("1", 24) + "/ready", "", 404, "not_found", ""},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"attempts": 2}`, 404, "not_found", ""},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"params": {"a": 1}}`, 404, "not_found", ""},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"attempts": 0}`, 422, "invalid", "body.attempts"},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"attempts": 3000000000}`, 422, "invalid", "body.attempts"},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"timeout": "-1s"}`, 422, "invalid", "body.timeout"},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"timeout": "soon"}`, 422, "invalid", "body.timeout"},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"params": [1]}`, 422, "invalid", "body.params"},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"params": null}`, 422, "invalid", "body.params"},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"not_before": "tomorrow"}`, 422, "invalid", "body.not_before"},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"not_before": "2099-02-29T00:00:00Z"}`, 422, "invalid", "body.not_before"},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"not_before": "9999-12-31T23:00:00-05:00"}`, 422, "invalid", "body.not_before"},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"queue": "other"}`, 422, "invalid", "body.queue"},
+			{"PATCH", "/tasks/xyz", `{}`, 422, "invalid", "path.task"},
 		} {
 			status, text := s.ask(c.method, c.path, c.body)
 			var p api.Problem

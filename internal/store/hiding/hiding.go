@@ -471,6 +471,24 @@ func (r *reader) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task)
 	return r.Store.AddTasks(ctx, p, tasks)
 }
 
+// SetTask implements store.Admin.
+func (r *reader) SetTask(ctx context.Context, id plan.TaskID, c rules.TaskChange) error {
+	if c.Params != nil {
+		s, err := r.secrets(ctx)
+		if err != nil {
+			return err
+		}
+		found, err := r.Store.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{id}, Limit: 1})
+		for i := range found {
+			err = s.And(found[i].Secrets).CheckGiven("task "+found[i].Key(), c.Params)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.Store.SetTask(ctx, id, c)
+}
+
 // Retry implements store.Admin.
 func (r *reader) Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) (taken []rules.Retried, err error) {
 	if ask.Replace, err = r.kept(ctx, p, ask.Replace, ask.Params); err != nil {

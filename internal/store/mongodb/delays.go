@@ -37,6 +37,21 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 	if len(docs) == most {
 		r.noteDue(0)
 	}
+	if err := r.endDelays(ctx, docs); err != nil {
+		return 0, err
+	}
+	next, err := wire.FindOne[taskDoc](ctx, r.tasks, onlyHeld(d("hold", holdDelay), "notbefore", d("$gt", r.at)),
+		wire.Query{Fields: ones("notbefore"), Sort: d("notbefore", 1), Hint: indexDue})
+	if err != nil || next == nil {
+		return 0, err
+	}
+	pending = max(next.NotBefore.Sub(r.at), 1)
+	r.noteDue(max(pending, dueEvery))
+	return pending, nil
+}
+
+// endDelays queues tasks whose delay is over, or has their parents looked at.
+func (r *round) endDelays(ctx context.Context, docs []taskDoc) error {
 	var changes []wire.Change
 	looked := 0
 	for i := range docs {
@@ -48,7 +63,7 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 			batch := cmp.Or(t.Plan, t.ID)
 			update = d("$set", d("hold", holdNeeds, "adding", batch), "$unset", ones("notbefore"))
 			if err := r.job(ctx, workLook, batch); err != nil {
-				return 0, err
+				return err
 			}
 			looked++
 		} else {
@@ -61,18 +76,11 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 		err = r.failAll(ctx, misfits, onlyHeld(nil), "it cannot be queued")
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
 	r.queued += max(0, n-looked)
 	r.budget -= len(changes)
-	next, err := wire.FindOne[taskDoc](ctx, r.tasks, onlyHeld(d("hold", holdDelay), "notbefore", d("$gt", r.at)),
-		wire.Query{Fields: ones("notbefore"), Sort: d("notbefore", 1), Hint: indexDue})
-	if err != nil || next == nil {
-		return 0, err
-	}
-	pending = max(next.NotBefore.Sub(r.at), 1)
-	r.noteDue(max(pending, dueEvery))
-	return pending, nil
+	return nil
 }
 
 // dueEvery is how often turns look for tasks whose delay is over, at most, where one look finds them all.

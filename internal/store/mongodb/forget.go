@@ -141,23 +141,11 @@ func (u *update) again(t *taskDoc, with *plan.Task) error {
 		if params, err = rules.Deliver(params, nil); err != nil {
 			return err
 		}
-		if err := fresh.setParams(withoutInputs(params)); err != nil {
+		if err := fresh.setParams(rules.WithoutInputs(params)); err != nil {
 			return err
 		}
 	}
 	u.put("params", true, fresh.Params)
 	u.put("text", len(fresh.Text) > 0, fresh.Text)
 	return nil
-}
-
-// withoutInputs takes what rules.Deliver adds off params.
-func withoutInputs(params json.RawMessage) json.RawMessage {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(params, &m) != nil {
-		return params // they were refused before
-	}
-	delete(m, "needs")
-	delete(m, "args")
-	own, _ := json.Marshal(m) // raw values that were just decoded
-	return own
 }

@@ -233,9 +233,11 @@ func (u *update) output(output json.RawMessage, bytes int, gathered bool) {
 
 // bson returns the update as the server takes it, with more operators.
 func (u *update) bson(more ...bson.E) bson.D {
-	out := append(d("$set", u.set, "$unset", u.unset, "$currentDate", u.dates), more...)
-	if len(u.inc) > 0 {
-		out = append(out, bson.E{Key: "$inc", Value: u.inc})
+	out := append(d("$currentDate", u.dates), more...)
+	for _, part := range []bson.E{{Key: "$set", Value: u.set}, {Key: "$unset", Value: u.unset}, {Key: "$inc", Value: u.inc}} {
+		if len(part.Value.(bson.D)) > 0 {
+			out = append(out, part)
+		}
 	}
 	return out
 }

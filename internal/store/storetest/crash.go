@@ -127,6 +127,8 @@ type workload struct {
 	main, doomed   plan.Plan
 	tasks, victims []plan.Task
 	late           []plan.Task
+	aside          plan.Queue           // of tasks of no plan,
+	plain          []plan.Task          // the second of which needs the first
 	deleting       bool                 // the doomed plan is on its way out
 	finished       map[plan.TaskID]bool // what has ended and must not run again
 	retried        map[plan.TaskID]bool // what a retry takes that has no answer yet
@@ -164,6 +166,12 @@ func newWorkload(t *testing.T, d *Driver) *workload {
 		w.late[i].ID, w.late[i].Queue = plan.TaskID{ID: plan.NewID(time.Now())}, w.tasks[0].Queue
 	}
 	w.late[1].Needs = append(w.late[1].Needs, w.late[0].ID)
+	w.aside = w.queue("aside", 0)
+	w.plain = []plan.Task{w.newTask(w.aside, "first"), w.newTask(w.aside, "second")}
+	for i := range w.plain {
+		w.plain[i].OnLost = plan.OnLostRetry
+	}
+	w.plain[1].Needs, w.plain[1].NotBefore = []plan.TaskID{w.plain[0].ID}, *w.in(time.Hour)
 	return w
 }
 
@@ -219,7 +227,7 @@ func (p *process) call(do func() error) error {
 func (w *workload) work(s store.Store, k *killer) error {
 	p := &process{workload: w, s: s, k: k, node: plan.InstanceID{ID: plan.NewID(time.Now())}, holding: map[plan.TaskID]bool{}}
 	for _, step := range []func() error{
-		p.arrive, p.submit, p.rescue, p.takeOver, p.runMain, p.fix, p.runMain, p.redo, p.runMain, p.cancelDoomed, p.deleteDoomed, p.leave,
+		p.arrive, p.changePlain, p.submit, p.rescue, p.takeOver, p.runMain, p.fix, p.runMain, p.redo, p.runMain, p.cancelDoomed, p.deleteDoomed, p.leave,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -277,6 +285,72 @@ func (p *process) submit() error {
 		err = nil
 	}
 	return err
+}
+
+// changePlain adds two tasks of no plan, changes each while it waits, and runs them.
+func (p *process) changePlain() error {
+	first, second := p.plain[0].ID, p.plain[1].ID
+	add := func() error { return p.s.AddTasks(p.ctx, plan.PlanID{}, p.plain) }
+	if err := p.call(add); err != nil && !errors.Is(err, plan.ErrExists) { // it was changed before
+		return err
+	}
+	for _, c := range []struct {
+		id plan.TaskID
+		rules.TaskChange
+		run bool
+	}{
+		{id: second, TaskChange: rules.TaskChange{NotBefore: p.in(3 * time.Hour), Params: json.RawMessage(`{"set":1}`)}},
+		{id: first, TaskChange: rules.TaskChange{NotBefore: p.in(3 * time.Hour), Attempts: 2}},
+		{id: first, TaskChange: rules.TaskChange{NotBefore: new(time.Time), Params: json.RawMessage(`{"set":2}`)}, run: true},
+		{id: second, TaskChange: rules.TaskChange{Attempts: 3}},
+		{id: second, TaskChange: rules.TaskChange{NotBefore: new(time.Time)}},
+		{id: second, TaskChange: rules.TaskChange{Params: json.RawMessage(`{"set":3}`)}, run: true},
+	} {
+		err := p.set(c.id, c.TaskChange)
+		if err == nil && c.run {
+			err = p.runPlain(c.id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// set changes a task, unless that does not wait any more.
+func (p *process) set(id plan.TaskID, c rules.TaskChange) error {
+	err := p.call(func() error { return p.s.SetTask(p.ctx, id, c) })
+	if t, unread := p.s.Task(p.ctx, id); errors.Is(err, plan.ErrConflict) && unread == nil && !rules.Pending(t.Status) {
+		err = nil
+	}
+	return err
+}
+
+// runPlain runs tasks of no plan until the one has ended.
+func (p *process) runPlain(id plan.TaskID) error {
+	turn := protocol.Turn{Instance: p.node, Plugins: []string{"exec"}, Active: []plan.QueueID{p.aside.ID}, Slots: 2, Start: true}
+	for range 50 {
+		t, err := p.s.Task(p.ctx, id)
+		if err != nil || t.Status.Finished() {
+			return err
+		}
+		var did protocol.Turned
+		if err := p.call(func() (err error) { did, err = p.s.Turn(p.ctx, turn); return err }); err != nil {
+			return err
+		}
+		turn.Ended = nil
+		for _, c := range did.Claimed {
+			if turn.Ended = append(turn.Ended, p.do(c)); p.finished[c.Task] {
+				p.Errorf("task %q had ended, and runs again", c.Name)
+			}
+		}
+		if len(did.Claimed) == 0 && !did.More {
+			if err := p.sweep(); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("a task of no plan that was changed does not end")
 }
 
 // rescue takes tasks away from another instance.
@@ -541,6 +615,11 @@ func (w *workload) verify() {
 		"visited":  `{"needs":{"visit":["visit[0]","visit[1]"]},"args":[["visit[0]","visit[1]"]]}`,
 	} {
 		w.equalJSON("params of "+name, w.named(w.main, name).Params, params)
+	}
+	for i, params := range []string{`{"set":2}`, `{"set":3,"needs":{"first":"first"},"args":["first"]}`} {
+		t := w.task(w.plain[i].ID)
+		w.equal("changed task "+t.Name, []any{t.Status, t.Retry.Attempts}, []any{plan.Succeeded, 2 + i})
+		w.equalJSON("params of "+t.Name, t.Params, params)
 	}
 	entries, _, err := w.s.Log(w.ctx, w.id("join"), 0, 10)
 	w.no(err)

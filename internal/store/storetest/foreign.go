@@ -91,6 +91,25 @@ var foreignCases = []testCase{
 		other.nothing(q)
 		w.wantPlan(p, plan.PlanCancelled)
 	}},
+	{"a task that another program inserted is changed while it waits, and run by that program then", func(w *world) {
+		q := w.queue("exec", 0)
+		n, other := w.node("n1"), w.perl("perl1")
+		id := must(other.Insert(w.ctx, q.ID, json.RawMessage(`{"user":"x"}`), true))(w)
+		at := w.in(time.Hour)
+		w.heldUntil(w.set(id, rules.TaskChange{NotBefore: at, Params: json.RawMessage(`{"user":"y"}`), Attempts: 2}), at)
+		other.nothing(q)
+		n.sweep()
+		w.equal("claimed", len(n.claim(1)), 0)
+		w.equal("status", w.set(id, rules.TaskChange{NotBefore: new(time.Time)}).Status, plan.Queued)
+		child := w.newTask(q, "child", id) // for which a node notes the end
+		w.add(plan.PlanID{}, child)
+		w.equal("claimed", other.run(q), id)
+		w.equalJSON("params", must(other.Params(w.ctx, id))(w), `{"user":"y"}`)
+		w.is(w.s.SetTask(w.ctx, id, rules.TaskChange{Attempts: 3}), plan.ErrConflict)
+		other.end(id, plan.Succeeded, "7")
+		n.sweep()
+		w.equal("ran", n.run(ok), "[child]")
+	}},
 	{"a status that comes before its output counts when the output is there, or after ten seconds", func(w *world) {
 		q := w.queue("exec", 0)
 		p := w.submit(task("a"), task("b"), task("after-a", "a"), task("after-b", "b"))

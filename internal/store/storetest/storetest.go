@@ -17,6 +17,7 @@ var groups = []struct {
 	{"overlap", overlapCases},
 	{"rates", rateCases},
 	{"tasks", taskCases},
+	{"set task", slices.Concat(setTaskCases, setTaskLateCases)},
 	{"turns", turnCases},
 	{"rules", ruleCases},
 	{"instances", instanceCases},

@@ -447,6 +447,18 @@ func (l *together) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return l.tell("CancelTask", func(m *member) error { return m.CancelTask(ctx, id) })
 }
 
+// SetTask implements store.Admin.
+func (l *together) SetTask(ctx context.Context, id plan.TaskID, c rules.TaskChange) error {
+	return l.tell("SetTask", func(m *member) error {
+		its := c
+		if c.NotBefore != nil {
+			at := m.own(*c.NotBefore)
+			its.NotBefore = &at
+		}
+		return m.SetTask(ctx, id, its)
+	})
+}
+
 // Retry has each store retry the tasks, and remembers plans of which a retry was refused.
 func (l *together) Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) (took []rules.Retried, err error) {
 	err = l.tell("Retry", func(m *member) (err error) {

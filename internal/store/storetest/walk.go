@@ -136,7 +136,7 @@ func (w *walker) step() {
 		weight int
 		do     func()
 	}{
-		{30, w.turn}, {10, w.sweep}, {6, w.submit}, {6, w.addLate}, {4, w.addPlain}, {3, w.ready}, {2, w.addRest}, {5, w.startClaims}, {4, w.take},
+		{30, w.turn}, {10, w.sweep}, {6, w.submit}, {6, w.addLate}, {4, w.addPlain}, {4, w.setTask}, {3, w.ready}, {2, w.addRest}, {5, w.startClaims}, {4, w.take},
 		{4, w.rescue}, {2, w.leave}, {2, w.beat}, {3, w.cancelPlan}, {4, w.cancelTask}, {8, w.retryPlan}, {4, w.retryPlain},
 		{3, w.deletePlan}, {1, w.expire}, {1, w.adopt}, {8, w.time}, {2, w.setQueue}, {2, w.setMaxThreads}, {2, w.appendLog},
 	}
@@ -421,6 +421,34 @@ func (w *walker) addLate() {
 func (w *walker) addPlain() {
 	t, needs := w.late("plain", false, w.anyTasks(store.TaskQuery{NoPlan: true}))
 	w.done(w.s.AddTasks(w.ctx, plan.PlanID{}, []plan.Task{t}), "add %s of no plan, which needs %v", t.Name, needs)
+}
+
+// setTask changes a task, mostly one that waits and is of no plan.
+func (w *walker) setTask() {
+	tasks := w.anyTasks(store.TaskQuery{NoPlan: !w.chance(8)})
+	if waiting := slices.DeleteFunc(slices.Clone(tasks), func(t plan.Task) bool { return !rules.Pending(t.Status) }); !w.chance(8) {
+		tasks = waiting
+	}
+	t, ok := pickOne(w, tasks)
+	if !ok {
+		return
+	}
+	var c rules.TaskChange
+	if w.chance(2) {
+		at := w.clock.Now().Add(delay)
+		if w.chance(2) {
+			at = time.Time{}
+		}
+		c.NotBefore = &at
+	}
+	if w.chance(2) {
+		c.Params = json.RawMessage(fmt.Sprintf(`{"x":%d}`, w.r.IntN(3)))
+	}
+	if w.chance(2) {
+		c.Attempts = 1 + w.r.IntN(3)
+	}
+	err := w.s.SetTask(w.ctx, t.ID, c)
+	w.done(err, "change %s, which is %s: an instant %v, params %s, attempts %d", t.Name, t.State(), c.NotBefore, c.Params, c.Attempts)
 }
 
 func (w *walker) cancelPlan() {
