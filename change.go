@@ -2,6 +2,8 @@ package sluice
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -52,6 +55,38 @@ func (s *Store) CancelRunning(ctx context.Context, id plan.PlanID) (stopped int,
 // returns plan.ErrConflict for a task that has finished.
 func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return s.shown.CancelTask(ctx, id)
+}
+
+// A TaskChange is a change of a task of no plan. A field with its zero value leaves the task as it is.
+type TaskChange struct {
+	// NotBefore is the instant until which the task is held, to the millisecond. The zero instant, and
+	// one that has passed, end the wait for an instant.
+	NotBefore *time.Time
+	// Params replace those of the submitter. They are encoded as JSON, and have to be an object. The
+	// outputs of parents stay.
+	Params any
+	// Attempts is the largest number of attempts.
+	Attempts int
+	// Timeout limits one attempt; 0 is no limit of its own.
+	Timeout *time.Duration
+}
+
+// SetTask changes a task of no plan that waits: it is held or queued. A queued task with a NotBefore to
+// come is held until then. SetTask returns plan.ErrConflict for a task of a plan, and for one that a
+// node has claimed or that has finished, and then changes nothing. It returns plan.Problems for params
+// that are not valid, and plan.ErrNotFound.
+func (s *Store) SetTask(ctx context.Context, id plan.TaskID, c TaskChange) error {
+	t, err := s.shown.Task(ctx, id)
+	if err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
+		return err
+	}
+	change := rules.TaskChange{NotBefore: c.NotBefore, Attempts: c.Attempts, Timeout: c.Timeout}
+	if c.Params != nil {
+		if change.Params, err = json.Marshal(c.Params); err != nil {
+			return fmt.Errorf("params of task %s: %w", t.Key(), err)
+		}
+	}
+	return submit.SetTask(ctx, s.shown, &t, change, s.refused)
 }
 
 // RetryOptions say what a retry runs again. The zero value is all tasks that did not succeed, with what

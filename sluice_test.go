@@ -306,6 +306,40 @@ func TestTasksAreAddedLater(t *testing.T) {
 	})
 }
 
+func TestAWaitingTaskIsChanged(t *testing.T) {
+	onEach(t, func(t *testing.T, st *sluice.Store, _ func() *sluice.Store) {
+		ctx := t.Context()
+		id := must[[]plan.TaskID](t)(st.Add(ctx, plan.PlanID{}, []plan.TaskSpec{{Name: "later", Plugin: "list"}}, sluice.WithDelay(time.Hour)))[0]
+		at, minute := time.Date(2099, 1, 2, 3, 4, 5, 0, time.UTC), time.Minute
+		c := sluice.TaskChange{NotBefore: &at, Params: map[string]any{"word": "${{ task.name }}"}, Attempts: 3, Timeout: &minute}
+		for range 2 {
+			if err := st.SetTask(ctx, id, c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		task := must[plan.Task](t)(st.Task(ctx, id))
+		if !task.NotBefore.Equal(at) || string(task.Params) != `{"word":"later"}` || task.Retry.Attempts != 3 || task.Timeout != minute {
+			t.Errorf("the task is %+v", task)
+		}
+		var problems plan.Problems
+		if err := st.SetTask(ctx, id, sluice.TaskChange{Params: map[string]any{"word": "${{ needs.other }}"}}); !errors.As(err, &problems) {
+			t.Errorf("an expression that leads nowhere: %v", err)
+		}
+		if err := st.SetTask(ctx, id, sluice.TaskChange{Params: []int{1}}); err == nil {
+			t.Error("params that are a list are taken")
+		}
+		if err := st.CancelTask(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.SetTask(ctx, id, sluice.TaskChange{Attempts: 2}); !errors.Is(err, plan.ErrConflict) {
+			t.Errorf("a cancelled task: %v", err)
+		}
+		if err := st.SetTask(ctx, plan.TaskID{ID: plan.NewID(time.Now())}, c); !errors.Is(err, plan.ErrNotFound) {
+			t.Errorf("a missing task: %v", err)
+		}
+	})
+}
+
 func TestStoresAreNamedByURIs(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("SLUICE_STORE", "sqlite:"+filepath.Join(dir, "default.db"))
@@ -382,6 +416,10 @@ func TestAPluginRefusesTasks(t *testing.T) {
 	refused("Begin", err)
 	_, err = st.Add(t.Context(), plan.PlanID{}, []plan.TaskSpec{bad})
 	refused("Add", err)
+	good := bad
+	good.Params = map[string]any{"word": "good"}
+	added := must[[]plan.TaskID](t)(st.Add(t.Context(), plan.PlanID{}, []plan.TaskSpec{good}))
+	refused("SetTask", st.SetTask(t.Context(), added[0], sluice.TaskChange{Params: bad.Params}))
 	for p, err := range st.Plans(t.Context(), sluice.PlanQuery{}) {
 		t.Errorf("there is %v, %v", p.Title(), err)
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 // CheckSame returns an ErrExists if the stored task under an id differs from the task to add. The
-// error names the task and the difference. A retry may have changed the stored task. CheckSame does
-// not compare instants, the outputs of parents, and secrets. An answer about a secret would tell
-// whether a guess is right. secrets are those of the store; each task adds its own.
+// error names the task and the difference. A retry or a person may have changed the stored task.
+// CheckSame does not compare instants, the outputs of parents, and secrets. An answer about a secret
+// would tell whether a guess is right. secrets are those of the store; each task adds its own.
 func CheckSame(there, again *plan.Task, secrets Names) error {
 	a, b := submitted(there, secrets.And(again.Secrets)), submitted(again, secrets.And(there.Secrets))
 	var other []string
