@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -138,6 +139,20 @@ func (a *app) completePlan(cmd *cobra.Command, args []string, _ string) ([]strin
 		tasks, err := st.Tasks(ctx, store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 1000})
 		for _, t := range tasks {
 			words = append(words, fmt.Sprintf("%s\t%s", t.Name, states.OfTask(&t)))
+		}
+		return words, err
+	})
+}
+
+// completeWaiting offers the ids of tasks of no plan that wait.
+func (a *app) completeWaiting(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.lookUp(cmd, func(ctx context.Context, st store.Store) (words []string, err error) {
+		tasks, err := st.Tasks(ctx, store.TaskQuery{NoPlan: true, Statuses: []plan.Status{plan.Held, plan.Queued}, Newest: true, Limit: 200})
+		for i := range tasks {
+			words = append(words, fmt.Sprintf("%s\t%s", tasks[i].ID, strings.TrimSpace(tasks[i].Name+" "+states.OfTask(&tasks[i]))))
 		}
 		return words, err
 	})

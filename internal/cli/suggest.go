@@ -96,6 +96,7 @@ var otherWords = map[string]string{
 	"plan remove": "plan delete", "plan restart": "plan retry", "plan resume": "plan run --resume", "plan rm": "plan delete", "plan show": "plan status",
 	"plan start": "plan run", "plan stop": "plan cancel", "plan watch": "plan wait",
 	"task abort": "task cancel", "task describe": "task show", "task kill": "task cancel", "task ls": "task list", "task restart": "task retry",
+	"task change": "task set", "task edit": "task set", "task update": "task set",
 	"task status": "task show", "task stop": "task cancel", "task tail": "task logs --follow", "task watch": "task logs --follow",
 	"node ls": "node list", "queue ls": "queue list",
 	"sluice agent": "worker", "sluice api": "serve", "sluice server": "serve", "sluice ui": "serve", "sluice web": "serve",

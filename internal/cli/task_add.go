@@ -55,18 +55,13 @@ func taskAdd(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		if *params == "-" {
-			text, err := io.ReadAll(a.Stdin)
-			if err != nil {
+			if err := a.readParams(params); err != nil {
 				return err
 			}
-			*params = string(textfile.WithoutMark(text))
 		}
-		raw, err := jsonObject("--params", *params)
+		raw, err := plainParams(*params, *name)
 		if err != nil {
 			return err
-		}
-		if _, err := expr.Substitute(raw, ofNoPlan(*name)); err != nil {
-			return usagef("--params: %v", err)
 		}
 		switch changed := f.Changed; {
 		case changed("zone") && !changed("at"):
@@ -85,8 +80,8 @@ func taskAdd(a *app) *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			for _, p := range a.Plugins.Refused(&plan.Spec{Tasks: []plan.TaskSpec{{Name: *name, Plugin: q.Plugin, Params: rules.FillParams(&q.Defaults, raw)}}}) {
-				return usagef("--params: %s", strings.TrimPrefix(p.Message, fmt.Sprintf("task %q: params.", *name)))
+			if err := a.refusedParams(&plan.Spec{Tasks: []plan.TaskSpec{{Name: *name, Plugin: q.Plugin, Params: rules.FillParams(&q.Defaults, raw)}}}); err != nil {
+				return err
 			}
 			ids := make([]string, len(*needs))
 			for i, word := range *needs {
@@ -107,6 +102,32 @@ func taskAdd(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// readParams reads params from standard input.
+func (a *app) readParams(params *string) error {
+	text, err := io.ReadAll(a.Stdin)
+	*params = string(textfile.WithoutMark(text))
+	return err
+}
+
+// plainParams reads --params of a task of no plan with that name.
+func plainParams(text, name string) (json.RawMessage, error) {
+	raw, err := jsonObject("--params", text)
+	if err == nil {
+		if _, wrong := expr.Substitute(raw, ofNoPlan(name)); wrong != nil {
+			err = usagef("--params: %v", wrong)
+		}
+	}
+	return raw, err
+}
+
+// refusedParams asks the plugin of the one task in a spec about its params.
+func (a *app) refusedParams(spec *plan.Spec) error {
+	for _, p := range a.Plugins.Refused(spec) {
+		return usagef("--params: %s", strings.TrimPrefix(p.Message, fmt.Sprintf("task %q: params.", spec.Tasks[0].Name)))
+	}
+	return nil
 }
 
 // atFlag reads --at with --zone.
