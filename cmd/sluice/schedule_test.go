@@ -3,19 +3,20 @@
 package main_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/schedule"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/open"
 	"github.com/seed-1177d267/sluice/internal/timetable"
@@ -46,25 +47,32 @@ func TestSchedulesOutliveTheirNodes(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, seed))
 		journal := filepath.Join(s.dir, "journal")
 		s.must("queue", "create", "q", "--on-lost", "retry")
-		file := filepath.Join(s.dir, "plan.yaml")
 		names := map[string]bool{"each": false} // whether it starts plans
 		params, err := json.Marshal(map[string]string{"run": "echo $SLUICE_TASK >> " + journal})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.must("schedule", "create", "each", "--cron", "* * * * * *", "--queue", "q", "--params", string(params), "--overlap", "allow")
-		for i := range manySchedules {
-			name := fmt.Sprintf("s%d", i)
-			if names[name] = i%2 == 1; !names[name] {
-				s.must("schedule", "create", name, "--cron", "*/10 * * * * *", "--queue", "q", "--params", string(params), "--overlap", "allow")
-				continue
+		create := func(c *schedule.Setter, name, cron string) {
+			t.Helper()
+			settings := plan.ScheduleSettings{Timetable: plan.Timetable{Cron: cron}, Overlap: plan.OverlapAllow}
+			if names[name] {
+				text := fmt.Sprintf("plan: %s\ndefaults: {queue: q}\ntasks: {a: {run: 'echo $SLUICE_PLAN >> %s'}}\n", name, journal)
+				settings.Plan = &plan.ScheduledPlan{File: plan.File{Text: text, Dir: s.dir}}
+			} else {
+				settings.Task = &plan.ScheduledTask{Queue: "q", Params: params}
 			}
-			text := fmt.Sprintf("plan: %s\ndefaults: {queue: q}\ntasks: {a: {run: 'echo $SLUICE_PLAN >> %s'}}\n", name, journal)
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			if _, err := c.Create(t.Context(), name, settings, ""); err != nil {
 				t.Fatal(err)
 			}
-			s.must("schedule", "create", name, "--cron", "*/10 * * * * *", "--plan", file, "--overlap", "allow")
 		}
+		s.schedules(func(_ schedule.Store, c *schedule.Setter) {
+			create(c, "each", "* * * * * *")
+			for i := range manySchedules {
+				name := fmt.Sprintf("s%d", i)
+				names[name] = i%2 == 1
+				create(c, name, "*/10 * * * * *")
+			}
+		})
 		start := func(k int) *daemon { return s.daemon(nil, "--name", fmt.Sprint("node", k), "--lease", "3s") }
 		nodes := []*daemon{start(0), start(1)}
 		still := min(30*time.Second, length/4) // the longest stop
@@ -90,20 +98,56 @@ func TestSchedulesOutliveTheirNodes(t *testing.T) {
 			default:
 			}
 		}
-		type shown struct {
-			plan.Schedule
-		}
-		read := func(name string) (v shown) {
-			t.Helper()
-			if err := json.Unmarshal([]byte(s.must("schedule", "show", name, "-o", "json")), &v); err != nil {
-				t.Fatal(err)
+		is := map[string]plan.Schedule{}
+		there := map[string][]string{}
+		s.schedules(func(st schedule.Store, c *schedule.Setter) {
+			for name := range names {
+				if _, err := c.Pause(t.Context(), name, 0, ""); err != nil {
+					t.Fatal(err)
+				}
 			}
-			return v
-		}
-		for name := range names {
-			s.must("schedule", "pause", name)
-			s.until(name+" has ended all that it started", func() bool { return len(read(name).Open) == 0 })
-		}
+			s.until("all that was decided was started", func() bool {
+				all, err := store.AllSchedules(t.Context(), st.Schedules)
+				if err != nil {
+					t.Fatal(err)
+				}
+				starting := false
+				for i := range all {
+					is[all[i].Name] = all[i]
+					starting = starting || slices.ContainsFunc(all[i].Open, func(o plan.Occurrence) bool { return o.State != plan.OccurrenceStarted })
+				}
+				return !starting
+			})
+			s.until("all that was started has ended", func() bool {
+				clear(there)
+				ended := true
+				for before := (plan.PlanID{}); ; {
+					plans, err := st.Plans(t.Context(), store.PlanQuery{Before: before, NoCounts: true, Limit: 1000})
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i := range plans {
+						p := &plans[i]
+						if before = p.ID; names[p.Name] { // others show that a stopped node does not hold the store up
+							there[p.Name] = append(there[p.Name], p.ID.String())
+							ended = ended && p.State.Ended()
+						}
+					}
+					if len(plans) < 1000 {
+						break
+					}
+				}
+				err := store.EachTask(t.Context(), st, store.TaskQuery{NoPlan: true, Brief: true, Limit: 1000}, func(x *plan.Task) error {
+					there[x.Name] = append(there[x.Name], x.ID.String())
+					ended = ended && x.Status.Finished()
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return ended
+			})
+		})
 		text, err := os.ReadFile(journal)
 		if err != nil {
 			t.Fatal(err)
@@ -112,24 +156,8 @@ func TestSchedulesOutliveTheirNodes(t *testing.T) {
 		for line := range strings.Lines(string(text)) {
 			ran[strings.TrimSpace(line)] = true
 		}
-		ids := func(args ...string) (all []string) {
-			t.Helper()
-			var found []struct{ ID, Name string }
-			if err := json.Unmarshal([]byte(s.must(append(args, "-o", "json")...)), &found); err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range found {
-				all = append(all, f.Name+" "+f.ID)
-			}
-			return all
-		}
-		there := map[string][]string{}
-		for _, line := range append(ids("task", "list", "--queue", "q", "--limit", "10000"), ids("plan", "list", "--limit", "10000")...) {
-			name, id, _ := strings.Cut(line, " ")
-			there[name] = append(there[name], id)
-		}
 		for name, plans := range names {
-			is := read(name)
+			is := is[name]
 			table, err := timetable.New(timetable.SettingsOf(is.Timetable))
 			if err != nil {
 				t.Fatal(err)
@@ -144,12 +172,27 @@ func TestSchedulesOutliveTheirNodes(t *testing.T) {
 				}
 			}
 			for _, at := range instants {
-				if id := rules.OccurrenceID(is.ID, at).String(); !plans && !bytes.Contains(text, []byte(id)) {
+				if id := rules.OccurrenceID(is.ID, at).String(); !plans && !ran[id] {
 					t.Errorf("%s: the task %s of %v did not run", name, id, at)
 				}
 			}
 		}
 	})
+}
+
+// schedules opens the store of a site, as one that keeps schedules.
+func (s *site) schedules(do func(schedule.Store, *schedule.Setter)) {
+	s.Helper()
+	st, err := open.Open(s.Context(), s.store)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer st.Close()
+	of, ok := schedule.StoreOf(st)
+	if !ok {
+		s.Fatalf("%s keeps no schedules", s.store)
+	}
+	do(of, &schedule.Setter{Store: of})
 }
 
 // TestADayWithoutNodes lets a schedule wait for a day, by its row, as if no node had run. The next node
@@ -162,25 +205,19 @@ func TestADayWithoutNodes(t *testing.T) {
 		for missed := range want {
 			s.must("schedule", "create", missed, "--every", "1h", "--queue", "q", "--params", `{"run": "true"}`, "--missed", missed, "--overlap", "allow")
 		}
-		st, err := open.Open(t.Context(), s.store)
-		if err != nil {
-			t.Fatal(err)
-		}
-		on := st.(store.Schedules)
-		all, err := on.Schedules(t.Context(), store.ScheduleQuery{Files: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range all {
-			day := 24*time.Hour + 10*time.Minute
-			all[i].From, all[i].Cursor, all[i].Next = all[i].From.Add(-day), all[i].Cursor.Add(-day), all[i].Next.Add(-day)
-		}
-		if refused, err := on.PutSchedules(t.Context(), all); err != nil || errors.Join(refused...) != nil {
-			t.Fatal(err, refused)
-		}
-		if err := st.Close(); err != nil {
-			t.Fatal(err)
-		}
+		s.schedules(func(st schedule.Store, _ *schedule.Setter) {
+			all, err := st.Schedules(t.Context(), store.ScheduleQuery{Files: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range all {
+				day := 24*time.Hour + 10*time.Minute
+				all[i].From, all[i].Cursor, all[i].Next = all[i].From.Add(-day), all[i].Cursor.Add(-day), all[i].Next.Add(-day)
+			}
+			if refused, err := st.PutSchedules(t.Context(), all); err != nil || errors.Join(refused...) != nil {
+				t.Fatal(err, refused)
+			}
+		})
 		s.daemon(nil)
 		for missed, state := range want {
 			var is plan.Schedule
