@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +25,7 @@ import (
 var expression = regexp.MustCompile(`\$\{\{\s*('(?:[^']|'')*'|.*?)\s*\}\}`)
 
 var (
-	pathSyntax  = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+|\[\d+\])*$`)
+	pathSyntax  = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+|\.\*|\[\d+\])*$`)
 	quoteSyntax = regexp.MustCompile(`^'(?:[^']|'')*'$`)
 )
 
@@ -292,14 +293,63 @@ func Lookup(path string, scope Scope) (value json.RawMessage, ok bool, err error
 	if err != nil || !ok {
 		return nil, ok, err
 	}
-	for i, step := range steps[1:] {
-		if value, err = descend(value, step); err != nil {
-			return nil, false, fmt.Errorf("${{ %s }}: %s %w", path, strings.Join(steps[:i+1], "."), err)
-		}
+	if value, err = walk(value, steps, 1); err != nil {
+		return nil, false, fmt.Errorf("${{ %s }}: %w", path, err)
 	}
 	return value, true, nil
 }
 
+// walk follows a path from the value at its step i - 1 on.
+func walk(value json.RawMessage, steps []string, i int) (_ json.RawMessage, err error) {
+	for ; i < len(steps); i++ {
+		if steps[i] == "*" {
+			return each(value, steps, i)
+		}
+		if value, err = descend(value, steps[i]); err != nil {
+			return nil, fmt.Errorf("%s %w", strings.Join(steps[:i], "."), err)
+		}
+	}
+	return value, nil
+}
+
+// each follows the rest of a path from each element of a list, and returns a list of the values: one
+// level of a list of lists is flattened. Elements that are null give nothing: they are outputs of items
+// that failed.
+func each(value json.RawMessage, steps []string, i int) (json.RawMessage, error) {
+	var elements []json.RawMessage
+	if json.Unmarshal(value, &elements) != nil || elements == nil {
+		return nil, fmt.Errorf("%s is no list, which .* goes over, but %s", strings.Join(steps[:i], "."), jsontext.Excerpt(bytes.TrimSpace(value)))
+	}
+	out := []byte{'['}
+	add := func(v json.RawMessage) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, v...)
+	}
+	at := slices.Clone(steps)
+	for n, element := range elements {
+		if string(bytes.TrimSpace(element)) == "null" {
+			continue
+		}
+		at[i] = strconv.Itoa(n) // for an error
+		v, err := walk(element, at, i+1)
+		if err != nil {
+			return nil, err
+		}
+		var inner []json.RawMessage
+		if json.Unmarshal(v, &inner) != nil || inner == nil {
+			add(v)
+			continue
+		}
+		for _, one := range inner {
+			add(one)
+		}
+	}
+	return append(out, ']'), nil
+}
+
+// Parse returns the steps of a path. A step * is each element of a list.
 func Parse(path string) ([]string, error) {
 	if !pathSyntax.MatchString(path) {
 		return nil, fmt.Errorf("${{ %s }}: an expression is a dotted path, as in needs.list.files, and nothing else", path)

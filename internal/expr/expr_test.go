@@ -18,6 +18,10 @@ func scope(word string) (json.RawMessage, bool, error) {
 		return json.RawMessage(`"$x ${{ a.n }}"`), true, nil
 	case "odd":
 		return json.RawMessage(`{"${{ a }}":["it''s", "${{ it's }}", "\u0024{{ x }}"]}`), true, nil
+	case "regions":
+		return json.RawMessage(`[{"files":["a","b"],"n":1},null,{"files":[],"n":2},{"files":["c"],"n":3}]`), true, nil
+	case "deep":
+		return json.RawMessage(`{"all":[[1,[2]],[3]],"odd":[{"x":1},{}],"none":[]}`), true, nil
 	case "later":
 		return nil, false, nil
 	}
@@ -54,6 +58,17 @@ func TestExpressionsAreReplaced(t *testing.T) {
 		{"a field of null", `"${{ a.null.x }}"`, `error: a.null is null`},
 		{"an element behind the end", `"${{ a.l.2 }}"`, `error: a.l is a list of 2`},
 		{"an element before the start", `"${{ a.l.-1 }}"`, `error: a.l is a list of 2`},
+		{"a field of each element, one level flattened", `"${{ regions.*.files }}"`, `["a","b","c"]`},
+		{"a field of each that is no list", `"${{ regions.*.n }}"`, `[1,2,3]`},
+		{"a list of lists, one level flattened", `"${{ deep.all.* }}"`, `[1,[2],3]`},
+		{"two levels", `"${{ deep.all.*.* }}"`, `[1,2,3]`},
+		{"of no elements", `"${{ deep.none.*.x }}"`, `[]`},
+		{"later, each element", `"${{ later.*.x }}"`, `"${{ later.*.x }}"`},
+		{"a field that an element lacks", `"${{ deep.odd.*.x }}"`, `error: ${{ deep.odd.*.x }}: deep.odd.1 has no "x"`},
+		{"each of an object", `"${{ deep.* }}"`, `error: deep is no list, which .* goes over, but`},
+		{"each of a null", `"${{ a.null.* }}"`, `error: a.null is no list, which .* goes over, but`},
+		{"a star that is a part", `"${{ deep.a* }}"`, `error: dotted path`},
+		{"a star in front", `"${{ *.x }}"`, `error: dotted path`},
 		{"what is more than a path", `"${{ a.n + 1 }}"`, `error: dotted path`},
 		{"nothing", `"x${{ }}"`, `error: dotted path`},
 		{"a quote that is not closed", `"x${{ 'a }}"`, `error: dotted path`},
