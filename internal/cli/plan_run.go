@@ -113,7 +113,7 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 		if err := onlyOwnersWrite(st); err != nil {
 			return err
 		}
-		if s.key == "" { // else the key says which run is meant
+		if s.key == "" && spec.Overlap != plan.OverlapSkip { // else the key says which run is meant, or the store starts none beside another
 			if err := a.noteUnfinished(stop.ctx, st, spec.Source); err != nil {
 				return err
 			}

@@ -60,7 +60,7 @@ func scheduleApply(a *app) *cobra.Command {
 				return asUsage(err)
 			}
 			if i := slices.IndexFunc(want, func(w wanted) bool { return w.name == spec.Name }); i >= 0 {
-				return usagef("%s: another file says the schedule of plan %q too", path, spec.Name)
+				return usagef("%s: %s says the schedule of plan %q too", path, want[i].settings.Plan.Source, spec.Name)
 			}
 			if err := fires(spec.Schedule); err != nil {
 				return asUsage(fmt.Errorf("%s: %w", path, err))

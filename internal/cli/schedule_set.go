@@ -149,7 +149,7 @@ func (f *scheduleFlags) apply(cmd *cobra.Command, s *plan.ScheduleSettings) erro
 // scheduledPlan reads a plan file for a schedule.
 func scheduledPlan(path string) (*plan.ScheduledPlan, error) {
 	if planfile.IsStream(path) {
-		return nil, usagef("--plan %s: a schedule needs to know the folder of its plan; name a file", path)
+		return nil, usagef("%s: a schedule needs to know the folder of its plan; name a file", path)
 	}
 	data, err := planfile.Read(path)
 	if err != nil {

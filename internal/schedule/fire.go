@@ -407,7 +407,7 @@ func (m *maker) note(id plan.ScheduleID, o plan.Occurrence, err error) {
 	case errors.Is(err, plan.ErrOverlap):
 		o.State, o.Reason = plan.OccurrenceSkipped, err.Error()
 	case err != nil:
-		o.State, o.Reason = plan.OccurrenceFailed, err.Error()
+		o.State, o.Reason, o.Task = plan.OccurrenceFailed, err.Error(), plan.TaskID{}
 	}
 	if m.made == nil {
 		m.made = map[plan.ScheduleID][]plan.Occurrence{}
