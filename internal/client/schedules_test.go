@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -154,8 +155,10 @@ func cut(text string) string {
 			return words
 		}
 	}
-	return text
+	return instant.ReplaceAllString(text, "TIME") // the two stories are told at different seconds
 }
+
+var instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 
 // A schedule whose making got no answer is made once.
 func TestALostAnswerMakesOneSchedule(t *testing.T) {
