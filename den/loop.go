@@ -41,6 +41,7 @@ type loop struct {
 	foreign  *attempt // of a runner whose task another program runs
 	freed    bool     // something ended here that is not for the store, so that a thread is free
 	more     bool     // release work is left: turn again at once; with no thread free, soon
+	shares   protocol.Shares
 	poll     backoff.Poll
 	look     *time.Timer   // when to ask for work next, if nothing happens before
 	sweep    *time.Timer   // when to sweep next,
@@ -419,7 +420,7 @@ func (l *loop) turn(alive context.Context, release bool) {
 	}
 	t := protocol.Turn{
 		Instance: l.me.ID, Ended: l.ended, Slots: may.slots, Plugins: l.cfg.Plugins.Names(), Active: may.active, Ignored: may.ignored, Plan: l.cfg.Plan,
-		Start: l.cfg.Outside == nil,
+		Start: l.cfg.Outside == nil, Shares: &l.shares,
 	}
 	began := time.Now()
 	turned, err := l.cfg.store.Turn(alive, t)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -62,7 +63,8 @@ type Plan struct {
 	State     Lifecycle       `json:"status"`
 	Closing   Closing         `json:"closing,omitempty"`
 	OnFailure OnFailure       `json:"on_failure,omitempty"`
-	Overlap   Overlap         `json:"overlap,omitempty"` // OverlapSkip: it starts only if no other run of its name has not ended; else OverlapAllow
+	Priority  int             `json:"priority,omitempty"` // of its turns in queues that it shares with other plans, up to MaxPriority; 0: DefaultPriority
+	Overlap   Overlap         `json:"overlap,omitempty"`  // OverlapSkip: it starts only if no other run of its name has not ended; else OverlapAllow
 	Params    json.RawMessage `json:"params,omitempty"`
 	Secrets   []string        `json:"secrets,omitempty"`      // names of params that are never shown, which do not change: see Queue
 	By        string          `json:"submitted_by,omitempty"` // the account or token that submitted it over HTTP; "": nobody asked who it was
@@ -80,6 +82,23 @@ type Plan struct {
 	Ended     time.Time       `json:"ended,omitzero"`
 	Counts    Counts          `json:"counts,omitzero"` // filled by readers that say so
 }
+
+// The priorities of plans.
+const (
+	DefaultPriority = 10
+	MaxPriority     = 100
+)
+
+// CheckPriority refuses a priority that no plan can have.
+func CheckPriority(priority int) error {
+	if priority >= 1 && priority <= MaxPriority {
+		return nil
+	}
+	return fmt.Errorf("priority is %d; it is 1 to %d, and %d is usual", priority, MaxPriority, DefaultPriority)
+}
+
+// Weight returns how many turns the plan takes in a queue that it shares, against the weights of the other plans.
+func (p *Plan) Weight() int { return cmp.Or(p.Priority, DefaultPriority) }
 
 // Title returns the plan's name with its run, as in "nightly#3".
 func (p *Plan) Title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }

@@ -15,6 +15,7 @@ type Spec struct {
 	Params    map[string]json.RawMessage // of the whole plan: `${{ params.x }}`, and variables of exec tasks
 	Secrets   []string                   // names of params that are never shown, in this plan: see Queue
 	OnFailure OnFailure
+	Priority  int           // see Plan.Priority
 	Overlap   Overlap       // OverlapAllow (default) or OverlapSkip; see Plan.Overlap
 	Keep      time.Duration // see Plan.Keep
 	Source    string        // absolute path of the file it was read from, if any

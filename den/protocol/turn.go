@@ -20,6 +20,7 @@ type Turn struct {
 	Plan     plan.PlanID    // claim tasks of this plan only, if it is not none
 	Start    bool           // tasks go to running at once: the node starts them inside itself
 	Budget   int            // 0: DefaultBudget
+	Shares   *Shares        // what the node has started so far; nil: nothing is known
 }
 
 // Serves reports whether the turn, of an instance of the node, may claim tasks of the queue, as plan.Instance.Serves has it.

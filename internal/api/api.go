@@ -74,6 +74,7 @@ type Plan struct {
 	Closing   plan.Closing    `json:"closing,omitempty" doc:"Why a running plan starts nothing more: cancelled, or failed."`
 	OnFailure plan.OnFailure  `json:"on_failure,omitempty" doc:"Whether other tasks run on after a failure: continue or stop."`
 	Overlap   plan.Overlap    `json:"overlap,omitempty" doc:"skip: it starts only if no other run of its name has not ended."`
+	Priority  int             `json:"priority,omitempty" doc:"Of its turns in queues that it shares with other plans, up to 100; left out if nobody set it, and then 10."`
 	Source    string          `json:"source,omitempty" doc:"The absolute path of its file."`
 	By        string          `json:"submitted_by,omitempty" doc:"The user or the token that submitted it; left out if it did not come through a server with an access file."`
 	Own       bool            `json:"own,omitempty" doc:"A node of its own runs it; others may help."`
@@ -94,7 +95,7 @@ type Plan struct {
 // PlanOf writes a plan. Stalled is for the caller to say, who knows the nodes.
 func PlanOf(p *plan.Plan) Plan {
 	return Plan{
-		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Source: p.Source, By: p.By,
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, By: p.By,
 		Own: p.Own, Keep: Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: writable(p.Created), Modified: writable(p.Modified),
 		Retried: writable(p.Retried), Ended: writable(p.Ended), Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
 	}
@@ -103,10 +104,15 @@ func PlanOf(p *plan.Plan) Plan {
 // Domain is the plan that was written.
 func (p *Plan) Domain() plan.Plan {
 	return plan.Plan{
-		ID: p.ID, Name: p.Name, Run: p.Run, State: p.Status, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Source: p.Source, By: p.By, Own: p.Own,
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.Status, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, By: p.By, Own: p.Own,
 		Keep: time.Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: p.Created, Modified: p.Modified,
 		Retried: p.Retried, Ended: p.Ended, Counts: p.Counts,
 	}
+}
+
+// A PlanChange changes a plan.
+type PlanChange struct {
+	Priority int `json:"priority" minimum:"1" maximum:"100" doc:"Of its turns in queues that it shares with other plans; 10 is usual."`
 }
 
 // A NewPlan begins a plan to which tasks are added before it is made ready.
@@ -114,6 +120,7 @@ type NewPlan struct {
 	Name      string          `json:"name" maxLength:"200" pattern:"^([0-9a-f]{1,23}|[0-9a-f]{25,}|[0-9a-f]*[A-Zg-z_][A-Za-z0-9_-]*|[0-9a-f]+-[A-Za-z0-9_-]*)$" patternDescription:"a name of letters, digits, _ and -, without - in front, and other than 24 hex digits, which would be taken for an id" doc:"Letters, digits, _ and -, without - in front. 24 hex digits are no name."`
 	OnFailure plan.OnFailure  `json:"on_failure,omitempty" enum:"continue,stop"`
 	Overlap   plan.Overlap    `json:"overlap,omitempty" enum:"allow,skip" doc:"skip: it starts only if no other run of its name has not ended; default allow."`
+	Priority  int             `json:"priority,omitempty" minimum:"0" maximum:"100" doc:"Of its turns in queues that it shares with other plans; default 10."`
 	Source    string          `json:"source,omitempty" doc:"The absolute path of its file."`
 	Keep      Duration        `json:"keep,omitempty"`
 	Key       string          `json:"key,omitempty" maxLength:"255" doc:"The idempotency key. If a plan has it already, that plan is returned instead."`
@@ -126,7 +133,7 @@ type NewPlan struct {
 
 // NewPlanOf writes what of a plan its submitter decides, but its id.
 func NewPlanOf(p *plan.Plan) NewPlan {
-	n := NewPlan{Name: p.Name, OnFailure: p.OnFailure, Overlap: p.Overlap, Source: p.Source, Keep: Duration(p.Keep), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params, Secrets: p.Secrets}
+	n := NewPlan{Name: p.Name, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, Keep: Duration(p.Keep), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params, Secrets: p.Secrets}
 	if p.File != (plan.File{}) {
 		n.File = &p.File
 	}

@@ -161,6 +161,12 @@ func (c *Client) Adopt(ctx context.Context, p plan.PlanID) error {
 	return c.post(ctx, true, nil, "plans", p.String(), "adopt")
 }
 
+// SetPriority implements store.Admin.
+func (c *Client) SetPriority(ctx context.Context, p plan.PlanID, priority int) error {
+	body := api.PlanChange{Priority: priority}
+	return c.do(ctx, &request{method: "PATCH", path: in("plans", p.String()), body: &body, again: true, timeout: writeTime}, nil)
+}
+
 // DeletePlan implements store.Admin.
 func (c *Client) DeletePlan(ctx context.Context, p plan.PlanID, budget int) (more bool, err error) {
 	var out api.LeftAnswer

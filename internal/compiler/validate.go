@@ -91,6 +91,9 @@ func Validate(s *plan.Spec) error {
 		p := add(-1, "overlap", -1, "overlap is %q; it is allow or skip for a plan, and queue and replace are for its schedule", s.Overlap)
 		p.Word, p.Known = string(s.Overlap), []string{string(plan.OverlapAllow), string(plan.OverlapSkip)}
 	}
+	if err := plan.CheckPriority(s.Priority); s.Priority != 0 && err != nil {
+		add(-1, "priority", -1, "%v", err)
+	}
 	for name := range s.Params {
 		if slices.Contains(reservedParams, name) {
 			p := add(-1, "params", -1, "a param cannot be named %q, which means something else to tasks; choose another name", name)

@@ -113,6 +113,9 @@ func planKeys() *table[*reader] {
 				word, _ := r.constant(n, "on_failure")
 				r.spec.OnFailure = plan.OnFailure(word)
 			}},
+		key[*reader]{name: "priority", value: (&schema{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(plan.MaxPriority), want: "a whole number like 50"}).
+			about("How many turns this plan takes in queues that it shares with other plans; default 10."),
+			read: func(r *reader, n *yaml.Node) { r.spec.Priority = r.countUpTo(n, "priority", plan.MaxPriority) }},
 		key[*reader]{name: "overlap", value: (&schema{Type: []string{"string"}, Enum: []string{string(plan.OverlapAllow), string(plan.OverlapSkip)}, want: "allow or skip"}).
 			about("While another run of this name has not ended, this plan starts beside it (allow, the default), or is refused (skip)."),
 			read: func(r *reader, n *yaml.Node) {

@@ -73,7 +73,7 @@ var (
 		"output":       "its output is the JSON that the command writes to \"$SLUICE_OUTPUT\"",
 		"concurrency":  "what may run at once is a queue's limit; write queue: NAME, and queues: {NAME: {threads: N}} in the plan",
 		"max-parallel": "what may run at once is a queue's limit; write queue: NAME, and queues: {NAME: {threads: N}} in the plan",
-		"priority":     "what has the longest way to the end goes first; write estimate: 10m",
+		"priority":     "a plan has a priority, and of its tasks what has the longest way to the end goes first; write estimate: 10m",
 		"duration":     "write estimate: 10m", "container": "containers are not built in; run: docker run … does it",
 		"image": "containers are not built in; run: docker run … does it", "services": "start what it needs in a task of its own",
 		"cache": "outputs are not cached yet", "artifacts": "files stay where the command puts them",

@@ -305,10 +305,13 @@ type Admin interface {
 	// the driver noted it.
 	Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) ([]rules.Retried, error)
 
-	// Adopt marks a plan as run by a node of its own (Own), so that claims limited to it stay O(log
-	// n). A process calls it before such a node runs a plan that was submitted without the mark. A
-	// second call changes nothing.
+	// Adopt marks a plan as run by a node of its own (Own). A process calls it before such a node
+	// runs a plan that was submitted without the mark. A second call changes nothing.
 	Adopt(ctx context.Context, p plan.PlanID) error
+
+	// SetPriority sets the priority of a plan, from 1 to plan.MaxPriority. Claims keep to it from
+	// then on.
+	SetPriority(ctx context.Context, p plan.PlanID, priority int) error
 
 	// DeletePlan deletes an ended plan with its tasks and logs, in chunks of at most budget
 	// documents, and reports whether more remains: call again. A plan that has not ended is

@@ -175,6 +175,7 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		{"id": "`+last+`", "name": "last", "queue_id": "`+q.ID.String()+`", "needs": ["`+first+`", "`+each+`"]}]}`, 204)
 		r.get("make-ready", "/plans/"+p+"/ready", "", 204)
 		r.get("adopt-plan", "/plans/"+p+"/adopt", "", 204)
+		r.get("set-plan", "/plans/"+p, `{"priority": 50}`, 204)
 		r.get("delete-plan", "/plans/"+p, "", 409)
 		cursor := r.get("list-changes", "/changes", "", 200)
 

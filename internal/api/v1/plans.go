@@ -87,6 +87,15 @@ func (a *API) plans() {
 		method: "POST", path: "/plans/{plan}/adopt", id: "adopt-plan", summary: "Mark a plan as run by a node of its own", tag: tag, scope: Submit, status: 204, errors: []int{404},
 	}, func(ctx context.Context, in *ByPlanID) (*struct{}, error) { return nil, a.st.Adopt(ctx, in.Plan) })
 	serve(a, endpoint{
+		method: "PATCH", path: "/plans/{plan}", id: "set-plan", summary: "Change the priority of a plan", tag: tag, scope: Operate, status: 204, errors: []int{404, 422},
+		doc: "Claims keep to it from then on, also while the plan runs.",
+	}, func(ctx context.Context, in *struct {
+		ByPlanID
+		Body api.PlanChange
+	}) (*struct{}, error) {
+		return nil, a.st.SetPriority(ctx, in.Plan, in.Body.Priority)
+	})
+	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/cancel", id: "cancel-plan", summary: "Cancel a plan", tag: tag, scope: Operate, status: 204, errors: []int{404, 409},
 		doc: "No more of its tasks are claimed, and running ones are stopped. If no live node " +
 			"serves the plan, the server ends it as soon as it may take the running tasks from " +
@@ -230,7 +239,7 @@ func (a *API) createPlan(ctx context.Context, in *createPlan) (*api.Plan, error)
 	}
 	p, err := a.st.CreatePlan(ctx, plan.Plan{
 		ID: in.Plan, File: file, Secrets: secrets, By: submitter(ctx), Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Source: in.Body.Source,
-		Overlap: in.Body.Overlap, Keep: time.Duration(in.Body.Keep), Key: in.Body.Key, Own: in.Body.Own, Size: in.Body.Size, Params: in.Body.Params,
+		Overlap: in.Body.Overlap, Priority: in.Body.Priority, Keep: time.Duration(in.Body.Keep), Key: in.Body.Key, Own: in.Body.Own, Size: in.Body.Size, Params: in.Body.Params,
 	})
 	if err != nil {
 		return nil, err

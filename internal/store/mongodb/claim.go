@@ -27,7 +27,7 @@ func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) 
 	if t.Slots <= 0 {
 		return nil, nil
 	}
-	c := claimer{round: r, turn: t, token: bson.NewObjectID(), left: t.Slots}
+	c := claimer{round: r, turn: t, token: bson.NewObjectID(), left: t.Slots, shares: cmp.Or(t.Shares, &protocol.Shares{})}
 	r.locked(func() { c.plenty = r.ample })
 	var err error
 	if c.limit, err = r.limitOf(ctx, r.node); err != nil {
@@ -68,7 +68,9 @@ func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []task
 		if n = free.atMost(n); n == 0 {
 			return taken, false, nil
 		}
-		docs, err := c.next(ctx, q, n, claimedFields)
+		one := &draw{queue: q, ask: n}
+		err = c.heads(ctx, []*draw{one}, true)
+		docs := one.docs
 		all := len(docs) < n
 		if more = !all; err != nil || len(docs) == 0 {
 			return taken, more, err
@@ -100,41 +102,43 @@ func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []task
 	return taken, more, nil
 }
 
-// waiting matches the queue's tasks that may be claimed.
-func (c *claimer) waiting(q *queueDoc) bson.D {
-	filter := append(queuedOf(c.turn.Plan), d("queue", q.ID, "node", nobodys)...)
+// waiting matches the tasks of a part that may be claimed.
+func (c *claimer) waiting(p *part) bson.D {
+	filter := append(queuedOf(c.turn.Plan), d("queue", p.queue.ID, "node", nobodys)...)
 	if left := c.leftAlone(); len(left) > 0 {
 		filter = append(filter, bson.E{Key: "_id", Value: d("$nin", left)})
 	}
-	if c.turn.Plan.IsZero() && len(c.closed) > 0 {
+	if p.turns {
+		filter = append(filter, bson.E{Key: "plan", Value: orNull(p.plan)})
+	} else if c.turn.Plan.IsZero() && len(c.closed) > 0 {
 		filter = append(filter, bson.E{Key: "plan", Value: d("$nin", c.closed)})
 	}
 	return filter
 }
 
-// next returns up to n tasks that are next in the queue.
-func (c *claimer) next(ctx context.Context, q *queueDoc, n int, fields bson.D) (docs []taskDoc, err error) {
-	look := wire.Query{Fields: fields, Limit: n, Sort: q.sort()}
-	if q.ranked() {
+// next reads what is next in a part.
+func (c *claimer) next(ctx context.Context, p *part, fields bson.D) (err error) {
+	look := wire.Query{Fields: fields, Limit: p.ask, Sort: p.queue.sort()}
+	switch {
+	case !c.turn.Plan.IsZero():
+		look.Hint = indexPlan
+	case p.turns:
 		look.Hint = indexReady
 	}
-	if !c.turn.Plan.IsZero() {
-		look.Hint = indexPlan
+	filter := c.waiting(p)
+	if p.docs, err = wire.Find[taskDoc](ctx, c.tasks, filter, look); err != nil {
+		return err
 	}
-	filter := c.waiting(q)
-	if docs, err = wire.Find[taskDoc](ctx, c.tasks, filter, look); err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(docs, nameless) {
-		if err := c.failNameless(ctx, q, filter); err != nil {
-			return nil, err
+	if slices.ContainsFunc(p.docs, nameless) {
+		if err := c.failNameless(ctx, p.queue, filter); err != nil {
+			return err
 		}
 		filter = append(filter, bson.E{Key: "$and", Value: bson.A{d("_id", wire.Addressable)}})
-		if docs, err = wire.Find[taskDoc](ctx, c.tasks, filter, look); err != nil {
-			return nil, err
+		if p.docs, err = wire.Find[taskDoc](ctx, c.tasks, filter, look); err != nil {
+			return err
 		}
 	}
-	return docs, c.mend(ctx, docs, onlyQueued)
+	return c.mend(ctx, p.docs, onlyQueued)
 }
 
 // nameless reports whether nobody can say which task this is.

@@ -34,7 +34,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 		p.ID.ID = plan.NewID(now)
 	}
 	doc := planDoc{
-		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Overlap: p.Overlap, Params: text(p.Params), Secrets: p.Secrets, By: p.By, Source: p.Source, Key: p.Key, Request: p.Request, Own: p.Own,
+		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Params: text(p.Params), Secrets: p.Secrets, By: p.By, Source: p.Source, Key: p.Key, Request: p.Request, Own: p.Own,
 		Keep: p.Keep, Size: p.Size, Ctime: now, Mtime: now,
 	}
 	if p.File != (plan.File{}) {
@@ -190,9 +190,19 @@ func (s *Store) start(ctx context.Context, id bson.ObjectID) error {
 	return s.inRound(ctx, 0, func(r *round) error { return r.job(ctx, workLook, id) })
 }
 
-// Adopt implements store.Admin. Claims limited to one plan are O(log n) here for all plans.
+// Adopt implements store.Admin.
 func (s *Store) Adopt(ctx context.Context, id plan.PlanID) error {
-	changed, err := s.UpdateOne(ctx, s.plans, d("_id", oid(id.ID), "own", d("$ne", true)), d("$set", d("own", true), "$currentDate", d("mtime", true)))
+	return s.setPlan(ctx, id, "own", true)
+}
+
+// SetPriority implements store.Admin.
+func (s *Store) SetPriority(ctx context.Context, id plan.PlanID, priority int) error {
+	return s.setPlan(ctx, id, "priority", priority)
+}
+
+// setPlan sets a field of a plan that has another value.
+func (s *Store) setPlan(ctx context.Context, id plan.PlanID, field string, value any) error {
+	changed, err := s.UpdateOne(ctx, s.plans, d("_id", oid(id.ID), field, d("$ne", value)), d("$set", d(field, value), "$currentDate", d("mtime", true)))
 	if err == nil && !changed {
 		_, err = s.plan(ctx, id)
 	}

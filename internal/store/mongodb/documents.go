@@ -418,6 +418,7 @@ type planDoc struct {
 	Closing   plan.Closing   `bson:"closing,omitempty"`
 	OnFailure plan.OnFailure `bson:"on_failure,omitempty"`
 	Overlap   plan.Overlap   `bson:"overlap,omitempty"`
+	Priority  int            `bson:"priority,omitempty"`
 	Params    text           `bson:"params,omitempty"`
 	Secrets   []string       `bson:"secrets,omitempty"`
 	By        string         `bson:"by,omitempty"`
@@ -449,7 +450,7 @@ func (p *planDoc) title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
 
 func (p *planDoc) domain() plan.Plan {
 	return plan.Plan{
-		ID: planID(p.ID), Name: p.Name, Run: p.Run, State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Params: json.RawMessage(p.Params),
+		ID: planID(p.ID), Name: p.Name, Run: p.Run, State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Params: json.RawMessage(p.Params),
 		Secrets: p.Secrets, By: p.By, Request: p.Request, Source: p.Source, Own: p.Own, Keep: p.Keep, Size: p.Size, Edits: p.Edits,
 		Created: utc(p.Ctime), Modified: utc(p.Mtime), Retried: utc(p.Retried), Ended: utc(p.Ended),
 	}

@@ -9,18 +9,22 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A draw is what a claim takes from one queue.
 type draw struct {
-	queue *queueDoc
-	ask   int       // how many tasks were asked for
-	docs  []taskDoc // and read, in the queue's order,
-	n     int       // how many of them are to be claimed,
-	got   []taskDoc // and those that were, which nobody has looked at yet
-	more  bool      // there may be more that it could have taken
-	over  bool      // nothing more is to be had of it now
+	queue  *queueDoc
+	ask    int // how many tasks were asked for
+	parts  map[plan.PlanID]*part
+	passed map[plan.PlanID]protocol.Share // how far each plan has passed with what was read; nil: plans do not take turns
+	docs   []taskDoc                      // and read, in the queue's order,
+	n      int                            // how many of them are to be claimed,
+	got    []taskDoc                      // and those that were, which nobody has looked at yet
+	more   bool                           // there may be more that it could have taken
+	over   bool                           // nothing more is to be had of it now
 }
 
 // narrow reports whether claims from the queue need slots, or spend its rate.
@@ -63,6 +67,7 @@ func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]tas
 			closings++
 		}
 		for k := range got {
+			c.pass(&queues[k], got[k])
 			byQueue[k] = append(byQueue[k], got[k]...)
 		}
 	}
@@ -184,72 +189,32 @@ func allot(draws []*draw, want int) (tasks int) {
 	return tasks
 }
 
-// scatter changes the order of what was read, so that what is first in it are tasks that others are not sure to be after as well: all that come
-// before the lowest rank of those that it would take, and by chance some of that rank, or any.
+// scatter changes the order of what was read of each plan, so that what is first in it are tasks that others are not sure to be after as
+// well: all that come before the lowest rank of those that it would take, and by chance some of that rank, or any.
 func (o *draw) scatter(anyRank bool) {
-	if o.n == len(o.docs) || o.n == 0 {
-		return
-	}
-	alike := o.docs
-	if !anyRank && o.queue.ranked() {
-		lowest := o.docs[o.n-1].Rank
-		alike = alike[slices.IndexFunc(alike, func(t taskDoc) bool { return t.Rank == lowest }):]
-		if end := slices.IndexFunc(alike, func(t taskDoc) bool { return t.Rank != lowest }); end > 0 {
-			alike = alike[:end]
+	places := map[bson.ObjectID][]int{} // of the tasks of a plan, or of all
+	for i := range o.docs {
+		of := o.docs[i].Plan
+		if o.passed == nil {
+			of = bson.NilObjectID
 		}
+		places[of] = append(places[of], i)
 	}
-	rand.Shuffle(len(alike), func(i, j int) { alike[i], alike[j] = alike[j], alike[i] })
+	for _, at := range places {
+		n, _ := slices.BinarySearch(at, o.n)
+		if n == len(at) || n == 0 {
+			continue
+		}
+		if !anyRank && o.queue.ranked() {
+			lowest := o.docs[at[n-1]].Rank
+			at = slices.DeleteFunc(at, func(i int) bool { return o.docs[i].Rank != lowest })
+		}
+		rand.Shuffle(len(at), func(i, j int) { o.docs[at[i]], o.docs[at[j]] = o.docs[at[j]], o.docs[at[i]] })
+	}
 }
 
 // choiceFields are what has to be known of tasks before some of them are chosen.
-var choiceFields = ones("queue rank attempt gen")
-
-// heads reads what is next in queues, of each as many tasks as it is asked for, in one command: whole, or what is needed to choose some.
-func (c *claimer) heads(ctx context.Context, draws []*draw, whole bool) error {
-	fields := choiceFields
-	if whole {
-		fields = claimedFields
-	}
-	if len(draws) == 1 {
-		one := draws[0]
-		docs, err := c.next(ctx, one.queue, one.ask, fields)
-		one.docs = docs
-		return err
-	}
-	var pipeline bson.A
-	byQueue := make(map[bson.ObjectID]*draw, len(draws))
-	for k, one := range draws {
-		one.docs = nil
-		byQueue[one.queue.ID] = one
-		stages := bson.A{d("$match", c.waiting(one.queue)), d("$sort", one.queue.sort()), d("$limit", one.ask), d("$project", fields)}
-		if k == 0 {
-			pipeline = stages
-		} else {
-			pipeline = append(pipeline, wire.Union(c.tasks, stages))
-		}
-	}
-	docs, err := wire.Aggregate[taskDoc](ctx, c.tasks, pipeline)
-	if err != nil {
-		return err
-	}
-	for _, t := range docs {
-		if one := byQueue[t.Queue]; one != nil {
-			one.docs = append(one.docs, t)
-		}
-	}
-	if err := c.mend(ctx, docs, onlyQueued); err != nil {
-		return err
-	}
-	for _, one := range draws {
-		if slices.ContainsFunc(one.docs, nameless) {
-			if one.docs, err = c.next(ctx, one.queue, one.ask, fields); err != nil {
-				return err
-			}
-		}
-		one.queue.order(one.docs)
-	}
-	return nil
-}
+var choiceFields = ones("queue plan rank attempt gen")
 
 // markOpen claims those of the tasks that are still to be had, and returns how many these are. All writers come for the tasks in one order:
 // by queue, and then by id.

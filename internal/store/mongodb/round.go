@@ -75,21 +75,22 @@ type round struct {
 	returned  map[bson.ObjectID]bool     // and to which claimed tasks came back
 	passed    bool                       // there is work that it passed by
 	queued    int
-	serves    map[bson.ObjectID]bool    // queues that the turn claims of; nil: it is not known
-	only      bson.ObjectID             // the one plan of the node, if it has one
-	forOthers bool                      // something was queued that the turn cannot claim
-	over      []protocol.EndedPlan      // plans that ended
-	rest      time.Duration             // until the first rate lets the next task start; 0: none holds one up
-	taken     int                       // tasks that were claimed
-	refused   []string                  // tasks that were not claimed or ended as they should have been, and why
-	othersIn  map[bson.ObjectID]bool    // whether nodes of other programs serve a queue
-	audited   *auditDoc                 // of a sweep: when an audit was begun last
-	under     map[bson.ObjectID]bool    // of a sweep: plans and tasks that work is noted for
-	settling  settling                  // what settle gathers
-	pending   []*ending                 // endings that are not written yet,
-	again     []engine.Attempt[*ending] // those that are to be decided about again,
-	lost      []plan.TaskID             // and tasks whose claims were lost
-	ready     []taskDoc                 // of the first endings of a turn
+	serves    map[bson.ObjectID]bool                   // queues that the turn claims of; nil: it is not known
+	only      bson.ObjectID                            // the one plan of the node, if it has one
+	news      map[bson.ObjectID]map[bson.ObjectID]bool // plans of which the round queued something, by queue
+	forOthers bool                                     // something was queued that the turn cannot claim
+	over      []protocol.EndedPlan                     // plans that ended
+	rest      time.Duration                            // until the first rate lets the next task start; 0: none holds one up
+	taken     int                                      // tasks that were claimed
+	refused   []string                                 // tasks that were not claimed or ended as they should have been, and why
+	othersIn  map[bson.ObjectID]bool                   // whether nodes of other programs serve a queue
+	audited   *auditDoc                                // of a sweep: when an audit was begun last
+	under     map[bson.ObjectID]bool                   // of a sweep: plans and tasks that work is noted for
+	settling  settling                                 // what settle gathers
+	pending   []*ending                                // endings that are not written yet,
+	again     []engine.Attempt[*ending]                // those that are to be decided about again,
+	lost      []plan.TaskID                            // and tasks whose claims were lost
+	ready     []taskDoc                                // of the first endings of a turn
 	turn      turning
 	taking    taking
 	claims    int                    // tasks that the turn claimed
@@ -219,7 +220,15 @@ const deleteAtOnce = 1000
 func (r *round) markQueued(queue, of bson.ObjectID) {
 	if r.serves != nil && !r.serves[queue] || !r.only.IsZero() && of != r.only {
 		r.forOthers = true
+		return
 	}
+	if r.news == nil {
+		r.news = map[bson.ObjectID]map[bson.ObjectID]bool{}
+	}
+	if r.news[queue] == nil {
+		r.news[queue] = map[bson.ObjectID]bool{}
+	}
+	r.news[queue][of] = true
 }
 
 // mostLeftAlone is of how many tasks a handle remembers that they are to be left alone.
@@ -257,7 +266,7 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 	if asked.add(ids...); len(asked.list) == 0 {
 		return nil
 	}
-	docs, err := wire.Find[planDoc](ctx, r.plans, d("_id", d("$in", asked.list)), wire.Query{Fields: ones("name run state closing on_failure edits retry keep")})
+	docs, err := wire.Find[planDoc](ctx, r.plans, d("_id", d("$in", asked.list)), wire.Query{Fields: ones("name run state closing on_failure edits retry keep priority")})
 	for i := range docs {
 		r.known[docs[i].ID] = &docs[i]
 	}

@@ -12,7 +12,7 @@ import (
 
 // Names of the indexes on tasks that queries name, so that the server's planner cannot take a worse one.
 const (
-	indexReady    = "sluice_ready"
+	indexReady    = "sluice_turns"
 	indexPlan     = "sluice_plan"
 	indexOpen     = "sluice_open"
 	indexList     = "sluice_list"
@@ -121,8 +121,8 @@ var schema = []index{
 	{on: "tasks", keys: "node status queue _id"},
 	{on: "tasks", keys: "node status queue -_id"},
 	{on: "tasks", keys: "queue status"},
-	// Tasks for claims, in their order.
-	{on: "tasks", keys: "queue -rank _id", name: indexReady, partial: `{"status":QUEUED}`},
+	// Tasks for claims, those of each plan in their order.
+	{on: "tasks", keys: "queue plan -rank _id", name: indexReady, partial: `{"status":QUEUED}`},
 	// The same within one plan; also what a cancelled plan still has, and how the tasks of a plan ended.
 	{on: "tasks", keys: "plan status queue -rank _id", name: indexPlan, partial: `{"plan":{"$exists":true}}`},
 	// Whether anything of a plan is unfinished. Its key does not change with a status: a scan meets each such task, whatever it does

@@ -342,6 +342,7 @@ type claimer struct {
 	*round
 	turn   *protocol.Turn
 	token  bson.ObjectID
+	shares *protocol.Shares
 	left   int    // how many tasks it still wants
 	plenty bool   // the claim before found more in each queue than it took
 	limit  count  // of the node,

@@ -69,15 +69,25 @@ func (t *tx) cancelItems(of *taskRow) {
 
 // Adopt implements store.Admin.
 func (s *Store) Adopt(ctx context.Context, id plan.PlanID) error {
+	return s.setPlan(ctx, id, func(p *plan.Plan) { p.Own = true })
+}
+
+// SetPriority implements store.Admin.
+func (s *Store) SetPriority(ctx context.Context, id plan.PlanID, priority int) error {
+	return s.setPlan(ctx, id, func(p *plan.Plan) { p.Priority = priority })
+}
+
+// setPlan writes a plan if set changes it.
+func (s *Store) setPlan(ctx context.Context, id plan.PlanID, set func(*plan.Plan)) error {
 	return s.write(ctx, func(t *tx) error {
 		p, err := t.planByID(id)
-		if err != nil || p.Own {
+		if err != nil {
 			return err
 		}
-		p.Own = true
-		t.touch(p)
-		t.add(jobAdopt, p.n)
-		t.work()
+		own, priority := p.Own, p.Priority
+		if set(&p.Plan); p.Own != own || p.Priority != priority {
+			t.touch(p)
+		}
 		return nil
 	})
 }

@@ -152,13 +152,9 @@ func (c *conn) wrongCounts() (faults []string) {
 	return faults
 }
 
-// placed is, in SQL, whether a queued task t of a queue q and a plan p is where it belongs.
-const placed = "t.lane = CASE WHEN p.own THEN t.plan ELSE 0 END AND t.prio = CASE q.sort WHEN '' THEN -t.rank ELSE 0 END"
-
-// misplaced are queued tasks in a wrong place, unless a job is left that is about to put them right.
-const misplaced = `SELECT t.id, t.name FROM tasks AS t INDEXED BY tasks_ready CROSS JOIN queues AS q ON q.n = t.queue LEFT JOIN plans AS p ON p.n = t.plan
-	WHERE t.` + isReady + ` AND NOT (` + placed + `)
-		AND NOT (coalesce(p.own, 0) AND EXISTS (SELECT 1 FROM jobs WHERE kind = 6 AND ref = t.plan))`
+// misplaced are queued tasks that are not where the order of their queue has them.
+const misplaced = `SELECT t.id, t.name FROM tasks AS t INDEXED BY tasks_ready CROSS JOIN queues AS q ON q.n = t.queue
+	WHERE t.` + isReady + ` AND (t.lane, t.prio) <> (CASE q.sort WHEN '' THEN t.plan ELSE 0 END, CASE q.sort WHEN '' THEN -t.rank ELSE 0 END)`
 
 // eachWrong hands over the held tasks whose hold, or count of parents or items, does not follow from the others, with what is wrong. It
 // passes by plans that are closed, deleted or retried at this moment: jobs are left that look at their tasks.

@@ -19,11 +19,19 @@ import (
 // offer is a queue from which a turn may claim.
 type offer struct {
 	*queueRow
-	lanes []int64
-	only  int64       // of the shared lane, tasks of this plan; 0: all
-	room  int         // how many of its tasks the node may still have, and the rate lets start
-	taken []candidate // in the order of the queue
-	dry   bool        // there is no more to take
+	shares map[plan.PlanID]protocol.Share // who takes turns in it
+	lanes  map[plan.PlanID]*lane          // of these, as far as the turn has looked at them
+	only   int64                          // of the shared lane, tasks of this plan; 0: all
+	room   int                            // how many of its tasks the node may still have, and the rate lets start
+	taken  []candidate
+	dry    bool // there is no more to take
+}
+
+// A lane is what is queued of one plan, or of none, in a queue whose plans take turns. A queue in
+// order of age has one lane, which all share.
+type lane struct {
+	n     int64 // of the plan; 0: the shared lane, and that of no plan
+	taken []candidate
 }
 
 // Claim implements engine.Instance. It takes an equal share of each queue that has work and a free
@@ -78,49 +86,82 @@ func (t *tx) room() int {
 // take takes up to some more tasks of an offer, and returns how many.
 func (t *tx) take(o *offer, some int) int {
 	had := len(o.taken)
-	want := min(o.free(had+some), o.room)
-	if want > had {
-		o.taken = t.first(o, want)
+	most := min(o.free(had+some), o.room)
+	for len(o.taken) < most {
+		turns := map[plan.PlanID]int{}
+		dealt := rules.Deal(o.shares, most-len(o.taken), comparePlans)
+		if len(dealt) == 0 {
+			break
+		}
+		for _, id := range dealt {
+			turns[id]++
+		}
+		for _, id := range dealt {
+			if n := turns[id]; n > 0 {
+				turns[id] = 0
+				t.takeOf(o, id, n)
+			}
+		}
 	}
 	o.dry = len(o.taken) < had+some
 	return len(o.taken) - had
 }
 
-// The selected columns, and their table: only a queue with several lanes has to compare its tasks.
+// takeOf takes up to n more tasks of a plan. A plan that has fewer takes no more turns.
+func (t *tx) takeOf(o *offer, id plan.PlanID, n int) {
+	l := o.lanes[id]
+	if l == nil {
+		l = &lane{}
+		if p, err := t.planByID(id); !id.IsZero() && (err != nil || p.stopped()) {
+			rules.LeaveTurns(o.shares, id)
+			return
+		} else if !id.IsZero() {
+			l.n = p.n
+			rules.JoinTurns(o.shares, id, p.Weight())
+		}
+		o.lanes[id] = l
+	}
+	all := t.first(o, l, len(l.taken)+n)
+	news := all[len(l.taken):]
+	l.taken, o.taken = all, append(o.taken, news...)
+	rules.PassTurn(o.shares, id, len(news))
+	if len(news) < n {
+		rules.LeaveTurns(o.shares, id)
+	}
+}
+
+func comparePlans(a, b plan.PlanID) int { return bytes.Compare(a.ID[:], b.ID[:]) }
+
+// The selected columns, and their table: only tasks of which this transaction queued some have to be compared.
 const (
-	oneLane    = "SELECT n"
-	someLanes  = "SELECT n, prio, id"
-	queuedUp   = " FROM tasks " + inReady + " AND lane = ? AND queue = ? ORDER BY prio, id LIMIT ? + 0"
-	queuedDown = " FROM tasks " + inReady + " AND lane = ? AND queue = ? ORDER BY prio DESC, id DESC LIMIT ? + 0"
+	justThese  = "SELECT n"
+	compared   = "SELECT n, prio, id"
+	queuedUp   = " FROM tasks " + inReady + " AND queue = ? AND lane = ? ORDER BY prio, id LIMIT ? + 0"
+	queuedDown = " FROM tasks " + inReady + " AND queue = ? AND lane = ? ORDER BY prio DESC, id DESC LIMIT ? + 0"
 	going      = "NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND (p.closing <> '' OR p.retry <> 0)) AND (w.plan <> 0 OR NOT EXISTS (" + retryOfNone + "))"
 	// While a plan is stopped, and not all of what is queued of it is cancelled, the shared lane is looked through, but not to its end:
 	// each turn cancels some, so that the next one sees further.
-	openUp = ` FROM (SELECT n, prio, id, plan FROM tasks ` + inReady + ` AND lane = ? AND queue = ?
+	openUp = ` FROM (SELECT n, prio, id, plan FROM tasks ` + inReady + ` AND queue = ? AND lane = ?
 		ORDER BY prio, id LIMIT ?3 + 1000) AS w WHERE ` + going + ` ORDER BY prio, id LIMIT ?3 + 0`
-	openDown = ` FROM (SELECT n, prio, id, plan FROM tasks ` + inReady + ` AND lane = ? AND queue = ?
+	openDown = ` FROM (SELECT n, prio, id, plan FROM tasks ` + inReady + ` AND queue = ? AND lane = ?
 		ORDER BY prio DESC, id DESC LIMIT ?3 + 1000) AS w WHERE ` + going + `
 		ORDER BY prio DESC, id DESC LIMIT ?3 + 0`
-	// For a node that claims of one plan only, and did not Adopt it.
-	onlyUp   = " FROM tasks " + inReady + " AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio, id LIMIT ?3 + 0"
-	onlyDown = " FROM tasks " + inReady + " AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio DESC, id DESC LIMIT ?3 + 0"
+	// For a node that claims of one plan only.
+	onlyUp   = " FROM tasks " + inReady + " AND queue = ? AND lane = ? AND plan = ?4 ORDER BY prio, id LIMIT ?3 + 0"
+	onlyDown = " FROM tasks " + inReady + " AND queue = ? AND lane = ? AND plan = ?4 ORDER BY prio DESC, id DESC LIMIT ?3 + 0"
 )
 
 // The statement passes by rows of the index that the turn does not serve.
 const openQueues = "SELECT " + queueColumns + ` FROM queues INDEXED BY queues_open WHERE queued > 0 AND (unlimited = 1 OR active < threads) AND n > ?
 	AND plugin IN (SELECT value FROM json_each(?)) ORDER BY n`
 
-// first returns the first tasks that the queue offers, in its order.
-func (t *tx) first(o *offer, limit int) []candidate {
-	var news []candidate
-	for _, lane := range o.lanes {
-		news = append(news, t.newcomers(o.n, lane, o.only)...)
-	}
-	several := len(o.lanes) > 1 || len(news) > 0
-	var found []candidate
+// first returns the first tasks in a lane of an offer, in the order of the queue.
+func (t *tx) first(o *offer, l *lane, limit int) (found []candidate) {
+	news := t.newcomers(o.n, l.n, o.only)
 	if o.Queued > t.newIn(o.n) {
-		found = t.written(o, limit, several)
+		found = t.written(o, l, limit, len(news) > 0)
 	}
-	if !several {
+	if len(news) == 0 {
 		return found
 	}
 	compare := func(a, b candidate) int {
@@ -128,9 +169,6 @@ func (t *tx) first(o *offer, limit int) []candidate {
 			a, b = b, a
 		}
 		return cmp.Or(cmp.Compare(a.prio, b.prio), bytes.Compare(a.id, b.id))
-	}
-	if len(o.lanes) > 1 {
-		slices.SortFunc(found, compare)
 	}
 	if len(found) >= limit { // mostly what is new comes after all of what is older
 		last := found[limit-1]
@@ -143,31 +181,25 @@ func (t *tx) first(o *offer, limit int) []candidate {
 	return found[:min(limit, len(found))]
 }
 
-// written is first for what earlier transactions queued; where several come together, each lane's tasks are in order, and say how they
-// compare.
-func (t *tx) written(o *offer, limit int, several bool) (found []candidate) {
+// written is first for what earlier transactions queued. Tasks that are to be compared with others say how.
+func (t *tx) written(o *offer, l *lane, limit int, compare bool) (found []candidate) {
 	t.flushUnstarted()
-	closing, columns := t.closing(), pick(several, someLanes, oneLane)
-	for _, lane := range o.lanes {
-		var r *rows
-		down := o.Sort == plan.SortLIFO
-		switch {
-		case lane == 0 && o.only != 0:
-			r = t.query(columns+pick(down, onlyDown, onlyUp), lane, o.n, limit, o.only)
-		case lane == 0 && closing:
-			r = t.query(columns+pick(down, openDown, openUp), lane, o.n, limit)
-		case lane != 0 && (!t.query(planThere, lane).one() || t.plan(lane).stopped()): // an audit moves what is in no plan's lane
-			continue
-		default:
-			r = t.query(columns+pick(down, queuedDown, queuedUp), lane, o.n, limit)
+	columns, down := pick(compare, compared, justThese), o.Sort == plan.SortLIFO
+	var r *rows
+	switch {
+	case o.only != 0:
+		r = t.query(columns+pick(down, onlyDown, onlyUp), o.n, l.n, limit, o.only)
+	case o.Sort != plan.SortDefault && t.closing():
+		r = t.query(columns+pick(down, openDown, openUp), o.n, l.n, limit)
+	default:
+		r = t.query(columns+pick(down, queuedDown, queuedUp), o.n, l.n, limit)
+	}
+	for r.next() {
+		c := candidate{n: r.int(0)}
+		if compare {
+			c.prio, c.id = r.int(1), r.bytes(2)
 		}
-		for r.next() {
-			c := candidate{n: r.int(0)}
-			if several {
-				c.prio, c.id = r.int(1), r.bytes(2)
-			}
-			found = append(found, c)
-		}
+		found = append(found, c)
 	}
 	return found
 }
@@ -185,10 +217,15 @@ func (t *tx) closing() bool {
 	return t.query("SELECT 1 FROM plans INDEXED BY plans_closed WHERE closing <> '' AND ended = 0 LIMIT 1").one() || t.query(anyRetry).one() || t.noted(nil) != 0
 }
 
-// offers returns the queues that a turn may claim from, and in which lanes.
+// offers returns the queues that a turn may claim from, and who takes turns in each.
 func (t *tx) offers(turn *protocol.Turn) []*offer {
+	var only *planRow
 	if !turn.Plan.IsZero() {
-		return t.offersOf(turn)
+		p, err := t.planByID(turn.Plan)
+		if err != nil || p.stopped() || p.Counts.Queued == 0 {
+			return nil
+		}
+		only = p
 	}
 	t.flushQueues() // the index of open queues is asked
 	plugins, err := json.Marshal(turn.Plugins)
@@ -196,7 +233,6 @@ func (t *tx) offers(turn *protocol.Turn) []*offer {
 		t.fail(err)
 		return nil
 	}
-	lanes := t.lanes()
 	var offers []*offer
 	seen := map[int64]bool{}
 	for _, from := range []int64{t.s.rotor, 0} { // from behind where the last turn began, and from the start
@@ -207,13 +243,84 @@ func (t *tx) offers(turn *protocol.Turn) []*offer {
 				continue
 			}
 			seen[q.n] = true
-			if o := (&offer{queueRow: t.queue(q.n), lanes: append([]int64{0}, lanes[q.n]...)}); t.roomIn(o) {
+			if o := (&offer{queueRow: t.queue(q.n), lanes: map[plan.PlanID]*lane{}}); t.share(o, turn, only) && t.roomIn(o) {
 				offers = append(offers, o)
 			}
 		}
 		r.close()
 	}
 	return offers
+}
+
+// share sees who takes turns in an offer, which may be of one plan only. It reports whether somebody does.
+func (t *tx) share(o *offer, turn *protocol.Turn, only *planRow) bool {
+	switch {
+	case only != nil:
+		l := &lane{n: only.n}
+		if o.Sort != plan.SortDefault {
+			l.n, o.only = 0, only.n
+		}
+		o.lanes[only.ID], o.shares = l, map[plan.PlanID]protocol.Share{only.ID: {Weight: 1}}
+		return len(t.first(o, l, 1)) > 0
+	case o.Sort != plan.SortDefault:
+		o.lanes[plan.PlanID{}], o.shares = &lane{}, map[plan.PlanID]protocol.Share{{}: {Weight: 1}}
+	default:
+		known := turn.Shares.Plans(o.ID)
+		t.lookFor(o.n, known, turn.Slots+lookMore)
+		o.shares = known.Of
+	}
+	return rules.AnyTurns(o.shares)
+}
+
+// lookMore is for how many plans with work each claim from a queue looks, besides one for each task that it wants.
+const lookMore = 4
+
+const nextLane = "SELECT lane FROM tasks " + inReady + " AND queue = ? AND lane > ? ORDER BY lane LIMIT 1"
+
+// lookFor has plans that have work in a queue join those that are known to. It looks at up to so many, behind where the last look ended.
+func (t *tx) lookFor(queue int64, known *protocol.PlanShares, most int) {
+	for at, ready := range t.ready {
+		if at.queue == queue && len(ready) > 0 {
+			t.join(known, at.lane)
+		}
+	}
+	from := int64(-1)
+	if !known.Looked.IsZero() {
+		if p, err := t.planByID(known.Looked); err == nil {
+			from = p.n
+		}
+	}
+	again := from >= 0 // from the start
+	for lane := from; most > 0; most-- {
+		r := t.query(nextLane, queue, lane)
+		switch {
+		case r.one():
+			lane = r.int(0)
+			if known.Looked = (plan.PlanID{}); t.query(planThere, lane).one() { // an audit moves what is in no plan's lane
+				known.Looked = t.plan(lane).ID
+			}
+			t.join(known, lane)
+		case !again:
+			known.Looked = plan.PlanID{}
+			return
+		default:
+			lane, again = -1, false
+		}
+	}
+}
+
+// join has the plan of a lane take turns, unless nothing of it is claimed now.
+func (t *tx) join(known *protocol.PlanShares, lane int64) {
+	switch {
+	case lane == 0:
+		if t.noted(nil) == 0 {
+			rules.JoinTurns(known.Of, plan.PlanID{}, plan.DefaultPriority)
+		}
+	case t.query(planThere, lane).one():
+		if p := t.plan(lane); !p.stopped() {
+			rules.JoinTurns(known.Of, p.ID, p.Weight())
+		}
+	}
 }
 
 // activeIn counts what the instances of a node have claimed of a queue, among all that is claimed.
@@ -249,69 +356,6 @@ func (t *tx) rests(o *offer) {
 	if wait := rules.RateWait(o.Rate, o.Spent, t.at); wait > 0 && (t.rest == 0 || wait < t.rest) {
 		t.rest = wait
 	}
-}
-
-// lanes returns, by queue, the lanes besides the shared one in which something is queued: those of plans that a node of their own runs.
-func (t *tx) lanes() map[int64][]int64 {
-	found := map[int64][]int64{}
-	for at, ready := range t.ready {
-		if at.lane != 0 && len(ready) > 0 && !slices.Contains(found[at.queue], at.lane) {
-			found[at.queue] = append(found[at.queue], at.lane)
-		}
-	}
-	for lane := int64(0); ; {
-		r := t.query("SELECT lane FROM tasks "+inReady+" AND lane > ? ORDER BY lane LIMIT 1", lane)
-		if !r.one() {
-			return found
-		}
-		lane = r.int(0)
-		for _, queue := range t.queuesIn(lane) {
-			if !slices.Contains(found[queue], lane) {
-				found[queue] = append(found[queue], lane)
-			}
-		}
-	}
-}
-
-// queuesIn returns the queues in whose lane earlier transactions queued something.
-func (t *tx) queuesIn(lane int64) (queues []int64) {
-	for queue := int64(0); ; {
-		r := t.query("SELECT queue FROM tasks "+inReady+" AND lane = ? AND queue > ? ORDER BY queue LIMIT 1", lane, queue)
-		if !r.one() {
-			return queues
-		}
-		queue = r.int(0)
-		queues = append(queues, queue)
-	}
-}
-
-// offersOf returns the offers of one plan.
-func (t *tx) offersOf(turn *protocol.Turn) []*offer {
-	p, err := t.planByID(turn.Plan)
-	if err != nil || p.stopped() {
-		return nil
-	}
-	lane, only := int64(0), p.n
-	if p.Own {
-		lane, only = p.n, 0
-	}
-	queues, news := t.newOf(p.n)
-	if p.Counts.Queued > news {
-		queues = append(queues, t.queuesIn(lane)...)
-	}
-	var before, offers []*offer
-	for _, n := range distinct(queues) {
-		q := t.queue(n)
-		o := &offer{queueRow: q, lanes: []int64{lane}, only: only}
-		switch {
-		case q.free(1) == 0 || !turn.Serves(&q.Queue, t.by.node) || !t.roomIn(o):
-		case n <= t.s.rotor:
-			before = append(before, o)
-		default:
-			offers = append(offers, o)
-		}
-	}
-	return append(offers, before...)
 }
 
 // takeAll claims what was taken, and returns it as its node gets it: higher ranks first, then older

@@ -100,8 +100,9 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 			"SEARCH tasks USING COVERING INDEX tasks_id (id=?)", "SCALAR SUBQUERY 1", "SEARCH plans USING COVERING INDEX sqlite_autoindex_plans_1 (id=?)",
 			"USE TEMP B-TREE FOR ORDER BY",
 		}},
-		{"a claim reads the index of what is queued, in its order", oneLane + queuedUp, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (lane=? AND queue=?)"}},
-		{"so does one that begins with the newest", someLanes + queuedDown, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (lane=? AND queue=?)"}},
+		{"a claim reads the index of what is queued, in its order", justThese + queuedUp, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (queue=? AND lane=?)"}},
+		{"so does one that begins with the newest", compared + queuedDown, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (queue=? AND lane=?)"}},
+		{"and finds the next plan that has work in a queue", nextLane, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (queue=? AND lane>?)"}},
 		{"release finds children by their parent", kidsOfMany, []string{
 			"SCAN j VIRTUAL TABLE INDEX 1:", "SEARCH k USING PRIMARY KEY (parent=?)", "SEARCH g USING INTEGER PRIMARY KEY (rowid=?)",
 		}},

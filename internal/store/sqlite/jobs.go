@@ -9,7 +9,6 @@ const (
 	jobItems       = 3  // make the items of a foreach task
 	jobOpen        = 4  // queue them; past: the index of the last one, plus 1
 	jobClose       = 5  // end what is held or queued of a closed plan; past: the id of the last task that was looked at
-	jobAdopt       = 6  // move what is queued of a plan to its own lane; past: as for jobClose
 	jobDrop        = 7  // end the items of a foreach task that was cancelled; past: as for jobOpen
 	jobForget      = 8  // delete the tasks of an abandoned plan
 	jobRetry       = 10 // make the retry that a plan notes, see retry.go

@@ -60,7 +60,7 @@ func (t *tx) DeleteEmpty(_ context.Context, p *planRow) error {
 	delete(t.plans, p.n)
 	t.exec("DELETE FROM plans WHERE n = ?", p.n)
 	t.exec("DELETE FROM files WHERE plan = ?", p.n)
-	t.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref = ?", jobRoots, jobClose, jobAdopt, jobForget, p.n)
+	t.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?) AND ref = ?", jobRoots, jobClose, jobForget, p.n)
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (t *tx) plansWhere(condition string, args ...any) (found []*planRow) {
 		if there := t.plans[p.n]; there != nil {
 			p = there
 		}
-		t.plans[p.n] = p
+		t.keep(p)
 		found = append(found, p)
 	}
 	return found

@@ -73,8 +73,8 @@ func (s *Store) setQueue(ctx context.Context, seen *plan.Queue, q plan.Queue) er
 		t.exec("UPDATE queues SET threads = ?, unlimited = ?, sort = ?, pin = ?, ignored = ?, node_threads = ?, settings = ? WHERE n = ?",
 			q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, q.Text(), n)
 		if ranked, ranks := was.Sort == plan.SortDefault, q.Sort == plan.SortDefault; ranked != ranks {
-			t.exec("UPDATE tasks SET prio = rank * ? WHERE n IN (SELECT n FROM tasks "+inReady+" AND queue = ?)",
-				pick(ranks, -1, 0), n)
+			t.exec("UPDATE tasks SET lane = plan * ?1, prio = -rank * ?1 WHERE n IN (SELECT n FROM tasks "+inReady+" AND queue = ?2)",
+				pick(ranks, 1, 0), n)
 		}
 		if was.Queued > 0 {
 			t.queued++ // others may claim now what they could not before

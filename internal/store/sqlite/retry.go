@@ -67,7 +67,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, ask rules.Ask) ([]rul
 			locked := !ask.Check && (id.IsZero() || n > choices)
 			if !locked {
 				err := s.read(ctx, func(c *conn) error {
-					r.tx, seq = &tx{conn: c, s: s, plans: map[int64]*planRow{}}, c.lastChange()
+					r.tx, seq = &tx{conn: c, s: s, plans: map[int64]*planRow{}, planIDs: map[plan.PlanID]*planRow{}}, c.lastChange()
 					return do(r)
 				})
 				if err != nil || ask.Check {

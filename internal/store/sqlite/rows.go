@@ -20,10 +20,10 @@ type planRow struct {
 }
 
 const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, leaving, modified, ended, keep, created, source, " +
-	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, allowed, size, gathering, retry, gathered, overlap"
+	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, allowed, size, gathering, retry, gathered, overlap, priority"
 
 // planWidth is the number of planColumns.
-const planWidth = 31
+const planWidth = 32
 
 func (r *rows) plan() *planRow {
 	c := plan.Counts{
@@ -36,7 +36,7 @@ func (r *rows) plan() *planRow {
 		Plan: plan.Plan{
 			ID: plan.PlanID{ID: r.id(1)}, Name: r.text(2), Run: int(r.int(3)), State: plan.Lifecycle(r.int(4)), Closing: plan.Closing(r.text(5)),
 			OnFailure: plan.OnFailure(r.text(6)), Overlap: plan.Overlap(r.text(30)), Own: r.bool(7), Edits: int(r.int(8)), Modified: instant(r.int(10)), Ended: instant(r.int(11)),
-			Keep: time.Duration(r.int(12)), Created: instant(r.int(13)), Source: r.text(14), Counts: c, Size: int(r.int(26)),
+			Keep: time.Duration(r.int(12)), Created: instant(r.int(13)), Source: r.text(14), Counts: c, Size: int(r.int(26)), Priority: int(r.int(31)),
 		},
 	}
 }

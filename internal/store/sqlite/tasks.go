@@ -153,8 +153,8 @@ func (t *tx) exit(x *plan.Exit) any {
 // enqueue queues a held, claimed or running task. Its row is written by flushTasks, unless the same transaction claims it.
 func (t *tx) enqueue(r *taskRow, s rules.Step) {
 	at := place{queue: r.queue, delivered: r.of == 0}
-	if p := t.plan(r.plan); p != nil && p.Own {
-		at.lane = p.n
+	if t.queue(r.queue).Sort == plan.SortDefault {
+		at.lane = r.plan
 	}
 	t.move(r, s.Status, r.reason)
 	t.ready[at] = append(t.ready[at], newcomer{candidate{n: r.n, prio: r.rank * t.ranked(r.queue), id: r.id.ID[:]}, r.plan})

@@ -28,6 +28,7 @@ type tx struct {
 	waiter rules.Waiter // what Waiter returned last
 
 	plans    map[int64]*planRow
+	planIDs  map[plan.PlanID]*planRow
 	queues   map[int64]*queueRow
 	foreachs map[int64]*foreachRow
 	printed  []printed       // results that came with endings
@@ -133,16 +134,14 @@ func (t *tx) plan(n int64) *planRow {
 		return &planRow{n: n}
 	}
 	p := r.plan()
-	t.plans[n] = p
+	t.keep(p)
 	return p
 }
 
 // planByID returns plan.ErrNotFound for a plan that is not there, or whose deletion has begun.
 func (t *tx) planByID(id plan.PlanID) (*planRow, error) {
-	for _, p := range t.plans {
-		if p.ID == id && !p.deleting {
-			return p, nil
-		}
+	if p := t.planIDs[id]; p != nil && !p.deleting {
+		return p, nil
 	}
 	r := t.query("SELECT "+planColumns+" FROM plans WHERE id = ?", id.ID[:])
 	var p *planRow
@@ -155,9 +154,12 @@ func (t *tx) planByID(id plan.PlanID) (*planRow, error) {
 	if there, ok := t.plans[p.n]; ok {
 		return there, nil
 	}
-	t.plans[p.n] = p
+	t.keep(p)
 	return p, nil
 }
+
+// keep has the transaction find the plan that it has read.
+func (t *tx) keep(p *planRow) { t.plans[p.n], t.planIDs[p.ID] = p, p }
 
 // touch has the plan's row written, and shown in the feed of changes.
 func (t *tx) touch(p *planRow) {
@@ -182,8 +184,8 @@ func (t *tx) flushPlans() {
 func (t *tx) flushClosings() {
 	for _, p := range t.plans {
 		if p.dirty {
-			t.exec("UPDATE plans SET state = ?, closing = ?, own = ?, edits = ?, leaving = ?, retry = ?, modified = ?, ended = ? WHERE n = ?",
-				int64(p.State), string(p.Closing), p.Own, p.Edits, p.deleting, p.retry, micro(p.Modified), micro(p.Ended), p.n)
+			t.exec("UPDATE plans SET state = ?, closing = ?, own = ?, edits = ?, leaving = ?, retry = ?, priority = ?, modified = ?, ended = ? WHERE n = ?",
+				int64(p.State), string(p.Closing), p.Own, p.Edits, p.deleting, p.retry, p.Priority, micro(p.Modified), micro(p.Ended), p.n)
 			p.dirty = false
 		}
 	}

@@ -76,7 +76,7 @@ func (t *tx) run(j job) {
 		done = t.makeRetry(t.plan(j.ref))
 	case jobForgetRetry:
 		done = t.forgetRetried(j.ref)
-	case jobClose, jobAdopt, jobForget:
+	case jobClose, jobForget:
 		past, done = t.ofPlan(j)
 	}
 	switch {
@@ -95,8 +95,6 @@ func (t *tx) ofPlan(j job) (past any, done bool) {
 	switch p := t.plan(j.ref); {
 	case j.kind == jobClose:
 		return t.closeTasks(j.ref, j.pastID)
-	case j.kind == jobAdopt && p.Own:
-		return t.adoptTasks(j.ref, j.pastID)
 	case j.kind == jobForget && p.State == plan.PlanAbandoned:
 		done, _ = t.DeleteTasks(t.ctx, p)
 		return nil, done
@@ -155,11 +153,4 @@ func (t *tx) closeTasks(n int64, past []byte) (any, bool) {
 		return nil, true
 	}
 	return t.eachOf(n, past, rules.Pending, func(found []taskRow) { t.settle(found) })
-}
-
-func (t *tx) adoptTasks(n int64, past []byte) (any, bool) {
-	var ns []int64
-	at, done := t.eachOf(n, past, rules.Claimable, func(found []taskRow) { ns = numbers(found) })
-	t.execEach("UPDATE tasks SET lane = ? WHERE n", ns, n)
-	return at, done
 }

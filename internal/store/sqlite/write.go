@@ -34,7 +34,7 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) (wrote bool, e
 	at, ahead, known := s.clock.read()
 	t := &tx{
 		conn: s.w, s: s, ctx: ctx, began: time.Now(), at: at, now: at.UnixMicro(), budget: protocol.DefaultBudget,
-		plans: map[int64]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]newcomer{},
+		plans: map[int64]*planRow{}, planIDs: map[plan.PlanID]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]newcomer{},
 		unstarted: map[unstarted][]int64{},
 	}
 	t.begin()

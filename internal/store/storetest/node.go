@@ -22,6 +22,7 @@ type node struct {
 	name    plan.NodeName
 	only    plan.PlanID // the plan whose tasks it claims in a crowd; none: of all
 	holding map[plan.TaskID]protocol.ClaimedTask
+	shares  protocol.Shares
 }
 
 func (w *world) node(name plan.NodeName) *node {
@@ -51,7 +52,7 @@ func (n *node) turn(t protocol.Turn) protocol.Turned {
 }
 
 func (n *node) try(t protocol.Turn) (protocol.Turned, error) {
-	t.Instance = n.id
+	t.Instance, t.Shares = n.id, &n.shares
 	if t.Plugins == nil {
 		t.Plugins = []string{"exec"}
 	}

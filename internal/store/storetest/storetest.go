@@ -16,6 +16,7 @@ var groups = []struct {
 	{"plans", planCases},
 	{"overlap", overlapCases},
 	{"rates", rateCases},
+	{"plan turns", planTurnCases},
 	{"tasks", taskCases},
 	{"set task", slices.Concat(setTaskCases, setTaskLateCases)},
 	{"turns", turnCases},

@@ -257,7 +257,7 @@ func (l *together) turn(ctx context.Context, t protocol.Turn) (protocol.Turned, 
 	var first protocol.Turned
 	_, err := ask(l, "Turn", func(m *member) (protocol.Turned, error) {
 		its := t
-		its.Ended = slices.Clone(t.Ended)
+		its.Ended, its.Shares = slices.Clone(t.Ended), nil // stores find who takes turns at different times
 		for k := range its.Ended {
 			its.Ended[k].Claim = m.claim(its.Ended[k].Claim)
 		}
@@ -470,6 +470,11 @@ func (l *together) Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) (too
 	})
 	l.refused[p] = l.refused[p] || err != nil
 	return took, err
+}
+
+// SetPriority implements store.Admin.
+func (l *together) SetPriority(ctx context.Context, p plan.PlanID, priority int) error {
+	return l.tell("SetPriority", func(m *member) error { return m.SetPriority(ctx, p, priority) })
 }
 
 // Adopt implements store.Admin.

@@ -535,6 +535,10 @@ func (w *walker) adopt() {
 	if k, p, ok := w.anyPlan(); ok {
 		w.done(w.s.Adopt(w.ctx, p), "adopt plan %d", k)
 	}
+	if k, p, ok := w.anyPlan(); ok {
+		priority := 1 + w.r.IntN(plan.MaxPriority)
+		w.done(w.s.SetPriority(w.ctx, p, priority), "plan %d has priority %d", k, priority)
+	}
 }
 
 func (w *walker) time() {

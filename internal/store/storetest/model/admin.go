@@ -297,7 +297,19 @@ func (tx *tx) mark(t *task) {
 	}
 }
 
-// Adopt implements store.Admin. Claims limited to one plan are O(log n) here for all plans.
+// SetPriority implements store.Admin.
+func (s *Store) SetPriority(ctx context.Context, id plan.PlanID, priority int) error {
+	return s.write(ctx, func(tx *tx) error {
+		p, err := tx.plan(id)
+		if err == nil && p.Priority != priority {
+			p.Priority = priority
+			tx.touchPlan(p)
+		}
+		return err
+	})
+}
+
+// Adopt implements store.Admin.
 func (s *Store) Adopt(ctx context.Context, id plan.PlanID) error {
 	return s.write(ctx, func(tx *tx) error {
 		p, err := tx.plan(id)

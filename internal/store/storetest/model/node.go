@@ -157,6 +157,10 @@ func (tx *tx) LossView(t *task) rules.Loss {
 // thread.
 func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claimed []protocol.ClaimedTask, err error) {
 	i := tx.by
+	if turn.Shares == nil {
+		anew := *turn
+		anew.Shares, turn = &protocol.Shares{}, &anew
+	}
 	slots := min(turn.Slots, tx.room(i.Node))
 	if slots <= 0 {
 		return nil, nil
@@ -190,10 +194,10 @@ func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claim
 			if len(tasks) == slots {
 				return false
 			}
-			t := q.offer(turn.Plan)
-			if t == nil || room[q] <= 0 {
+			if room[q] <= 0 || q.offer(turn.Plan) == nil {
 				return true
 			}
+			t := q.next(turn)
 			room[q]--
 			if err = tx.take(t, i, token, turn.Start, s); err != nil {
 				return true
@@ -267,6 +271,29 @@ func (q *queue) offer(only plan.PlanID) *task {
 		return nil
 	}
 	return q.heads.all[0].all[0]
+}
+
+// next returns the task that offer has, or that of the plan whose turn it is.
+func (q *queue) next(turn *protocol.Turn) *task {
+	if q.Sort != plan.SortDefault || !turn.Plan.IsZero() {
+		return q.offer(turn.Plan)
+	}
+	shares := turn.Shares.Plans(q.ID).Of
+	for id := range shares {
+		if l := q.lanes[id]; l == nil || l.pos < 0 {
+			rules.LeaveTurns(shares, id)
+		}
+	}
+	for _, l := range q.heads.all {
+		first, weight := l.all[0], plan.DefaultPriority
+		if first.plan != nil {
+			weight = first.plan.Weight()
+		}
+		rules.JoinTurns(shares, first.Plan, weight)
+	}
+	whose := rules.Deal(shares, 1, func(a, b plan.PlanID) int { return bytes.Compare(a.ID[:], b.ID[:]) })[0]
+	rules.PassTurn(shares, whose, 1)
+	return q.lanes[whose].all[0]
 }
 
 func (tx *tx) take(t *task, i *instance, token protocol.Token, start bool, s rules.Step) error {

@@ -1,0 +1,295 @@
+package mongodb
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// How often a claim from a queue looks for plans that have work there: for new ones, whose ids come after those that are known, and
+// for any, at the cost of a look at all that waits in the queue. It also looks for any if it knows of none.
+const (
+	looksForNew = 1
+	looksForAny = 64
+)
+
+// mostParts is of how many parts one command reads. A claim serves so many plans, and the next claim the others.
+const mostParts = 32
+
+// A part is what a claim reads of a queue: of one plan, or of none, where plans take turns.
+type part struct {
+	*draw
+	turns bool
+	plan  bson.ObjectID
+	ask   int
+	docs  []taskDoc
+}
+
+// sharing returns who takes turns in a queue; nil if nobody does.
+func (c *claimer) sharing(q *queueDoc) *protocol.PlanShares {
+	if !q.ranked() || !c.turn.Plan.IsZero() {
+		return nil
+	}
+	return c.shares.Plans(plan.QueueID{ID: plan.ID(q.ID)})
+}
+
+// A shareDoc is a plan that has work in a queue.
+type shareDoc struct {
+	Key struct {
+		Queue bson.ObjectID `bson:"queue"`
+		Plan  bson.ObjectID `bson:"plan,omitempty"`
+	} `bson:"_id"`
+}
+
+// look has plans that have work in the queues join those that take turns there.
+func (c *claimer) look(ctx context.Context, draws []*draw) error {
+	var pipeline bson.A
+	for _, one := range draws {
+		known := c.sharing(one.queue)
+		if known == nil {
+			continue
+		}
+		for of := range c.news[one.queue.ID] {
+			c.join(known, of)
+		}
+		any := !rules.AnyTurns(known.Of) || known.Claims%looksForAny == 0
+		if known.Claims++; !any && known.Claims%looksForNew != 0 {
+			continue
+		}
+		where := onlyQueued(d("queue", one.queue.ID, "node", nobodys))
+		if !any {
+			where = append(where, bson.E{Key: "plan", Value: d("$gt", lastOf(known))})
+		}
+		stages := bson.A{d("$match", where), d("$group", d("_id", d("queue", "$queue", "plan", "$plan")))}
+		if pipeline == nil {
+			pipeline = stages
+		} else {
+			pipeline = append(pipeline, wire.Union(c.tasks, stages))
+		}
+	}
+	if pipeline == nil {
+		return nil
+	}
+	found, err := wire.Aggregate[shareDoc](ctx, c.tasks, pipeline)
+	if err != nil {
+		return err
+	}
+	var plans idList
+	for _, s := range found {
+		plans = append(plans, s.Key.Plan)
+	}
+	if err := c.loadPlans(ctx, plans); err != nil {
+		return err
+	}
+	for _, one := range draws {
+		for _, s := range found {
+			if s.Key.Queue == one.queue.ID {
+				c.join(c.sharing(one.queue), s.Key.Plan)
+			}
+		}
+	}
+	return nil
+}
+
+// lastOf returns the last of the plans that take turns.
+func lastOf(known *protocol.PlanShares) (last bson.ObjectID) {
+	for id, s := range known.Of {
+		if !s.Away && bytes.Compare(id.ID[:], last[:]) > 0 {
+			last = oid(id.ID)
+		}
+	}
+	return last
+}
+
+// orNull is an id as a filter has it; the zero one is null, which a field that is missing equals.
+func orNull(id bson.ObjectID) any {
+	if id.IsZero() {
+		return nil
+	}
+	return id
+}
+
+func comparePlans(a, b plan.PlanID) int { return bytes.Compare(a.ID[:], b.ID[:]) }
+
+// join has a plan take turns, unless nothing of it is claimed now.
+func (c *claimer) join(known *protocol.PlanShares, id bson.ObjectID) {
+	weight := plan.DefaultPriority
+	if p := c.known[id]; p != nil {
+		weight = cmp.Or(p.Priority, weight)
+	}
+	if !slices.Contains(c.closed, id) && (c.known[id] == nil || c.known[id].Closing == plan.Open) {
+		rules.JoinTurns(known.Of, planID(id), weight)
+	}
+}
+
+// pass counts the starts of tasks that were claimed of a queue. The plans of earlier claims are known, with their weights.
+func (c *claimer) pass(q *queueDoc, claimed []taskDoc) {
+	known := c.sharing(q)
+	if known == nil {
+		return
+	}
+	for i := range claimed {
+		id := planID(claimed[i].Plan)
+		if p := c.known[claimed[i].Plan]; p != nil && !known.Of[id].Away {
+			c.join(known, p.ID)
+		}
+		rules.PassTurn(known.Of, id, 1)
+	}
+}
+
+// deal returns the parts of which more is to be read. Plans beyond mostParts get none now: by that they have passed less the next time.
+func (o *draw) deal() (parts []*part) {
+	n := o.ask
+	for _, p := range o.parts {
+		n -= len(p.docs)
+	}
+	dealt := rules.Deal(o.passed, n, comparePlans)
+	for again := len(dealt) > 0; again; again = n > 0 {
+		for _, id := range dealt {
+			p := o.parts[id]
+			if p == nil {
+				p = &part{draw: o, turns: true, plan: oid(id.ID)}
+				o.parts[id] = p
+			}
+			if !slices.Contains(parts, p) {
+				if len(parts) == mostParts {
+					continue
+				}
+				p.ask = len(p.docs)
+				parts = append(parts, p)
+			}
+			if n > 0 {
+				p.ask++
+				n--
+			}
+		}
+	}
+	return parts
+}
+
+// heads reads what is next in queues, of each as many tasks as it is asked for: whole, or what is needed to choose some. Where plans
+// take turns and some have less than is theirs, a further command reads more of the others.
+func (c *claimer) heads(ctx context.Context, draws []*draw, whole bool) error {
+	if err := c.look(ctx, draws); err != nil {
+		return err
+	}
+	var parts []*part
+	for _, one := range draws {
+		one.docs, one.parts, one.passed = nil, map[plan.PlanID]*part{}, nil
+		if known := c.sharing(one.queue); known != nil {
+			one.passed = maps.Clone(known.Of)
+			parts = append(parts, one.deal()...)
+		} else {
+			one.parts[plan.PlanID{}] = &part{draw: one, ask: one.ask}
+			parts = append(parts, one.parts[plan.PlanID{}])
+		}
+	}
+	for len(parts) > 0 {
+		had := make([]int, len(parts))
+		for k, p := range parts {
+			had[k] = len(p.docs)
+		}
+		if err := c.readParts(ctx, parts, whole); err != nil {
+			return err
+		}
+		short := map[*draw]bool{}
+		for k, p := range parts {
+			if id := planID(p.plan); p.turns {
+				rules.PassTurn(p.passed, id, len(p.docs)-had[k])
+				if len(p.docs) < p.ask {
+					rules.LeaveTurns(p.passed, id)
+					rules.LeaveTurns(c.sharing(p.queue).Of, id)
+					short[p.draw] = true
+				}
+			}
+		}
+		parts = nil
+		for _, one := range draws {
+			if short[one] {
+				parts = append(parts, one.deal()...)
+			}
+		}
+	}
+	for _, one := range draws {
+		one.collect(c.sharing(one.queue))
+	}
+	return nil
+}
+
+// collect puts what was read of the parts in the order in which it is to be claimed.
+func (o *draw) collect(known *protocol.PlanShares) {
+	if known == nil {
+		o.docs = o.parts[plan.PlanID{}].docs
+		return
+	}
+	at := map[bson.ObjectID]float64{} // how far its plan has passed when it is its turn
+	for id, p := range o.parts {
+		share := known.Of[id]
+		for i := range p.docs {
+			at[p.docs[i].ID] = share.Passed + float64(i)/float64(max(1, share.Weight))
+		}
+		o.docs = append(o.docs, p.docs...)
+	}
+	slices.SortStableFunc(o.docs, func(a, b taskDoc) int {
+		return cmp.Or(cmp.Compare(at[a.ID], at[b.ID]), bytes.Compare(a.Plan[:], b.Plan[:]))
+	})
+	o.docs = o.docs[:min(o.ask, len(o.docs))]
+}
+
+// readParts reads what is next in the parts, in one command.
+func (c *claimer) readParts(ctx context.Context, parts []*part, whole bool) error {
+	fields := choiceFields
+	if whole {
+		fields = claimedFields
+	}
+	if len(parts) == 1 {
+		return c.next(ctx, parts[0], fields)
+	}
+	type key struct{ queue, plan bson.ObjectID }
+	var pipeline bson.A
+	byKey := make(map[key]*part, len(parts))
+	for k, p := range parts {
+		p.docs = nil
+		byKey[key{p.queue.ID, p.plan}] = p
+		stages := bson.A{d("$match", c.waiting(p)), d("$sort", p.queue.sort()), d("$limit", p.ask), d("$project", fields)}
+		if k == 0 {
+			pipeline = stages
+		} else {
+			pipeline = append(pipeline, wire.Union(c.tasks, stages))
+		}
+	}
+	docs, err := wire.Aggregate[taskDoc](ctx, c.tasks, pipeline)
+	if err != nil {
+		return err
+	}
+	for _, t := range docs {
+		p := byKey[key{t.Queue, t.Plan}]
+		if p == nil {
+			p = byKey[key{queue: t.Queue}]
+		}
+		if p != nil {
+			p.docs = append(p.docs, t)
+		}
+	}
+	if err := c.mend(ctx, docs, onlyQueued); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if slices.ContainsFunc(p.docs, nameless) {
+			if err := c.next(ctx, p, fields); err != nil {
+				return err
+			}
+		}
+		p.queue.order(p.docs)
+	}
+	return nil
+}
