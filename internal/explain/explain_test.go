@@ -31,7 +31,12 @@ func (f *facts) Log(context.Context, plan.TaskID, int64, int) ([]plan.LogEntry, 
 	return make([]plan.LogEntry, 1), 1, nil
 }
 func (f *facts) Now(context.Context) (time.Time, error)               { return now, nil }
-func (f *facts) Plan(context.Context, plan.PlanID) (plan.Plan, error) { return f.plan, nil }
+func (f *facts) Plan(_ context.Context, id plan.PlanID) (plan.Plan, error) {
+	if id == elsewhere {
+		return plan.Plan{ID: id, Name: "report", Run: 2}, nil
+	}
+	return f.plan, nil
+}
 func (f *facts) Queues(context.Context) ([]plan.Queue, error)         { return f.queues, nil }
 func (f *facts) CountQueues(context.Context, []plan.Queue) error      { return nil }
 func (f *facts) Instances(context.Context) ([]plan.Instance, error)   { return f.nodes, nil }
@@ -47,6 +52,9 @@ func (f *facts) Tasks(_ context.Context, q store.TaskQuery) (found []plan.Task, 
 	}
 	return found, nil
 }
+
+// elsewhere is another plan, of which tasks wait in the same queue.
+var elsewhere = plan.PlanID{ID: plan.ID{8}}
 
 var now = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
@@ -73,6 +81,13 @@ func node(n byte, name plan.NodeName, change func(*plan.Instance)) plan.Instance
 	}
 	return i
 }
+
+// item is a queued item of a foreach task with a longer path than usual.
+func item(n byte, index int) plan.Task {
+	return with(task(n, fmt.Sprintf("x[%d]", index), plan.Queued), func(t *plan.Task) { t.Of, t.Index, t.Rank = taskID(99), index, 9 })
+}
+
+func ranked(rank int64) func(*plan.Task) { return func(t *plan.Task) { t.Rank = rank } }
 
 // pausing makes an instance leave the queue of the tests alone.
 func pausing(each time.Duration) func(*plan.Instance) {
@@ -319,9 +334,27 @@ func TestTask(t *testing.T) {
 		{
 			name:  "a task with room to run waits for its turn",
 			nodes: live,
-			queue: plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true, Queued: 7},
-			tasks: []plan.Task{task(1, "a", plan.Queued)},
-			chain: []string{"a: it can run, and waits its turn among the 7 tasks of queue exec"},
+			tasks: []plan.Task{task(2, "a", plan.Queued), task(1, "x", plan.Queued), task(3, "b", plan.Queued)},
+			chain: []string{"a: it can run, and waits its turn in queue exec, behind 1 task of p#1"},
+		},
+		{
+			name:  "behind items of its plan, in turn with other plans",
+			nodes: live,
+			tasks: []plan.Task{
+				with(task(3, "a", plan.Queued), ranked(5)), item(1, 0), item(2, 1), with(task(4, "later", plan.Queued), ranked(5)), item(5, 2),
+				with(task(6, "r", plan.Queued), func(t *plan.Task) { t.Plan = elsewhere }),
+				with(task(7, "p", plan.Queued), func(t *plan.Task) { t.Plan = plan.PlanID{} }), with(task(8, "q", plan.Queued), func(t *plan.Task) { t.Plan = plan.PlanID{} }),
+			},
+			chain: []string{"a: it can run, and waits its turn in queue exec, behind 3 items of p#1, in turn with 2 tasks of no plan, 1 task of report#2"},
+		},
+		{
+			name:  "in order of age other plans are behind or before",
+			nodes: live,
+			queue: plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true, Sort: plan.SortFIFO},
+			tasks: []plan.Task{
+				with(task(3, "a", plan.Queued), ranked(5)), with(task(1, "r", plan.Queued), func(t *plan.Task) { t.Plan = elsewhere }), item(5, 2),
+			},
+			chain: []string{"a: it can run, and waits its turn in queue exec, behind 1 task of report#2"},
 		},
 		{
 			name:  "a task of an instance that nobody knows is taken back",

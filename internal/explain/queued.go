@@ -41,7 +41,14 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 		}
 		return Link{Why: why, Hint: h}, nil
 	}
+	behind, err := e.behind(t, q)
+	if err != nil {
+		return Link{}, err
+	}
 	if why, h, err := e.full(able, nodes, q); why != "" || err != nil {
+		if behind != "" {
+			why += "; it is " + behind
+		}
 		return Link{Why: why, Hint: h}, err
 	}
 	if q.Rate.Starts > 0 {
@@ -54,8 +61,8 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 		}
 	}
 	why = "it can run: a node is about to claim it"
-	if q.Queued > 1 {
-		why = fmt.Sprintf("it can run, and waits its turn among the %d tasks of queue %s", q.Queued, q.Name)
+	if behind != "" {
+		why = fmt.Sprintf("it can run, and waits its turn in queue %s, %s", q.Name, behind)
 	}
 	if t.Detail != "" { // of the attempt before
 		why += "; " + t.Detail
@@ -140,11 +147,12 @@ func (e *explainer) full(able, nodes []plan.Instance, q *plan.Queue) (why string
 	return why, h, nil
 }
 
+const mostWords = 3
+
 // few lists the first of some words.
 func few(words []string) string {
-	const most = 3
-	if more := len(words) - most; more > 0 {
-		words = append(words[:most:most], fmt.Sprintf("%d more", more))
+	if more := len(words) - mostWords; more > 0 {
+		words = append(words[:mostWords:mostWords], fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(words, ", ")
 }

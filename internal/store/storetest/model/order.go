@@ -1,7 +1,6 @@
 package model
 
 import (
-	"bytes"
 	"container/heap"
 	"slices"
 	"sort"
@@ -39,16 +38,7 @@ func (q *queue) newLane() *lane {
 }
 
 // first reports whether a is claimed before b.
-func (q *queue) first(a, b *task) bool {
-	switch c := bytes.Compare(a.ID.ID[:], b.ID.ID[:]); {
-	case q.Sort == plan.SortLIFO:
-		return c > 0
-	case q.Sort == plan.SortDefault && a.Rank != b.Rank:
-		return a.Rank > b.Rank
-	default:
-		return c < 0
-	}
-}
+func (q *queue) first(a, b *task) bool { return rules.ClaimOrder(q.Sort, &a.Task, &b.Task) < 0 }
 
 func (q *queue) lane(t *task) *lane {
 	l, ok := q.lanes[t.Plan]
