@@ -109,7 +109,7 @@ func (c *claimer) waiting(p *part) bson.D {
 		filter = append(filter, bson.E{Key: "_id", Value: d("$nin", left)})
 	}
 	if p.turns {
-		filter = append(filter, bson.E{Key: "plan", Value: orNull(p.plan)})
+		filter = append(filter, bson.E{Key: "plan", Value: c.planOf(p)})
 	} else if c.turn.Plan.IsZero() && len(c.closed) > 0 {
 		filter = append(filter, bson.E{Key: "plan", Value: d("$nin", c.closed)})
 	}

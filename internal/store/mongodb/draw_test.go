@@ -216,7 +216,7 @@ func TestATaskThatWasMovedIsOfItsPresentQueue(t *testing.T) {
 	r, err := s.newRound(ctx, 0)
 	no(err)
 	r.node, r.instance = "n1", oid(id.ID)
-	c := claimer{round: r, turn: &protocol.Turn{Start: true}, token: bson.NewObjectID()}
+	c := claimer{round: r, turn: &protocol.Turn{Start: true}, shares: &protocol.Shares{}, token: bson.NewObjectID()}
 	first, last := &draw{queue: queues[0], ask: 30}, &draw{queue: queues[1], ask: 30}
 	no(c.heads(ctx, []*draw{first, last}, true))
 	moved := last.docs[3]

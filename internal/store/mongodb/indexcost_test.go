@@ -49,7 +49,7 @@ func BenchmarkIndexCost(b *testing.B) {
 	if len(docs) != tasks {
 		b.Fatalf("%d tasks are queued, want %d", len(docs), tasks)
 	}
-	c := claimer{round: r, turn: &protocol.Turn{Start: true}, token: bson.NewObjectID()}
+	c := claimer{round: r, turn: &protocol.Turn{Start: true}, shares: &protocol.Shares{}, token: bson.NewObjectID()}
 	claims := c.changes(&queueDoc{ID: oid(q.ID.ID)}, docs, slots{})
 	ends := make([]wire.Change, tasks)
 	for i := range docs {

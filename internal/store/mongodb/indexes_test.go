@@ -22,7 +22,7 @@ func TestIndexesThatAreMissingAreMadeAndWrongOnesTold(t *testing.T) {
 	// Indexes that another program, or a person, made before: Disbatch's own, one with other keys,
 	// one that is not unique, and a partial one.
 	make(tasks, d("node", 1, "status", 1, "queue", 1), options.Index())
-	make(tasks, d("queue", 1, "rank", 1), options.Index().SetName("sluice_ready"))
+	make(tasks, d("queue", 1, "rank", 1), options.Index().SetName("sluice_turns"))
 	make(queues, d("name", 1), options.Index())
 	make(tasks, d("needs", 1, "_id", 1), options.Index().SetName("sluice_needs").SetPartialFilterExpression(d("status", -2)))
 
@@ -31,10 +31,10 @@ func TestIndexesThatAreMissingAreMadeAndWrongOnesTold(t *testing.T) {
 	no(err)
 	text := strings.Join(wrong, "\n")
 	for _, want := range []string{
-		`index sluice_ready of tasks is {"key":{"queue":1,"rank":1}}, and should be {"key":{"queue":1,"rank":-1,"_id":1},"partialFilterExpression":{"status":-2}}`,
+		`index sluice_turns of tasks is {"key":{"queue":1,"rank":1}}, and should be {"key":{"queue":1,"plan":1,"rank":-1,"_id":1},"partialFilterExpression":{"status":-2}}`,
 		`index name_1 of queues is {"key":{"name":1}}, and should be {"key":{"name":1},"unique":true}`,
 		`index sluice_needs of tasks is `,
-		`db.getCollection("tasks").dropIndex("sluice_ready")`,
+		`db.getCollection("tasks").dropIndex("sluice_turns")`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %s", want)
@@ -46,7 +46,7 @@ func TestIndexesThatAreMissingAreMadeAndWrongOnesTold(t *testing.T) {
 
 	// After the advice was followed, the indexes are dropped, and made as they should be. An index
 	// that is dropped later is made again as well.
-	no(tasks.Indexes().DropOne(ctx, "sluice_ready"))
+	no(tasks.Indexes().DropOne(ctx, "sluice_turns"))
 	no(tasks.Indexes().DropOne(ctx, "sluice_needs"))
 	no(queues.Indexes().DropOne(ctx, "name_1"))
 	s = openAt(t, uri)

@@ -46,8 +46,14 @@ func (c *claimer) sharing(q *queueDoc) *protocol.PlanShares {
 type shareDoc struct {
 	Key struct {
 		Queue bson.ObjectID `bson:"queue"`
-		Plan  bson.ObjectID `bson:"plan,omitempty"`
+		Plan  bson.RawValue `bson:"plan,omitempty"`
 	} `bson:"_id"`
+}
+
+// plan returns the plan, zero for none. Another program may have put something else there.
+func (s *shareDoc) plan() (id bson.ObjectID, odd bool) {
+	id, ok := s.Key.Plan.ObjectIDOK()
+	return id, !ok && s.Key.Plan.Type != 0 && s.Key.Plan.Type != bson.TypeNull
 }
 
 // look has plans that have work in the queues join those that take turns there.
@@ -84,16 +90,23 @@ func (c *claimer) look(ctx context.Context, draws []*draw) error {
 		return err
 	}
 	var plans idList
+	odd := map[bson.ObjectID]bson.A{}
 	for _, s := range found {
-		plans = append(plans, s.Key.Plan)
+		id, other := s.plan()
+		if plans = append(plans, id); other {
+			odd[s.Key.Queue] = append(odd[s.Key.Queue], s.Key.Plan)
+		}
+	}
+	if len(odd) > 0 {
+		c.locked(func() { c.oddPlans = odd })
 	}
 	if err := c.loadPlans(ctx, plans); err != nil {
 		return err
 	}
 	for _, one := range draws {
 		for _, s := range found {
-			if s.Key.Queue == one.queue.ID {
-				c.join(c.sharing(one.queue), s.Key.Plan)
+			if id, _ := s.plan(); s.Key.Queue == one.queue.ID {
+				c.join(c.sharing(one.queue), id)
 			}
 		}
 	}
@@ -110,12 +123,17 @@ func lastOf(known *protocol.PlanShares) (last bson.ObjectID) {
 	return last
 }
 
-// orNull is an id as a filter has it; the zero one is null, which a field that is missing equals.
-func orNull(id bson.ObjectID) any {
-	if id.IsZero() {
+// planOf matches the plan of a part. A task of no plan has none, or what another program put there.
+func (c *claimer) planOf(p *part) any {
+	if !p.plan.IsZero() {
+		return p.plan
+	}
+	var odd bson.A
+	c.locked(func() { odd = c.oddPlans[p.queue.ID] })
+	if len(odd) == 0 {
 		return nil
 	}
-	return id
+	return d("$in", append(bson.A{nil}, odd...))
 }
 
 func comparePlans(a, b plan.PlanID) int { return bytes.Compare(a.ID[:], b.ID[:]) }
