@@ -32,32 +32,41 @@ func LeaveTurns[K comparable](shares map[K]protocol.Share, k K) {
 	}
 }
 
-// Deal returns who gets the next n starts, in order; none if nobody has work. Candidates that have
-// passed as much come in the order of compare. Deal counts nothing: see PassTurn. It forgets
-// candidates without work whom the others have caught up with.
-func Deal[K comparable](shares map[K]protocol.Share, n int, compare func(a, b K) int) []K {
+// MostDealt is among how many candidates one claim deals its starts: each costs it a look of its own.
+// The others have passed less than these after it, so that the next claims are theirs.
+const MostDealt = 16
+
+// Deal returns who gets the next n starts, in order, among up to so many candidates; none if nobody
+// has work. Candidates that have passed as much come in the order of compare. Deal counts nothing:
+// see PassTurn. It forgets candidates without work whom the others have caught up with.
+func Deal[K comparable](shares map[K]protocol.Share, n, among int, compare func(a, b K) int) []K {
 	least, any := leastPassed(shares)
-	if !any || n <= 0 {
+	if !any || n <= 0 || among <= 0 {
 		return nil
 	}
 	h := dealing[K]{compare: compare}
 	for k, s := range shares {
 		switch {
 		case !s.Away:
-			h.all = append(h.all, dealer[K]{k, s})
+			h.all = append(h.all, dealer[K]{key: k, Share: s})
 		case s.Passed <= least:
 			delete(shares, k)
 		}
 	}
 	heap.Init(&h)
-	dealt := make([]K, n)
-	for i := range dealt {
+	dealt := make([]K, 0, n)
+	for len(dealt) < n {
 		next := &h.all[0]
-		dealt[i] = next.key
-		if len(h.all) > 1 {
-			next.Passed += 1 / float64(next.Weight)
-			heap.Fix(&h, 0)
+		if !next.dealt && among == 0 {
+			heap.Pop(&h)
+			continue
 		}
+		if !next.dealt {
+			next.dealt, among = true, among-1
+		}
+		dealt = append(dealt, next.key)
+		next.Passed += 1 / float64(next.Weight)
+		heap.Fix(&h, 0)
 	}
 	return dealt
 }
@@ -89,6 +98,7 @@ func leastPassed[K comparable](shares map[K]protocol.Share) (least float64, any 
 type dealer[K any] struct {
 	key K
 	protocol.Share
+	dealt bool // a start
 }
 
 // dealing is a heap whose first is who gets the next start.
@@ -100,7 +110,11 @@ type dealing[K any] struct {
 func (h *dealing[K]) Len() int      { return len(h.all) }
 func (h *dealing[K]) Swap(i, j int) { h.all[i], h.all[j] = h.all[j], h.all[i] }
 func (h *dealing[K]) Push(any)      { panic("nobody joins while turns are dealt") }
-func (h *dealing[K]) Pop() any      { panic("nobody leaves while turns are dealt") }
+func (h *dealing[K]) Pop() any {
+	last := h.all[len(h.all)-1]
+	h.all = h.all[:len(h.all)-1]
+	return last
+}
 func (h *dealing[K]) Less(i, j int) bool {
 	a, b := &h.all[i], &h.all[j]
 	if a.Passed != b.Passed {

@@ -14,20 +14,23 @@ func TestDealGivesEachItsTurn(t *testing.T) {
 		name   string
 		shares is
 		n      int
+		among  int
 		want   string
 	}{
-		{"nobody has work", is{}, 3, ""},
-		{"nobody is here", is{"a": {Weight: 10, Away: true}}, 3, ""},
-		{"nothing is wanted", is{"a": {Weight: 10}}, 0, ""},
-		{"one alone has all", is{"a": {Weight: 1, Passed: 1e9}}, 3, "aaa"},
-		{"equals take turns in their order", is{"b": {Weight: 10}, "a": {Weight: 10}, "c": {Weight: 10}}, 7, "abcabca"},
-		{"each gets one before anybody gets a second", is{"a": {Weight: 10}, "b": {Weight: 10, Passed: 0.1}, "c": {Weight: 10, Passed: 0.1}}, 4, "aabc"},
-		{"twice the weight gets twice as many", is{"a": {Weight: 20}, "b": {Weight: 10}}, 6, "abaaba"},
-		{"1, 2 and 4", is{"a": {Weight: 1}, "b": {Weight: 2}, "c": {Weight: 4}}, 14, "abccbccabccbcc"},
-		{"who is away gets none", is{"a": {Weight: 10, Away: true}, "b": {Weight: 10}}, 2, "bb"},
-		{"who has passed least is first", is{"a": {Weight: 1, Passed: 2}, "b": {Weight: 1, Passed: 1}}, 3, "bab"},
+		{"nobody has work", is{}, 3, 9, ""},
+		{"nobody is here", is{"a": {Weight: 10, Away: true}}, 3, 9, ""},
+		{"nothing is wanted", is{"a": {Weight: 10}}, 0, 9, ""},
+		{"one alone has all", is{"a": {Weight: 1, Passed: 1e9}}, 3, 9, "aaa"},
+		{"equals take turns in their order", is{"b": {Weight: 10}, "a": {Weight: 10}, "c": {Weight: 10}}, 7, 9, "abcabca"},
+		{"each gets one before anybody gets a second", is{"a": {Weight: 10}, "b": {Weight: 10, Passed: 0.1}, "c": {Weight: 10, Passed: 0.1}}, 4, 9, "aabc"},
+		{"twice the weight gets twice as many", is{"a": {Weight: 20}, "b": {Weight: 10}}, 6, 9, "abaaba"},
+		{"1, 2 and 4", is{"a": {Weight: 1}, "b": {Weight: 2}, "c": {Weight: 4}}, 14, 9, "abccbccabccbcc"},
+		{"who is away gets none", is{"a": {Weight: 10, Away: true}, "b": {Weight: 10}}, 2, 9, "bb"},
+		{"who has passed least is first", is{"a": {Weight: 1, Passed: 2}, "b": {Weight: 1, Passed: 1}}, 3, 9, "bab"},
+		{"among two of three", is{"a": {Weight: 10, Passed: 1}, "b": {Weight: 10}, "c": {Weight: 20}}, 7, 2, "bccbccb"},
+		{"among none", is{"a": {Weight: 10}}, 3, 0, ""},
 	} {
-		if got := strings.Join(Deal(c.shares, c.n, strings.Compare), ""); got != c.want {
+		if got := strings.Join(Deal(c.shares, c.n, c.among, strings.Compare), ""); got != c.want {
 			t.Errorf("%s: dealt %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -38,7 +41,7 @@ func TestNobodyCollectsTurns(t *testing.T) {
 	JoinTurns(shares, "old", 10)
 	deal := func(n int) (dealt string) {
 		for range n { // one at a time, as a busy node claims
-			k := Deal(shares, 1, strings.Compare)[0]
+			k := Deal(shares, 1, 9, strings.Compare)[0]
 			PassTurn(shares, k, 1)
 			dealt += k[:1]
 		}
@@ -69,7 +72,7 @@ func TestNobodyGetsMoreByComingAndGoing(t *testing.T) {
 	chain := 0
 	for range 500 {
 		JoinTurns(shares, "chain", 10)
-		k := Deal(shares, 1, strings.Compare)[0]
+		k := Deal(shares, 1, 9, strings.Compare)[0]
 		PassTurn(shares, k, 1)
 		if k == "chain" {
 			chain++
@@ -87,7 +90,7 @@ func TestWeightsHoldFromTheNextStart(t *testing.T) {
 	JoinTurns(shares, "b", 10)
 	count := func(n int) (a int) {
 		for range n {
-			k := Deal(shares, 1, strings.Compare)[0]
+			k := Deal(shares, 1, 9, strings.Compare)[0]
 			PassTurn(shares, k, 1)
 			if k == "a" {
 				a++

@@ -22,9 +22,6 @@ const (
 	looksForAny = 64
 )
 
-// mostParts is of how many parts one command reads. A claim serves so many plans, and the next claim the others.
-const mostParts = 32
-
 // A part is what a claim reads of a queue: of one plan, or of none, where plans take turns.
 type part struct {
 	*draw
@@ -164,32 +161,23 @@ func (c *claimer) pass(q *queueDoc, claimed []taskDoc) {
 	}
 }
 
-// deal returns the parts of which more is to be read. Plans beyond mostParts get none now: by that they have passed less the next time.
+// deal returns the parts of which more is to be read.
 func (o *draw) deal() (parts []*part) {
 	n := o.ask
 	for _, p := range o.parts {
 		n -= len(p.docs)
 	}
-	dealt := rules.Deal(o.passed, n, comparePlans)
-	for again := len(dealt) > 0; again; again = n > 0 {
-		for _, id := range dealt {
-			p := o.parts[id]
-			if p == nil {
-				p = &part{draw: o, turns: true, plan: oid(id.ID)}
-				o.parts[id] = p
-			}
-			if !slices.Contains(parts, p) {
-				if len(parts) == mostParts {
-					continue
-				}
-				p.ask = len(p.docs)
-				parts = append(parts, p)
-			}
-			if n > 0 {
-				p.ask++
-				n--
-			}
+	for _, id := range rules.Deal(o.passed, n, rules.MostDealt, comparePlans) {
+		p := o.parts[id]
+		if p == nil {
+			p = &part{draw: o, turns: true, plan: oid(id.ID)}
+			o.parts[id] = p
 		}
+		if !slices.Contains(parts, p) {
+			p.ask = len(p.docs)
+			parts = append(parts, p)
+		}
+		p.ask++
 	}
 	return parts
 }

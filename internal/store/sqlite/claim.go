@@ -89,7 +89,7 @@ func (t *tx) take(o *offer, some int) int {
 	most := min(o.free(had+some), o.room)
 	for len(o.taken) < most {
 		turns := map[plan.PlanID]int{}
-		dealt := rules.Deal(o.shares, most-len(o.taken), comparePlans)
+		dealt := rules.Deal(o.shares, most-len(o.taken), rules.MostDealt, comparePlans)
 		if len(dealt) == 0 {
 			break
 		}
@@ -266,13 +266,13 @@ func (t *tx) share(o *offer, turn *protocol.Turn, only *planRow) bool {
 		o.lanes[plan.PlanID{}], o.shares = &lane{}, map[plan.PlanID]protocol.Share{{}: {Weight: 1}}
 	default:
 		known := turn.Shares.Plans(o.ID)
-		t.lookFor(o.n, known, turn.Slots+lookMore)
+		t.lookFor(o.n, known, min(turn.Slots, rules.MostDealt)+lookMore)
 		o.shares = known.Of
 	}
 	return rules.AnyTurns(o.shares)
 }
 
-// lookMore is for how many plans with work each claim from a queue looks, besides one for each task that it wants.
+// lookMore is for how many plans with work each claim from a queue looks, besides those that it serves.
 const lookMore = 4
 
 const nextLane = "SELECT lane FROM tasks " + inReady + " AND queue = ? AND lane > ? ORDER BY lane LIMIT 1"
@@ -296,10 +296,7 @@ func (t *tx) lookFor(queue int64, known *protocol.PlanShares, most int) {
 		switch {
 		case r.one():
 			lane = r.int(0)
-			if known.Looked = (plan.PlanID{}); t.query(planThere, lane).one() { // an audit moves what is in no plan's lane
-				known.Looked = t.plan(lane).ID
-			}
-			t.join(known, lane)
+			known.Looked = t.join(known, lane)
 		case !again:
 			known.Looked = plan.PlanID{}
 			return
@@ -309,18 +306,22 @@ func (t *tx) lookFor(queue int64, known *protocol.PlanShares, most int) {
 	}
 }
 
-// join has the plan of a lane take turns, unless nothing of it is claimed now.
-func (t *tx) join(known *protocol.PlanShares, lane int64) {
-	switch {
-	case lane == 0:
+// join has the plan of a lane take turns, unless nothing of it is claimed now, and returns which it is.
+func (t *tx) join(known *protocol.PlanShares, lane int64) (id plan.PlanID) {
+	if lane == 0 {
 		if t.noted(nil) == 0 {
-			rules.JoinTurns(known.Of, plan.PlanID{}, plan.DefaultPriority)
+			rules.JoinTurns(known.Of, id, plan.DefaultPriority)
 		}
-	case t.query(planThere, lane).one():
-		if p := t.plan(lane); !p.stopped() {
-			rules.JoinTurns(known.Of, p.ID, p.Weight())
-		}
+		return id
 	}
+	p := t.planIn(lane)
+	if p == nil { // damage
+		return id
+	}
+	if !p.stopped() {
+		rules.JoinTurns(known.Of, p.ID, p.Weight())
+	}
+	return p.ID
 }
 
 // activeIn counts what the instances of a node have claimed of a queue, among all that is claimed.

@@ -125,13 +125,22 @@ func (t *tx) plan(n int64) *planRow {
 	if n == 0 {
 		return nil
 	}
+	p := t.planIn(n)
+	if p == nil {
+		t.fail(fmt.Errorf("%s: a task is of plan %d, which is not there", t.s.path, n))
+		return &planRow{n: n}
+	}
+	return p
+}
+
+// planIn returns the plan with that number; nil if there is none.
+func (t *tx) planIn(n int64) *planRow {
 	if p, ok := t.plans[n]; ok {
 		return p
 	}
 	r := t.query("SELECT "+planColumns+" FROM plans WHERE n = ?", n)
 	if !r.one() {
-		t.fail(fmt.Errorf("%s: a task is of plan %d, which is not there", t.s.path, n))
-		return &planRow{n: n}
+		return nil
 	}
 	p := r.plan()
 	t.keep(p)

@@ -291,7 +291,7 @@ func (q *queue) next(turn *protocol.Turn) *task {
 		}
 		rules.JoinTurns(shares, first.Plan, weight)
 	}
-	whose := rules.Deal(shares, 1, func(a, b plan.PlanID) int { return bytes.Compare(a.ID[:], b.ID[:]) })[0]
+	whose := rules.Deal(shares, 1, 1, func(a, b plan.PlanID) int { return bytes.Compare(a.ID[:], b.ID[:]) })[0]
 	rules.PassTurn(shares, whose, 1)
 	return q.lanes[whose].all[0]
 }
