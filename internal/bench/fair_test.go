@@ -47,7 +47,7 @@ func (m *measurement) inOneQueue(plans, each, threads int) float64 {
 func thousand(m *measurement) {
 	plans, each := size(1000, 50), 40
 	if m.on == onMongoDB {
-		plans, each = size(1000, 20), 6
+		plans, each = size(200, 20), 20
 	}
 	m.repeat(func() {
 		one := m.inOneQueue(1, plans*each, mostThreads)

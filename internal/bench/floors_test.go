@@ -47,7 +47,7 @@ var floors = []floor{
 	{`idle/sqlite`, `turns|sweeps|beats`, most, 1},
 	{`schedules/.*`, `lateness-p99|processor`, most, 1},
 	{`fair/small/.*`, `turns`, most, 1},
-	{`fair/thousand/.*`, `tasks`, least, 0.9},
+	{`fair/thousand/sqlite`, `tasks`, least, 0.9},
 	{`progress/.*`, `processor`, most, 2.5},
 	{`served/get`, `requests`, least, 0.1},
 	{`served/submit/.*`, `request`, most, 10},
