@@ -40,6 +40,11 @@ func checkSettings(q *plan.Queue) error {
 	if err := q.Rate.Check(); err != nil {
 		return fmt.Errorf("rate of queue %q: %w", q.Name, err)
 	}
+	if q.Weight != 0 {
+		if err := plan.CheckWeight(q.Weight); err != nil {
+			return fmt.Errorf("queue %q: %w", q.Name, err)
+		}
+	}
 	return nil
 }
 

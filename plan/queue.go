@@ -64,6 +64,9 @@ type QueueSettings struct {
 	Secrets []string `json:"secrets,omitempty" maxItems:"200" doc:"Names of params that are never shown, in any queue: in upper or lower case, and a * stands for any letters. Only an admin removes a name."`
 	Keep    Keep     `json:"keep,omitzero" doc:"How long its finished tasks of no plan stay."`
 
+	Group  string `json:"group,omitempty" doc:"The group that it is in; left out: none."`
+	Weight int    `json:"weight,omitempty" minimum:"1" maximum:"1000" doc:"Its share of starts beside the other queues of its group; left out: 1."`
+
 	Rate     Rate         `json:"rate,omitzero" doc:"How many of its tasks may start, over all nodes; left out: no limit."`
 	Defaults TaskDefaults `json:"defaults,omitzero" doc:"What its tasks have that they do not say themselves. It counts for attempts that begin later."`
 }
@@ -102,22 +105,15 @@ func (s *QueueSettings) Text() string {
 // QueueSettingsOf reads what Text wrote. Another program, or a person, may have written it: a field
 // that cannot be read says nothing.
 func QueueSettingsOf(text string) (s QueueSettings) {
-	var fields map[string]json.RawMessage
-	if text == "" || json.Unmarshal([]byte(text), &fields) != nil {
-		return s
-	}
-	for name, value := range fields {
-		one, _ := json.Marshal(map[string]json.RawMessage{name: value}) // it was read from JSON
-		with := s
-		if json.Unmarshal(one, &with) == nil {
-			s = with
-		}
-	}
+	readFields(text, &s)
 	if s.OnLost != OnLostRetry && s.OnLost != OnLostFail {
 		s.OnLost = OnLostDefault
 	}
 	if s.Rate.Check() != nil {
 		s.Rate = Rate{}
+	}
+	if s.Weight != 0 && CheckWeight(s.Weight) != nil {
+		s.Weight = 0
 	}
 	return s
 }

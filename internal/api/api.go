@@ -556,6 +556,11 @@ func (s *SetQueue) Apply(q *plan.Queue) error {
 	if err := s.Rate.Check(); err != nil {
 		return InvalidAt("body.rate", "%v", err)
 	}
+	if s.Weight != 0 {
+		if err := plan.CheckWeight(s.Weight); err != nil {
+			return InvalidAt("body.weight", "%v", err)
+		}
+	}
 	w := Queue{Threads: s.Threads, Sort: s.Sort, Pin: s.Pin, Ignore: s.Ignore, NodeThreads: s.NodeThreads}
 	d := w.Domain()
 	q.Threads, q.Unlimited, q.Sort, q.Pin, q.Ignore, q.NodeThreads = d.Threads, d.Unlimited, d.Sort, d.Pin, d.Ignore, d.NodeThreads

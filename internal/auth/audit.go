@@ -44,7 +44,7 @@ func Unchanged(ctx context.Context) {
 	}
 }
 
-// Changed notes for the audit log what the request that the context is of changes: ids of plans, tasks, queues and schedules, names of nodes. Handlers
+// Changed notes for the audit log what the request that the context is of changes: ids of plans, tasks, queues and schedules, names of nodes and groups. Handlers
 // call it as they go, so that what was done before a failure is known.
 func Changed(ctx context.Context, ids ...string) {
 	c, ok := ctx.Value(callKey{}).(*call)

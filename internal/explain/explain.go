@@ -24,6 +24,7 @@ type Reader interface {
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
 	store.TaskReader
 	Queues(ctx context.Context) ([]plan.Queue, error)
+	Groups(ctx context.Context) ([]plan.Group, error)
 	CountQueues(ctx context.Context, queues []plan.Queue) error
 	Instances(ctx context.Context) ([]plan.Instance, error)
 	MaxThreads(ctx context.Context) (map[plan.NodeName]int, error)

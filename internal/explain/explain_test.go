@@ -19,6 +19,7 @@ type facts struct {
 	plan   plan.Plan
 	tasks  []plan.Task
 	queues []plan.Queue
+	groups []plan.Group
 	nodes  []plan.Instance
 	limits map[plan.NodeName]int
 	silent bool // no task printed anything
@@ -30,16 +31,17 @@ func (f *facts) Log(context.Context, plan.TaskID, int64, int) ([]plan.LogEntry, 
 	}
 	return make([]plan.LogEntry, 1), 1, nil
 }
-func (f *facts) Now(context.Context) (time.Time, error)               { return now, nil }
+func (f *facts) Now(context.Context) (time.Time, error) { return now, nil }
 func (f *facts) Plan(_ context.Context, id plan.PlanID) (plan.Plan, error) {
 	if id == elsewhere {
 		return plan.Plan{ID: id, Name: "report", Run: 2}, nil
 	}
 	return f.plan, nil
 }
-func (f *facts) Queues(context.Context) ([]plan.Queue, error)         { return f.queues, nil }
-func (f *facts) CountQueues(context.Context, []plan.Queue) error      { return nil }
-func (f *facts) Instances(context.Context) ([]plan.Instance, error)   { return f.nodes, nil }
+func (f *facts) Queues(context.Context) ([]plan.Queue, error)       { return f.queues, nil }
+func (f *facts) Groups(context.Context) ([]plan.Group, error)       { return f.groups, nil }
+func (f *facts) CountQueues(context.Context, []plan.Queue) error    { return nil }
+func (f *facts) Instances(context.Context) ([]plan.Instance, error) { return f.nodes, nil }
 func (f *facts) MaxThreads(context.Context) (map[plan.NodeName]int, error) {
 	return f.limits, nil
 }
@@ -107,6 +109,7 @@ func TestTask(t *testing.T) {
 		name   string
 		plan   plan.Plan
 		queue  plan.Queue // default: unlimited
+		groups []plan.Group
 		nodes  []plan.Instance
 		limits map[plan.NodeName]int
 		tasks  []plan.Task // the first is asked about
@@ -118,6 +121,36 @@ func TestTask(t *testing.T) {
 			nodes: live,
 			tasks: []plan.Task{task(1, "b", plan.Held, 2), with(task(2, "a", plan.Running), on("n1", 3*time.Second))},
 			chain: []string{"b: it waits for a", "a: it runs on node n1 for 3.0s"},
+		},
+		{
+			name:   "a paused group above the group of its queue",
+			nodes:  live,
+			queue:  plan.Queue{ID: plan.QueueID{ID: plan.ID{1}}, Name: "imap", Plugin: "exec", Unlimited: true, QueueSettings: plan.QueueSettings{Group: "mail"}},
+			groups: []plan.Group{{Name: "acme", GroupSettings: plan.GroupSettings{Paused: true}}, {Name: "mail", GroupSettings: plan.GroupSettings{Parent: "acme"}}},
+			tasks:  []plan.Task{task(1, "a", plan.Queued)},
+			chain:  []string{"a: group acme is paused"},
+			remedy: "group set acme --resume",
+		},
+		{
+			name:  "of the rates of its queue and its groups the one that lets it start last",
+			nodes: live,
+			queue: plan.Queue{
+				ID: plan.QueueID{ID: plan.ID{1}}, Name: "imap", Plugin: "exec", Unlimited: true, Spent: now.Add(300 * time.Millisecond),
+				QueueSettings: plan.QueueSettings{Group: "mail", Rate: plan.Rate{Starts: 1, Per: plan.Duration(time.Second)}},
+			},
+			groups: []plan.Group{{
+				Name: "mail", Spent: now.Add(400 * time.Millisecond), GroupSettings: plan.GroupSettings{Rate: plan.Rate{Starts: 1, Per: plan.Duration(time.Second)}},
+			}},
+			tasks: []plan.Task{task(1, "a", plan.Queued)},
+			chain: []string{"a: the rate of group mail is 1/1s: the next task starts in 400ms"},
+		},
+		{
+			name:   "a queue whose group is not there is in none",
+			nodes:  live,
+			queue:  plan.Queue{ID: plan.QueueID{ID: plan.ID{1}}, Name: "imap", Plugin: "exec", Unlimited: true, QueueSettings: plan.QueueSettings{Group: "gone"}},
+			groups: []plan.Group{{Name: "acme", GroupSettings: plan.GroupSettings{Paused: true}}},
+			tasks:  []plan.Task{task(1, "a", plan.Queued)},
+			chain:  []string{"a: it can run: a node is about to claim it"},
 		},
 		{
 			name:  "a queue that is pinned to a node that is not there",
@@ -532,7 +565,7 @@ func TestTask(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := &facts{plan: c.plan, tasks: c.tasks, nodes: c.nodes, limits: c.limits, queues: []plan.Queue{c.queue}}
+			f := &facts{plan: c.plan, tasks: c.tasks, nodes: c.nodes, limits: c.limits, queues: []plan.Queue{c.queue}, groups: c.groups}
 			f.plan.Name, f.plan.Run = "p", 1
 			if f.queues[0].Name == "" {
 				f.queues[0] = plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true}

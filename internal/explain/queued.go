@@ -27,6 +27,14 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 		return Link{}, err
 	}
 	q := &queues[i]
+	in, err := e.groupsOf(q)
+	if err != nil {
+		return Link{}, err
+	}
+	if g := rules.PausedGroup(in); g != nil {
+		why, h := hint.Paused(g)
+		return Link{Why: why, Hint: h}, nil
+	}
 	if why, h := hint.Full(q); why != "" {
 		return Link{Why: why, Hint: h}, nil
 	}
@@ -51,14 +59,8 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 		}
 		return Link{Why: why, Hint: h}, err
 	}
-	if q.Rate.Starts > 0 {
-		now, err := e.r.Now(e.ctx)
-		if err != nil {
-			return Link{}, err
-		}
-		if wait := rules.RateWait(q.Rate, q.Spent, now); wait > 0 {
-			return Link{Why: fmt.Sprintf("the rate of queue %s is %s: the next task starts in %s", q.Name, q.Rate, wait.Round(10*time.Millisecond))}, nil
-		}
+	if why, err := e.rate(q, in); why != "" || err != nil {
+		return Link{Why: why}, err
 	}
 	why = "it can run: a node is about to claim it"
 	if behind != "" {
@@ -68,6 +70,37 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 		why += "; " + t.Detail
 	}
 	return Link{Why: why}, nil
+}
+
+// groupsOf returns the groups whose limits count for a queue.
+func (e *explainer) groupsOf(q *plan.Queue) ([]*plan.Group, error) {
+	if q.Group == "" {
+		return nil, nil
+	}
+	groups, err := e.r.Groups(e.ctx)
+	return rules.GroupsOf(groups, q.Group), err
+}
+
+// rate says which rate, of the queue and its groups, lets the next task start last; "" if one may start now.
+func (e *explainer) rate(q *plan.Queue, in []*plan.Group) (why string, err error) {
+	if q.Rate.Starts == 0 && len(in) == 0 {
+		return "", nil
+	}
+	now, err := e.r.Now(e.ctx)
+	if err != nil {
+		return "", err
+	}
+	longest := time.Duration(0)
+	one := func(what, name string, r plan.Rate, spent time.Time) {
+		if wait := rules.RateWait(r, spent, now); wait > longest {
+			longest, why = wait, fmt.Sprintf("the rate of %s %s is %s: the next task starts in %s", what, name, r, wait.Round(10*time.Millisecond))
+		}
+	}
+	one("queue", q.Name, q.Rate, q.Spent)
+	for _, g := range in {
+		one("group", g.Name, g.Rate, g.Spent)
+	}
+	return why, nil
 }
 
 // A fullness is why a node has no room for a task.

@@ -25,6 +25,7 @@ const (
 	RetryBelow    Key = "retry-below"    // a task was kept, and its inputs ran again since
 	ReadLog       Key = "read-log"       // a task printed something
 	QueueThreads  Key = "queue-threads"  // a queue is paused, or runs as many tasks as it may
+	GroupResume   Key = "group-resume"   // a group is paused
 	QueueEach     Key = "queue-each"     // a queue lets each node run no more of its tasks
 	QueueUnpin    Key = "queue-unpin"    // the nodes that a queue is pinned to do not serve it
 	QueueUnignore Key = "queue-unignore" // a queue ignores the nodes that could serve it

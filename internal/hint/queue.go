@@ -23,6 +23,11 @@ func Full(q *plan.Queue) (why string, h Hint) {
 	return fmt.Sprintf("queue %s runs as many as it may, %d of %d threads", q.Name, q.Active, q.Threads), set(QueueThreads, q.Name, "--threads", strconv.Itoa(2*q.Threads))
 }
 
+// Paused says that a group lets no task of its queues start.
+func Paused(g *plan.Group) (why string, h Hint) {
+	return fmt.Sprintf("group %s is paused", g.Name), Hint{Key: GroupResume, Do: []string{"group", "set", g.Name, "--resume"}}
+}
+
 // Slower says that a queue runs fewer tasks at once than a plan would let it. The hint is none if that is not so. A plan never raises the
 // limit of a queue that is there.
 func Slower(q *plan.Queue, threads int) (why string, h Hint) {

@@ -112,6 +112,7 @@ func Pass(t testing.TB, db *mongo.Database, by time.Duration) {
 		"plans":     {"ctime", "mtime", "retried", "ended", "until"},
 		"instances": {"beat"},
 		"queues":    {"spent"},
+		"groups":    {"spent"},
 		"retries":   {"at", "retried", "ended"},
 		"runs":      {"at"},
 		"nodes":     {"timestamp"},

@@ -106,9 +106,10 @@ type Node interface {
 	// Claims. Up to Slots tasks are claimed. They are queued, of queues that the turn serves
 	// (protocol.Turn.Serves), of Plan if it is given, and of no closed plan. The limits are each
 	// queue's threads, its NodeThreads of the instance's node, the limit of that node
-	// (SetMaxThreads), and the queue's Rate over all nodes. For a rate a driver keeps one instant,
-	// which rules.RateSpend moves with each claim, and which a claim that is lost may have moved too.
-	// Rest is how long a rate holds up tasks that wait. A queue without a free thread or without work costs nothing, and neither
+	// (SetMaxThreads), and over all nodes the Rates of the queue, of its group, and of the parent of
+	// that. Nothing is claimed while one of these groups is paused. For a rate a driver keeps one
+	// instant, which rules.RateSpend moves with each claim, and which a claim that is lost may have
+	// moved too. Rest is how long rates hold up tasks that wait. A queue without a free thread or without work costs nothing, and neither
 	// does a limit that is not set. A queue that is not served costs at most one look, whatever
 	// waits in it. Within a queue the order is the queue's sort. Queues with work take turns, so
 	// that none starves. A claim adds one to the attempt, and sets a new token, the instance and
@@ -342,6 +343,15 @@ type Admin interface {
 	// already, there is no error. If many callers read the same queue, one of them changes it.
 	ChangeQueue(ctx context.Context, was, q plan.Queue) error
 
+	// PutGroup makes a group, or changes one that the caller read as was, as rules.SetGroup decides; a
+	// zero was means that there is none yet. DeleteGroup deletes a group that the caller read as was,
+	// unless rules.CheckDeleteGroup refuses. The writes of queues ask rules.CheckInGroup. The store makes
+	// at most one of two concurrent writes that rules refuse together. A writer that dies may leave a
+	// queue or a group in a group that is not there: it counts as one without a group, and an audit
+	// takes it out.
+	PutGroup(ctx context.Context, was, g plan.Group) error
+	DeleteGroup(ctx context.Context, was plan.Group) error
+
 	// SetMaxThreads limits how many claimed and running tasks all instances of a node have
 	// together; < 0 removes the limit. The node need not exist yet. Running tasks continue. The
 	// turns of an instance apply the limit once the instance registers, or beats next.
@@ -371,6 +381,9 @@ type Reader interface {
 	// CountQueues fills these in.
 	Queues(ctx context.Context) ([]plan.Queue, error)
 	CountQueues(ctx context.Context, queues []plan.Queue) error
+
+	// Groups returns all groups, by name.
+	Groups(ctx context.Context) ([]plan.Group, error)
 
 	// Log returns up to limit entries of a task's log after the cursor, oldest first, and the
 	// cursor after them. The zero cursor is the start. Each entry raises the cursor by one, or by

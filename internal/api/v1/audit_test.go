@@ -61,6 +61,9 @@ func TestTheAuditLogNamesWhatChanges(t *testing.T) {
 	ask(204, "POST", "/plans/"+p+"/cancel", "", "")
 	q := ask(201, "POST", "/queues", `{"name": "q", "plugin": "exec", "threads": 2}`, "")
 	ask(200, "PUT", "/queues/q", `{"threads": 3}`, "")
+	ask(201, "POST", "/groups", `{"name": "acme"}`, "")
+	ask(200, "PUT", "/groups/acme", `{"paused": true}`, "")
+	ask(204, "DELETE", "/groups/acme", "", "")
 	const minted = "6b02f4390138e68ab00062b6"
 	ask(200, "PUT", "/plans/"+minted, `{"name": "by-a-command"}`, "")
 	ask(204, "PUT", "/nodes/n", `{"maxthreads": 3}`, "")
@@ -89,7 +92,7 @@ func TestTheAuditLogNamesWhatChanges(t *testing.T) {
 		}
 		got = append(got, e.IDs)
 	}
-	want := [][]string{{p}, {p}, {q}, {q}, {minted}, {"n"}, {c}, nil, {c}, {c}, {c}, {c}, {c}, {c}, {minted}, {minted}}
+	want := [][]string{{p}, {p}, {q}, {q}, {"acme"}, {"acme"}, {"acme"}, {minted}, {"n"}, {c}, nil, {c}, {c}, {c}, {c}, {c}, {c}, {minted}, {minted}}
 	if !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("the audit log has the ids %v, want %v:\n%s", got, want, text)
 	}

@@ -37,7 +37,7 @@ func (a *API) queues() {
 	serve(a, endpoint{method: "GET", path: "/queues/{queue}", id: "get-queue", summary: "Read a queue", tag: tag, scope: Read, errors: []int{404}}, a.getQueue)
 	serve(a, endpoint{
 		method: "PUT", path: "/queues/{queue}", id: "set-queue", summary: "Set a queue's limits", tag: tag, scope: Operate, errors: []int{404, 412, 422},
-		doc: "All limits at once. If on_lost, secrets, keep or defaults is left out, it stays as it is, and null " +
+		doc: "All limits at once. If on_lost, secrets, keep, group, weight, rate or defaults is left out, it stays as it is, and null " +
 			"takes it away. Nodes follow within a second, and running tasks continue. With " +
 			"If-Match, only if the settings are still those of that ETag, or already have the new " +
 			"values. To change params of defaults needs the scope submit, because they are what tasks " +
@@ -144,9 +144,10 @@ func (a *API) createQueue(ctx context.Context, in *struct {
 	if in.Ensure {
 		create = a.st.EnsureQueue
 	}
+	inGroup := q.Group
 	q, err := create(ctx, q)
 	if err != nil {
-		return nil, err
+		return nil, ungrouped(err, inGroup)
 	}
 	auth.Changed(ctx, q.ID.String())
 	return a.answerQueue(ctx, q)
@@ -185,9 +186,17 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 		return nil, api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "queue %q is not as If-Match has it: it was set otherwise since, or never had that version; look at it again", was.Name)
 	}
 	if err != nil {
-		return nil, err
+		return nil, ungrouped(err, q.Group)
 	}
 	return a.answerQueue(ctx, q)
+}
+
+// ungrouped gives its place to the error of a group that is not there.
+func ungrouped(err error, group string) error {
+	if group != "" && errors.Is(err, plan.ErrNotFound) {
+		return placed(err, "body.group")
+	}
+	return err
 }
 
 func checkDefaults(d *plan.TaskDefaults) error {

@@ -51,6 +51,7 @@ func New(c Config) *API {
 	a.submissions()
 	a.tasks()
 	a.queues()
+	a.queueGroups()
 	a.schedules()
 	a.nodes()
 	a.feed()

@@ -61,6 +61,9 @@ func (r *round) audit(ctx context.Context) error {
 	if err := r.auditApart(ctx); err != nil {
 		return err
 	}
+	if err := r.auditGroups(ctx); err != nil {
+		return err
+	}
 	return r.auditLists(ctx)
 }
 

@@ -45,6 +45,9 @@ func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) 
 		if len(some) == 0 {
 			break
 		}
+		if some, err = c.startable(ctx, some); err != nil {
+			return nil, err
+		}
 		taken, more, err := c.share(ctx, some)
 		if err != nil {
 			return nil, err

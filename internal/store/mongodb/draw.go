@@ -27,9 +27,9 @@ type draw struct {
 	over   bool                           // nothing more is to be had of it now
 }
 
-// narrow reports whether claims from the queue need slots, or spend its rate.
+// narrow reports whether claims from the queue need slots, or spend a rate.
 func (c *claimer) narrow(q *queueDoc) bool {
-	return c.limit.set || !q.Unlimited || q.NodeThreads.n > 0 || q.rated()
+	return c.limit.set || !q.Unlimited || q.NodeThreads.n > 0 || len(c.pacesOf(q)) > 0
 }
 
 // share takes what is wanted from the queues, by queue, and reports whether each may have more.

@@ -52,6 +52,9 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 		if doc != nil {
 			return doc.domain(), true, nil
 		}
+		if err := s.checkInGroup(ctx, &q); err != nil {
+			return plan.Queue{}, false, err
+		}
 		fields, _ := limits(q)
 		taken, err := s.Insert(ctx, s.queues, append(d("_id", oid(q.ID.ID), "name", q.Name, "plugin", q.Plugin), fields...))
 		if err != nil {
@@ -59,7 +62,7 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 		}
 		if taken == 0 {
 			q.Queued, q.Active = 0, 0
-			return q, false, nil
+			return q, false, s.putQueueIn(ctx, q, q)
 		}
 		if other, err := wire.FindOne[queueDoc](ctx, s.queues, d("_id", oid(q.ID.ID)), wire.Query{}); err != nil || other != nil && string(other.Name) != q.Name {
 			if err == nil {
@@ -72,9 +75,22 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 
 // SetQueue implements store.Admin.
 func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
+	was := q
+	if q.Group != "" {
+		doc, _, err := s.queueAs(ctx, q.ID, nil)
+		if err == nil {
+			was, err = doc.domain(), s.checkInGroup(ctx, &q)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	there, err := s.writeQueue(ctx, d("_id", oid(q.ID.ID)), q)
 	if err == nil && !there {
 		err = plan.ErrNotFound
+	}
+	if err == nil {
+		err = s.putQueueIn(ctx, was, q)
 	}
 	if err != nil {
 		return fmt.Errorf("queue %s: %w", q.ID, err)
@@ -90,11 +106,20 @@ func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 	}
 	now := doc.domain()
 	change, err := rules.CheckSettings(&now, &was, &q)
-	if !change || err != nil {
+	if err == nil && change {
+		err = s.checkInGroup(ctx, &q)
+	}
+	if err != nil {
 		return err
+	}
+	if !change {
+		return s.putQueueIn(ctx, now, q)
 	}
 	if changed, err := s.writeQueue(ctx, same, q); err != nil || !changed {
 		return fmt.Errorf("queue %q: %w", doc.Name, cmp.Or(err, plan.ErrConflict))
+	}
+	if err := s.putQueueIn(ctx, now, q); err != nil {
+		return err
 	}
 	return s.wakeOthers(ctx, true) // more of it may be claimed now
 }

@@ -2,86 +2,170 @@ package mongodb
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+// A pace is a rate with its instant, which the document of a queue or a group has.
+type pace struct {
+	group bool // it is of a group
+	id    any  // of the document
+	rate  plan.Rate
+	spent time.Time
+}
+
 // rated reports whether the queue may have a rate.
 func (q *queueDoc) rated() bool { return strings.Contains(string(q.Settings), `"rate"`) }
 
-// spend spends the rate of a queue for up to n tasks that wait, in one conditional write, and returns for how many. Without a rate it asks the
-// server for nothing. A node that dies between the two writes has spent for nothing.
-func (c *claimer) spend(ctx context.Context, q *queueDoc, n int) (room int, err error) {
-	if !q.rated() {
-		return n, nil
+// pacesOf returns the rates that count for a queue: its own, and those of its groups. Queues share the paces of
+// their groups.
+func (c *claimer) pacesOf(q *queueDoc) (paces []*pace) {
+	one := func(group bool, id any, r plan.Rate, spent time.Time) {
+		if r == (plan.Rate{}) {
+			return
+		}
+		if c.paces == nil {
+			c.paces = map[any]*pace{}
+		}
+		if c.paces[id] == nil {
+			c.paces[id] = &pace{group, id, r, spent}
+		}
+		paces = append(paces, c.paces[id])
 	}
+	if q.rated() {
+		is := q.domain()
+		one(false, q.ID, is.Rate, is.Spent)
+	}
+	if c.groupsOf != nil {
+		for _, g := range c.groupsOf(q) {
+			one(true, g.Name, g.Rate, g.Spent)
+		}
+	}
+	return paces
+}
+
+// spend spends the rates that count for a queue for up to n tasks that wait, in one conditional write each, and returns for how many. Without
+// a rate it asks the server for nothing. A node that dies between these writes and the claim has spent for nothing.
+func (c *claimer) spend(ctx context.Context, q *queueDoc, n int) (room int, err error) {
+	paces := c.pacesOf(q)
+	room = n
+	for i, p := range paces {
+		had := room
+		if room, err = c.spendPace(ctx, p, room); err != nil {
+			return 0, err
+		}
+		for _, before := range paces[:i] {
+			if err := c.giveBackTo(ctx, before, had-room); err != nil {
+				return 0, err
+			}
+		}
+		if room == 0 {
+			break
+		}
+	}
+	if room == n || len(paces) == 0 {
+		return room, nil
+	}
+	wait := time.Duration(0)
+	for _, p := range paces {
+		wait = max(wait, rules.RateWait(p.rate, p.spent, c.spentAt))
+	}
+	if wait = max(wait, time.Millisecond); c.rest == 0 || wait < c.rest { // it may be over by now, or others have been faster
+		c.rest = wait
+	}
+	return room, nil
+}
+
+// spendPace spends one rate for up to n tasks, and returns for how many.
+func (c *claimer) spendPace(ctx context.Context, p *pace, n int) (room int, err error) {
 	for range tries {
+		if p.rate == (plan.Rate{}) {
+			return n, nil
+		}
 		now, err := c.Now(ctx)
 		if err != nil {
 			return 0, err
 		}
-		is := q.domain()
-		spent := rules.RateSpent(is.Rate, is.Spent, now)
-		if room = rules.RateRoom(is.Rate, is.Spent, now, n); room > 0 && is.Rate.Starts > 0 {
-			spent = rules.RateSpend(is.Rate, spent, now, room)
+		c.spentAt = now
+		spent := rules.RateSpent(p.rate, p.spent, now)
+		if room = rules.RateRoom(p.rate, p.spent, now, n); room > 0 {
+			spent = rules.RateSpend(p.rate, spent, now, room)
 		}
-		if room < n {
-			c.held(is.Rate, spent, now)
-		}
-		if spent.Equal(is.Spent) {
+		if spent.Equal(p.spent) {
 			return room, nil
 		}
-		if mine, err := c.setSpent(ctx, q, spent); err != nil || mine {
+		if mine, err := c.setSpent(ctx, p, spent); err != nil || mine {
 			return room, err
 		}
 	}
-	c.rest = time.Millisecond // others are faster: they have it
-	return 0, nil
+	return 0, nil // others are faster: they have it
 }
 
-// setSpent writes how far the rate of a queue is used up, unless another process did: then it reads that. A date has milliseconds: it is
-// rounded up, so that the rate is kept.
-func (c *claimer) setSpent(ctx context.Context, q *queueDoc, spent time.Time) (mine bool, err error) {
+// setSpent writes how far a rate is used up, unless another process did: then it reads that. A date has milliseconds: it is rounded up, so
+// that the rate is kept.
+func (c *claimer) setSpent(ctx context.Context, p *pace, spent time.Time) (mine bool, err error) {
 	if whole := spent.Truncate(time.Millisecond); whole.Before(spent) {
 		spent = whole.Add(time.Millisecond)
 	}
 	was := any(nil)
-	if !q.Spent.IsZero() {
-		was = q.Spent
+	if !p.spent.IsZero() {
+		was = p.spent
 	}
-	mine, err = c.UpdateOne(ctx, c.queues, d("_id", q.ID, "spent", was), d("$set", d("spent", spent)))
+	mine, err = c.changePace(ctx, p, d("spent", was), d("$set", d("spent", spent)))
 	if err != nil || mine {
-		q.Spent = spent
+		p.spent = spent
 		return mine, err
 	}
-	read, err := wire.FindOne[queueDoc](ctx, c.queues, d("_id", q.ID), wire.Query{Fields: ones("spent settings")})
+	p.rate, p.spent = plan.Rate{}, time.Time{} // it may be gone
+	if p.group {
+		read, err := wire.FindOne[groupDoc](ctx, c.groups, d("_id", p.id), wire.Query{})
+		if err == nil && read != nil {
+			is := read.domain()
+			p.rate, p.spent = is.Rate, is.Spent
+		}
+		return false, err
+	}
+	read, err := wire.FindOne[queueDoc](ctx, c.queues, d("_id", p.id), wire.Query{Fields: ones("spent settings")})
 	if err == nil && read != nil {
-		q.Spent, q.Settings = read.Spent, read.Settings
+		is := read.domain()
+		p.rate, p.spent = is.Rate, is.Spent
 	}
 	return false, err
 }
 
-// held notes when the rate of a queue in which tasks wait lets the next one start.
-func (c *claimer) held(r plan.Rate, spent, now time.Time) {
-	if wait := rules.RateWait(r, spent, now); wait > 0 && (c.rest == 0 || wait < c.rest) {
-		c.rest = wait
-	}
-}
-
 // giveBack takes back what spend spent for n tasks that others claimed.
 func (c *claimer) giveBack(ctx context.Context, q *queueDoc, n int) error {
-	for range tries {
-		rate := q.domain().Rate
-		if rate == (plan.Rate{}) {
-			return nil
-		}
-		if mine, err := c.setSpent(ctx, q, q.Spent.Add(-time.Duration(n)*rate.Interval())); err != nil || mine {
+	for _, p := range slices.Backward(c.pacesOf(q)) {
+		if err := c.giveBackTo(ctx, p, n); err != nil {
 			return err
 		}
 	}
-	return nil // others are faster, and it is lost
+	return nil
+}
+
+// giveBackTo takes back what was spent of one rate for n tasks. It subtracts, so that it does not matter what others have spent since.
+func (c *claimer) giveBackTo(ctx context.Context, p *pace, n int) error {
+	if n == 0 || p.rate == (plan.Rate{}) {
+		return nil
+	}
+	back := (time.Duration(n) * p.rate.Interval()).Truncate(time.Millisecond)
+	p.spent = p.spent.Add(-back)
+	_, err := c.changePace(ctx, p, nil, bson.A{d("$set", d("spent", d("$subtract", bson.A{"$spent", back.Milliseconds()})))})
+	return err
+}
+
+// changePace changes the document that has a rate, if it matches.
+func (c *claimer) changePace(ctx context.Context, p *pace, where bson.D, update any) (matched bool, err error) {
+	where = append(where, bson.E{Key: "_id", Value: p.id})
+	if p.group {
+		return c.UpdateOne(ctx, c.groups, where, update)
+	}
+	return c.UpdateOne(ctx, c.queues, where, update)
 }

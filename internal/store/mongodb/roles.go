@@ -45,6 +45,7 @@ func Roles() (roles []Role) {
 var privileges = []struct{ role, collection, actions, disbatch, why string }{
 	// A node: den, `sluice den --queues`, reports, and what opening a store makes.
 	{"disbatchd", "balance", "find insert update", "", "settings and state of the balancer, which is a role of a node"},
+	{"disbatchd", "groups", "find update", "", "limits of groups of queues are read, and their rates are spent"},
 	{"disbatchd", "instances", "find insert remove update", "", "its own document, beaten each second, and those of nodes that it rescues"},
 	{"disbatchd", "items", "createIndex find insert listIndexes remove", "", "lists of foreach tasks whose items are not all in"},
 	{"disbatchd", "joins", "createIndex find insert listIndexes remove update", "", "what tasks of very many parents wait for"},
@@ -63,6 +64,7 @@ var privileges = []struct{ role, collection, actions, disbatch, why string }{
 	{"disbatchd", "work", "find insert remove update", "", "what was begun and is to be ended whoever dies"},
 	// Processes that submit, show, cancel, retry and delete.
 	{"disbatch_web", "balance", "find insert update", "listIndexes", "settings of the balancer, by `sluice balance` and by Disbatch's pages"},
+	{"disbatch_web", "groups", "find insert remove update", "", "groups of queues are made, shown, changed and deleted"},
 	{"disbatch_web", "instances", "find", "", "which nodes there are"},
 	{"disbatch_web", "items", "find insert remove", "", "lists of foreach tasks, made anew by a retry"},
 	{"disbatch_web", "joins", "find insert remove update", "", "what tasks of very many parents wait for"},
@@ -80,6 +82,7 @@ var privileges = []struct{ role, collection, actions, disbatch, why string }{
 	{"disbatch_web", "work", "insert remove update", "", "what was begun and is to be ended whoever dies"},
 	// A process that runs one task. In its last turn it does for the task's children what a
 	// node does.
+	{"task_runner", "groups", "find update", "", "a turn that claims reads the limits of groups of queues, and spends their rates"},
 	{"task_runner", "instances", "find insert remove update", "", "its own document, beaten each second"},
 	{"task_runner", "items", "find insert remove", "", "lists of foreach tasks that its task is a parent of"},
 	{"task_runner", "joins", "find insert remove update", "", "what tasks of very many parents wait for"},

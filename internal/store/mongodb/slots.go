@@ -348,6 +348,10 @@ type claimer struct {
 	limit  count  // of the node,
 	full   bool   // which has no free slot
 	closed idList // plans whose tasks are not to be claimed
+
+	groupsOf func(q *queueDoc) []*plan.Group // nil: no queue is in a group
+	paces    map[any]*pace                   // of queues and groups, by their ids,
+	spentAt  time.Time                       // and when one was last spent, by the server's clock
 }
 
 // tries is how often a claimer that others outran looks for other tasks.

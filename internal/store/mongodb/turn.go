@@ -118,6 +118,7 @@ func (r *round) join(ctx context.Context, ahead *round, claimed []protocol.Claim
 	maps.Copy(r.busy, ahead.busy)
 	r.taken += ahead.taken
 	r.passed = r.passed || ahead.passed
+	r.rest = ahead.rest
 	r.refused = append(r.refused, ahead.refused...)
 	closed := map[bson.ObjectID]idList{}
 	var token protocol.Token // of all of them

@@ -23,6 +23,7 @@ type offer struct {
 	lanes  map[plan.PlanID]*lane          // of these, as far as the turn has looked at them
 	only   int64                          // of the shared lane, tasks of this plan; 0: all
 	room   int                            // how many of its tasks the node may still have, and the rate lets start
+	groups []*claimGroup                  // that its queue is in
 	taken  []candidate
 	dry    bool // there is no more to take
 }
@@ -86,7 +87,7 @@ func (t *tx) room() int {
 // take takes up to some more tasks of an offer, and returns how many.
 func (t *tx) take(o *offer, some int) int {
 	had := len(o.taken)
-	most := min(o.free(had+some), o.room)
+	most := min(o.free(had+some), o.room, had+min(some, o.groupRoom()))
 	for len(o.taken) < most {
 		turns := map[plan.PlanID]int{}
 		dealt := rules.Deal(o.shares, most-len(o.taken), rules.MostDealt, comparePlans)
@@ -103,6 +104,7 @@ func (t *tx) take(o *offer, some int) int {
 			}
 		}
 	}
+	o.takeOfGroups(len(o.taken) - had)
 	o.dry = len(o.taken) < had+some
 	return len(o.taken) - had
 }
@@ -336,11 +338,18 @@ func (t *tx) roomIn(o *offer) bool {
 			o.room -= int(active.int(0))
 		}
 	}
+	if o.room > 0 {
+		t.inGroups(o)
+	}
 	if o.room > 0 && o.Rate.Starts > 0 {
 		if counts := rules.RateSpent(o.Rate, o.Spent, t.at); counts.Before(o.Spent) {
 			t.spend(o, counts)
 		}
 		o.room = rules.RateRoom(o.Rate, o.Spent, t.at, o.room)
+		t.rests(o)
+	}
+	if o.groupRoom() <= 0 {
+		o.room = 0
 		t.rests(o)
 	}
 	return o.room > 0
@@ -352,9 +361,13 @@ func (t *tx) spend(o *offer, spent time.Time) {
 	t.exec("UPDATE queues SET spent = ? WHERE n = ?", micro(spent), o.n)
 }
 
-// rests notes when the rate of an offer's queue, in which tasks wait, lets the next one start.
+// rests notes when the rates of an offer's queue, in which tasks wait, and of its groups let the next one start.
 func (t *tx) rests(o *offer) {
-	if wait := rules.RateWait(o.Rate, o.Spent, t.at); wait > 0 && (t.rest == 0 || wait < t.rest) {
+	wait := rules.RateWait(o.Rate, o.Spent, t.at)
+	for _, g := range o.groups {
+		wait = max(wait, rules.RateWait(g.Rate, g.Spent, t.at))
+	}
+	if wait > 0 && (t.rest == 0 || wait < t.rest) {
 		t.rest = wait
 	}
 }
@@ -387,9 +400,12 @@ func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) (claimed []proto
 		t.taken += len(ns)
 		if o.Rate.Starts > 0 {
 			t.spend(o, rules.RateSpend(o.Rate, o.Spent, t.at, len(ns)))
-			if o.Queued > 0 {
-				t.rests(o)
-			}
+		}
+	}
+	t.spendGroups()
+	for _, o := range offers {
+		if o.Queued > 0 {
+			t.rests(o)
 		}
 	}
 	sort.Slice(claimed, func(i, j int) bool { // claims are large: it moves none that are in order

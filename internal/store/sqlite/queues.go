@@ -31,6 +31,9 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 			made.Queued, made.Active = 0, 0
 			return nil
 		}
+		if err := t.checkInGroup(&q); err != nil {
+			return err
+		}
 		if q.ID.IsZero() {
 			q.ID.ID = plan.NewID(t.at)
 		}
@@ -66,6 +69,9 @@ func (s *Store) setQueue(ctx context.Context, seen *plan.Queue, q plan.Queue) er
 			if change, err := rules.CheckSettings(&was.Queue, seen, &q); !change || err != nil {
 				return err
 			}
+		}
+		if err := t.checkInGroup(&q); err != nil {
+			return err
 		}
 		if q.Unlimited {
 			q.Threads = 0

@@ -31,11 +31,15 @@ type tx struct {
 	planIDs  map[plan.PlanID]*planRow
 	queues   map[int64]*queueRow
 	foreachs map[int64]*foreachRow
-	printed  []printed       // results that came with endings
-	holder   plan.InstanceID // that has the task which is taken
-	ends     []parent        // what ended here and whose children are still to be told
-	kept     int             // of those that were kept by others, how many are looked at together
-	done     []int64         // tasks to be written as succeeded with null, all together
+
+	groupsOf    map[string][]plan.Group // a group that a queue of a claim is in, with its parent,
+	claimGroups map[string]*claimGroup  // and those that the claim takes from
+
+	printed []printed       // results that came with endings
+	holder  plan.InstanceID // that has the task which is taken
+	ends    []parent        // what ended here and whose children are still to be told
+	kept    int             // of those that were kept by others, how many are looked at together
+	done    []int64         // tasks to be written as succeeded with null, all together
 	// tasks to be written as ended that were held or queued, those that end alike together
 	unstarted map[unstarted][]int64
 	reset     []int64              // tasks to be written as a retry takes them back, all together

@@ -144,6 +144,7 @@ type shown struct {
 	Whole     map[string]wholeTask // of tasks that changed since the last step
 	Order     []plan.TaskID
 	Queues    []plan.Queue
+	Groups    []plan.Group
 	Views     []store.QueueView
 	Nodes     map[plan.NodeName]int
 	Instances []plan.Instance
@@ -196,6 +197,9 @@ func (m *member) look(ctx context.Context, changed func(t *plan.Task) bool) (s s
 	}
 	if err == nil {
 		s.Nodes, err = m.MaxThreads(ctx)
+	}
+	if err == nil {
+		s.Groups, err = m.Groups(ctx)
 	}
 	if err == nil {
 		s.Instances, err = m.Instances(ctx)

@@ -121,25 +121,7 @@ var rateCases = []testCase{
 			nodes[i] = w.nodeOn(w.reopen(nil), plan.NodeName(fmt.Sprint("n", i)))
 		}
 		for round, want := range []int{7, 7} {
-			var mu sync.Mutex
-			var wg sync.WaitGroup
-			got := 0
-			for _, n := range nodes {
-				wg.Go(func() {
-					for range 4 {
-						did, err := n.try(protocol.Turn{Slots: 3})
-						if err != nil {
-							w.Error(err)
-							return
-						}
-						mu.Lock()
-						got += len(did.Claimed)
-						mu.Unlock()
-					}
-				})
-			}
-			wg.Wait()
-			w.equal(fmt.Sprint("round ", round), got, want)
+			w.equal(fmt.Sprint("round ", round), claimAtOnce(w, nodes), want)
 			w.pass(10 * time.Hour)
 		}
 	}},
@@ -155,4 +137,26 @@ func (w *world) spent(name string) time.Time {
 	}
 	w.Fatalf("there is no queue %s", name)
 	return time.Time{}
+}
+
+// claimAtOnce has nodes claim concurrently, and returns how many tasks they get.
+func claimAtOnce(w *world, nodes []*node) (got int) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, n := range nodes {
+		wg.Go(func() {
+			for range 4 {
+				did, err := n.try(protocol.Turn{Slots: 3})
+				if err != nil {
+					w.Error(err)
+					return
+				}
+				mu.Lock()
+				got += len(did.Claimed)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return got
 }

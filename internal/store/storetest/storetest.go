@@ -17,6 +17,7 @@ var groups = []struct {
 	{"overlap", overlapCases},
 	{"rates", rateCases},
 	{"plan turns", planTurnCases},
+	{"groups", groupCases},
 	{"tasks", taskCases},
 	{"set task", slices.Concat(setTaskCases, setTaskLateCases)},
 	{"turns", turnCases},

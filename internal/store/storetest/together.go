@@ -502,6 +502,16 @@ func (l *together) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 	return l.tell("ChangeQueue", func(m *member) error { return m.ChangeQueue(ctx, was, q) })
 }
 
+// PutGroup implements store.Admin.
+func (l *together) PutGroup(ctx context.Context, was, g plan.Group) error {
+	return l.tell("PutGroup", func(m *member) error { return m.PutGroup(ctx, was, g) })
+}
+
+// DeleteGroup implements store.Admin.
+func (l *together) DeleteGroup(ctx context.Context, was plan.Group) error {
+	return l.tell("DeleteGroup", func(m *member) error { return m.DeleteGroup(ctx, was) })
+}
+
 // SetMaxThreads sets the limit, and has the instances of the node beat: a store may tell them of it then.
 func (l *together) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) error {
 	if err := l.tell("SetMaxThreads", func(m *member) error { return m.SetMaxThreads(ctx, n, most) }); err != nil {

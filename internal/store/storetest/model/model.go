@@ -74,6 +74,7 @@ type db struct {
 	balance    json.RawMessage                   // the balance document; nil: there is none
 	holders    map[protocol.Role]plan.InstanceID // who has a role, if it is registered
 	schedules  map[plan.ScheduleID]kept
+	groups     []plan.Group   // by name
 	due        fifo           // tasks that settle has to look at,
 	ending     fifo           // and after those, foreach tasks whose items have finished
 	delays     ordered[*task] // held tasks by the instant until which they are held

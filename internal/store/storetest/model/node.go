@@ -172,7 +172,7 @@ func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claim
 			continue
 		}
 		q.Spent = rules.RateSpent(q.Rate, q.Spent, tx.at)
-		room[q] = rules.RateRoom(q.Rate, q.Spent, tx.at, tx.roomIn(q, i.Node))
+		room[q] = tx.groupRoom(q, rules.RateRoom(q.Rate, q.Spent, tx.at, tx.roomIn(q, i.Node)))
 		tx.rests(q)
 		if room[q] > 0 {
 			queues = append(queues, q)
@@ -181,6 +181,7 @@ func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claim
 	if len(queues) == 0 {
 		return nil, nil
 	}
+	waiting := slices.Clone(queues)
 	slices.SortFunc(queues, func(a, b *queue) int { return cmp.Compare(a.Name, b.Name) })
 	tx.rotation++
 	first := tx.rotation % len(queues)
@@ -194,7 +195,7 @@ func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claim
 			if len(tasks) == slots {
 				return false
 			}
-			if room[q] <= 0 || q.offer(turn.Plan) == nil {
+			if tx.groupRoom(q, room[q]) <= 0 || q.offer(turn.Plan) == nil {
 				return true
 			}
 			t := q.next(turn)
@@ -203,14 +204,14 @@ func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claim
 				return true
 			}
 			tasks = append(tasks, t)
-			if q.Rate.Starts > 0 {
-				q.Spent = rules.RateSpend(q.Rate, q.Spent, tx.at, 1)
-				if q.offer(turn.Plan) != nil {
-					tx.rests(q)
-				}
-			}
+			tx.spend(q)
 			return false
 		})
+	}
+	for _, q := range waiting {
+		if q.offer(turn.Plan) != nil {
+			tx.rests(q)
+		}
 	}
 	slices.SortFunc(tasks, func(a, b *task) int {
 		return cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.ID.ID[:], b.ID.ID[:]))
@@ -420,13 +421,6 @@ func (tx *tx) Resume(context.Context) error {
 // Finish implements engine.Instance. Plans end with their last task.
 func (tx *tx) Finish(_ context.Context, only plan.PlanID) (engine.Did, error) {
 	return engine.Did{Queued: tx.queued, Ended: tx.ended, Over: tx.over(only), Rest: tx.rest}, nil
-}
-
-// rests notes when the rate of a queue in which tasks wait lets the next one start.
-func (tx *tx) rests(q *queue) {
-	if wait := rules.RateWait(q.Rate, q.Spent, tx.at); wait > 0 && (tx.rest == 0 || wait < tx.rest) {
-		tx.rest = wait
-	}
 }
 
 // overdue reports whether a delay is over.

@@ -34,6 +34,9 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 				return nil
 			}
 		}
+		if err := rules.CheckInGroup(tx.groups, &q); err != nil {
+			return err
+		}
 		if q.ID.IsZero() {
 			q.ID.ID = plan.NewID(tx.at)
 		}
@@ -67,6 +70,9 @@ func (s *Store) setQueue(ctx context.Context, was *plan.Queue, q plan.Queue) err
 			if change, err := rules.CheckSettings(&there.Queue, was, &q); !change || err != nil {
 				return err
 			}
+		}
+		if err := rules.CheckInGroup(tx.groups, &q); err != nil {
+			return err
 		}
 		if there.Threads, there.Unlimited, there.unset = q.Threads, q.Unlimited, false; q.Unlimited {
 			there.Threads = 0
