@@ -30,6 +30,15 @@ func queueCommands(a *app) *cobra.Command {
 	}, queueList(a), queueCreate(a), queueSet(a), queueDelete(a))
 }
 
+func groupCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "group",
+		Short: "Group queues, and limit groups",
+		Long: "Group queues, and limit groups. The queues of a group share its rate, and can be paused " +
+			"together. A group may be in another group. docs/fair.md explains groups and rates.",
+	}, groupList(a), groupCreate(a), groupSet(a), groupDelete(a))
+}
+
 func nodeCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "node",

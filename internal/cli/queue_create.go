@@ -20,7 +20,7 @@ func queueCreate(a *app) *cobra.Command {
 		Example: "  sluice queue create imap --plugin exec --threads 4\n  sluice queue create mail --pin mig01,mig02 --node-threads 2",
 	}
 	flags := queueFlags{threads: -1}
-	flags.add(cmd)
+	flags.add(a, cmd)
 	plugin := cmd.Flags().String("plugin", plan.DefaultPlugin, "the plugin of its tasks")
 	completeWords(cmd, "plugin", a.Plugins.Names())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -25,8 +25,16 @@ func (e *queueEntry) threads() string {
 func (e *queueEntry) said() [][2]string {
 	return [][2]string{
 		{"nodes", e.nodes()}, {"on-lost", string(e.OnLost)}, {"secret", strings.Join(e.Secrets, ",")}, {"keep", keepText(e.Keep)},
-		{"rate", e.Rate.String()}, {"defaults", e.defaults()},
+		{"group", e.Group}, {"weight", weightText(e.Weight)}, {"rate", e.Rate.String()}, {"defaults", e.defaults()},
 	}
+}
+
+// weightText is a weight that was set; "" for the weight that nobody set.
+func weightText(weight int) string {
+	if weight == 0 {
+		return ""
+	}
+	return strconv.Itoa(weight)
 }
 
 // defaults is what its tasks have by default, as --defaults takes it.

@@ -28,13 +28,15 @@ type queueFlags struct {
 	secret      []string
 	keep        keepValue
 	rate        string
+	group       string
+	weight      int
 	defaults    string
 }
 
 // limitFlags are the names of these flags.
-var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost", "secret", "keep", "rate", "defaults"}
+var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost", "secret", "keep", "group", "weight", "rate", "defaults"}
 
-func (f *queueFlags) add(cmd *cobra.Command) {
+func (f *queueFlags) add(a *app, cmd *cobra.Command) {
 	f.each = -1
 	f.sort = choice{"default", []string{"default", string(plan.SortFIFO), string(plan.SortLIFO)}}
 	f.onLost = choice{"default", []string{"default", string(plan.OnLostRetry), string(plan.OnLostFail)}}
@@ -51,6 +53,9 @@ func (f *queueFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.keep, "keep", "how long finished tasks of no plan stay: an age, such as 30d, forever or default, or "+
 		"one for each state, such as succeeded=1d,failed=30d; the default is 30 days on "+
 		"SQLite, and for ever on MongoDB")
+	flags.StringVar(&f.group, "group", "", "the group that it is in; none takes it out")
+	completeBy(cmd, "group", a.completeGroupFlag)
+	flags.IntVar(&f.weight, "weight", 1, "its share of starts beside the other queues of its group, 1 to 1000")
 	flags.StringVar(&f.rate, "rate", "", "how many of its tasks may start, over all nodes, as in 10/s or 600/1h,burst=20; none removes the limit")
 	flags.StringVar(&f.defaults, "defaults", "", "what its tasks have that they do not say themselves: a JSON object with params, "+
 		"retry and timeout; {} removes the setting")
@@ -82,6 +87,14 @@ func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
 	}
 	if given("keep") {
 		f.keep.apply(&q.Keep)
+	}
+	if given("group") {
+		q.Group = groupWord(f.group)
+	}
+	if given("weight") && err == nil {
+		if q.Weight, err = f.weight, plan.CheckWeight(f.weight); err != nil {
+			err = usagef("--weight: %w", err)
+		}
 	}
 	if given("rate") && err == nil {
 		if q.Rate, err = plan.ParseRate(f.rate); err != nil {

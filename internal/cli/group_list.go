@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func groupList(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List groups of queues, each after its parent",
+		Long: "List groups of queues, each after its parent. What is active and queued counts for the " +
+			"group and for the groups in it.",
+		Args: exactly(0),
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.withStore(cmd.Context(), func(st store.Store) error {
+			entries, err := groupEntries(cmd.Context(), st)
+			if err != nil {
+				return err
+			}
+			if output.json() {
+				return view.JSON(a.Stdout, entries)
+			}
+			slices.SortStableFunc(entries, func(a, b groupEntry) int {
+				return cmp.Or(strings.Compare(cmp.Or(a.Parent, a.Name), cmp.Or(b.Parent, b.Name)), strings.Compare(a.Parent, b.Parent))
+			})
+			t := a.table("GROUP", "PARENT", "STATE", "WEIGHT", "RATE", "ACTIVE", "QUEUED", "QUEUES")
+			for i := range entries {
+				e := &entries[i]
+				t.Add(e.Name, e.Parent, e.State, strconv.Itoa(plan.WeightOf(e.Weight)), e.Rate.String(), strconv.Itoa(e.Active), strconv.Itoa(e.Queued), strings.Join(e.Queues, ","))
+			}
+			t.DropEmpty("PARENT", "RATE", "QUEUES")
+			return t.Print(a.Stdout)
+		})
+	}
+	return cmd
+}

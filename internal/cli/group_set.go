@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func groupSet(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Change a group's parent, weight and rate, pause and resume it",
+		Long: "Change the settings of a group of queues. Nodes follow with their next claim. Running " +
+			"tasks continue. \"sluice queue set QUEUE --group NAME\" puts a queue into a group.",
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeGroup,
+		Example:           "  sluice group set acme --rate 50/s,burst=100\n  sluice group set acme --pause\n  sluice group set acme --resume\n  sluice group set acme-mail --parent none",
+	}
+	var flags groupFlags
+	flags.add(a, cmd)
+	cmd.Flags().BoolVar(&flags.resume, "resume", false, "let its tasks start again")
+	names := []string{"parent", "weight", "rate", "pause", "resume"}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !slices.ContainsFunc(names, cmd.Flags().Changed) {
+			return usagef("nothing to change: give one of --%s", strings.Join(names, ", --"))
+		}
+		return a.withStore(cmd.Context(), func(st store.Store) error {
+			g, err := changeGroup(cmd.Context(), st, args[0], func(s *plan.GroupSettings) error { return flags.apply(cmd, s) })
+			if err != nil {
+				return err
+			}
+			return a.say("group %s has %s", cells.Clean(g.Name), cells.Clean(groupSaid(&g)))
+		})
+	}
+	return cmd
+}
+
+func groupDelete(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "delete NAME",
+		Short:             "Delete a group of queues",
+		Long:              "Delete a group of queues. A group with a queue or a group in it is not deleted.",
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeGroup,
+		Example:           "  sluice group delete acme",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return a.withStore(ctx, func(st store.Store) error {
+				_, g, err := findGroup(ctx, st, args[0])
+				if err != nil {
+					return err
+				}
+				if err := st.DeleteGroup(ctx, g); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(a.Stdout, "group %s is deleted\n", cells.Clean(g.Name))
+				return err
+			})
+		},
+	}
+}
