@@ -112,7 +112,7 @@ func Pass(t testing.TB, db *mongo.Database, by time.Duration) {
 		"plans":     {"ctime", "mtime", "retried", "ended", "until"},
 		"instances": {"beat"},
 		"queues":    {"spent"},
-		"groups":    {"spent"},
+		"groups":    {"spent", "changed"},
 		"retries":   {"at", "retried", "ended"},
 		"runs":      {"at"},
 		"nodes":     {"timestamp"},

@@ -18,14 +18,15 @@ import (
 // A groupDoc is a group of queues.
 type groupDoc struct {
 	Name    string        `bson:"_id"`
-	Doc     string        `bson:"doc"`               // a plan.Group as JSON
+	Doc     string        `bson:"doc"` // a plan.Group as JSON, but for the two instants
+	Changed time.Time     `bson:"changed"`
 	Spent   time.Time     `bson:"spent,omitempty"`   // how far the rate is used up: see rules.RateRoom
 	Leaving bson.ObjectID `bson:"leaving,omitempty"` // the deletion that is at it, unless somebody has put something in since
 }
 
 func (g *groupDoc) domain() plan.Group {
 	out := plan.GroupOf(g.Name, g.Doc)
-	out.Spent = utc(g.Spent)
+	out.Changed, out.Spent = utc(g.Changed), utc(g.Spent)
 	return out
 }
 
@@ -62,17 +63,19 @@ func (s *Store) PutGroup(ctx context.Context, was, g plan.Group) (err error) {
 		if !change {
 			return s.putIn(ctx, g.Parent, func() error { return s.outOf(ctx, &docs[is]) })
 		}
-		if g.Changed, err = s.Now(ctx); err != nil {
+		now, err := s.Now(ctx)
+		if err != nil {
 			return err
 		}
+		g.Changed = time.Time{}
 		made, text := true, g.Text()
 		if is < 0 {
-			taken, err := s.Insert(ctx, s.groups, groupDoc{Name: g.Name, Doc: text})
+			taken, err := s.Insert(ctx, s.groups, groupDoc{Name: g.Name, Doc: text, Changed: now})
 			if err != nil {
 				return err
 			}
 			made = taken == 0
-		} else if made, err = s.UpdateOne(ctx, s.groups, d("_id", g.Name, "doc", docs[is].Doc), d("$set", d("doc", text))); err != nil {
+		} else if made, err = s.UpdateOne(ctx, s.groups, d("_id", g.Name, "doc", docs[is].Doc), d("$set", d("doc", text, "changed", now))); err != nil {
 			return err
 		}
 		if !made {
@@ -83,7 +86,7 @@ func (s *Store) PutGroup(ctx context.Context, was, g plan.Group) (err error) {
 				_, err := s.Remove(ctx, s.groups, d("_id", g.Name, "doc", text))
 				return err
 			}
-			_, err := s.UpdateOne(ctx, s.groups, d("_id", g.Name, "doc", text), d("$set", d("doc", docs[is].Doc)))
+			_, err := s.UpdateOne(ctx, s.groups, d("_id", g.Name, "doc", text), d("$set", d("doc", docs[is].Doc, "changed", docs[is].Changed)))
 			return err
 		}
 		if err := s.putIn(ctx, g.Parent, back); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -315,6 +316,121 @@ var groupCases = []testCase{
 			})
 			wg.Wait()
 			w.orderly()
+		}
+	}},
+}
+
+// A groupChange is a change that something else must not contradict.
+type groupChange struct {
+	name string
+	do   func(w *world, s store.Store) error
+}
+
+// groupChanges put something into the group "acme", delete it, and put it into another one.
+var groupChanges = []groupChange{
+	{"a queue is put into it", func(w *world, s store.Store) error {
+		q := w.queueNamed("imap")
+		q.Group = "acme"
+		return s.SetQueue(w.ctx, q)
+	}},
+	{"a queue is changed so", func(w *world, s store.Store) error {
+		was := w.queueNamed("smtp")
+		q := was
+		q.Group = "acme"
+		return s.ChangeQueue(w.ctx, was, q)
+	}},
+	{"a group is made in it", func(w *world, s store.Store) error {
+		return s.PutGroup(w.ctx, plan.Group{}, plan.Group{Name: "mail", GroupSettings: plan.GroupSettings{Parent: "acme"}})
+	}},
+	{"a group is put into it", func(w *world, s store.Store) error {
+		was := w.groupNamed("other")
+		g := was
+		g.Parent = "acme"
+		return s.PutGroup(w.ctx, was, g)
+	}},
+	{"it is put into a group", func(w *world, s store.Store) error {
+		was := w.groupNamed("acme")
+		g := was
+		g.Parent = "other"
+		return s.PutGroup(w.ctx, was, g)
+	}},
+	{"it is deleted", func(w *world, s store.Store) error {
+		return s.DeleteGroup(w.ctx, plan.Group{Name: "acme"})
+	}},
+}
+
+// afresh takes everything out of the groups "acme" and "other", which are there then, and nothing else.
+func (w *world) afresh() {
+	w.Helper()
+	for _, name := range []string{"imap", "smtp"} {
+		q := w.queue(name, 0)
+		q.Group = ""
+		w.no(w.s.SetQueue(w.ctx, q))
+	}
+	for _, g := range must(w.s.Groups(w.ctx))(w) {
+		w.group(g.Name, plan.GroupSettings{})
+	}
+	for _, g := range must(w.s.Groups(w.ctx))(w) {
+		w.no(w.s.DeleteGroup(w.ctx, w.groupNamed(g.Name)))
+	}
+	w.group("acme", plan.GroupSettings{})
+	w.group("other", plan.GroupSettings{})
+}
+
+// refusedGroup reports whether a change was refused as the contract has it.
+func refusedGroup(err error) bool {
+	return errors.Is(err, plan.ErrConflict) || errors.Is(err, plan.ErrNotFound)
+}
+
+var groupLateCases = []testCase{
+	{"whatever write of a change of groups fails, an audit leaves nothing in a group that is not there", func(w *world) {
+		var k killer
+		s, n := w.reopen(k.hook), w.node("n1")
+		n.sweep() // the first one only notes when it was
+		for _, c := range groupChanges {
+			for _, d := range deaths {
+				for at, writes := 1, 1; at <= writes; at++ {
+					w.afresh()
+					k = killer{at: at, after: d.after, dies: d.dies}
+					err := c.do(w, s)
+					if writes = k.writes; errors.Is(err, errKilled) && !d.dies {
+						if err = c.do(w, s); errors.Is(err, plan.ErrNotFound) && c.name == "it is deleted" {
+							err = nil // it was, and the answer was lost
+						}
+					}
+					died := errors.Is(err, errKilled)
+					k = killer{}
+					if err != nil && !died {
+						w.Errorf("%s, %s %d: %v", c.name, d.name, at, err)
+					}
+					if g := w.groupNamed("acme"); died && g.Name != "" {
+						_ = w.s.DeleteGroup(w.ctx, g) // the dead one may have put something into it
+						w.pass(rules.AuditEvery)
+						n.sweep()
+					}
+					w.orderly()
+				}
+			}
+		}
+	}},
+	{"a change of groups that arrives late, after another one, does not contradict it", func(w *world) {
+		if w.d.OneWriter {
+			return // nobody gets in between two writes
+		}
+		var g gate
+		s := w.reopen(g.hook)
+		for _, c := range groupChanges {
+			for _, other := range groupChanges {
+				for met, at := true, 1; met; at++ {
+					w.afresh()
+					var err, otherErr error
+					met = g.late(at, func() { err = c.do(w, s) }, func() { otherErr = other.do(w, w.s) })
+					if err != nil && !refusedGroup(err) || otherErr != nil && !refusedGroup(otherErr) {
+						w.Errorf("%s, held before write %d, and %s: %v, %v", c.name, at, other.name, err, otherErr)
+					}
+					w.orderly()
+				}
+			}
 		}
 	}},
 }

@@ -17,7 +17,7 @@ var groups = []struct {
 	{"overlap", overlapCases},
 	{"rates", rateCases},
 	{"plan turns", planTurnCases},
-	{"groups", groupCases},
+	{"groups", slices.Concat(groupCases, groupLateCases)},
 	{"tasks", taskCases},
 	{"set task", slices.Concat(setTaskCases, setTaskLateCases)},
 	{"turns", turnCases},

@@ -269,6 +269,9 @@ func (l *together) turn(ctx context.Context, t protocol.Turn) (protocol.Turned, 
 		slices.SortFunc(did.Lost, func(a, b plan.TaskID) int { return strings.Compare(a.String(), b.String()) })
 		// How much of the work a turn does, and how much it leaves for later, is the driver's choice.
 		did.Queued, did.More, did.Ended, did.Over = 0, false, nil, false
+		if slices.ContainsFunc(l.stores, func(m *member) bool { return m.d.Pass != nil }) {
+			did.Rest = 0 // the clocks go apart
+		}
 		return did, err
 	})
 	l.pair()

@@ -138,7 +138,7 @@ func (w *walker) step() {
 	}{
 		{30, w.turn}, {10, w.sweep}, {6, w.submit}, {6, w.addLate}, {4, w.addPlain}, {4, w.setTask}, {3, w.ready}, {2, w.addRest}, {5, w.startClaims}, {4, w.take},
 		{4, w.rescue}, {2, w.leave}, {2, w.beat}, {3, w.cancelPlan}, {4, w.cancelTask}, {8, w.retryPlan}, {4, w.retryPlain},
-		{3, w.deletePlan}, {1, w.expire}, {1, w.adopt}, {8, w.time}, {2, w.setQueue}, {2, w.setMaxThreads}, {2, w.appendLog},
+		{3, w.deletePlan}, {1, w.expire}, {1, w.adopt}, {8, w.time}, {2, w.setQueue}, {3, w.setGroup}, {2, w.regroup}, {1, w.deleteGroup}, {2, w.setMaxThreads}, {2, w.appendLog},
 	}
 	sum := 0
 	for _, v := range verbs {
@@ -556,9 +556,45 @@ func (w *walker) setQueue() {
 	q.Sort = []plan.QueueSort{plan.SortDefault, plan.SortLIFO}[w.r.IntN(2)]
 	q.NodeThreads = w.r.IntN(3)
 	q.OnLost = []plan.OnLost{plan.OnLostDefault, plan.OnLostRetry, plan.OnLostFail}[w.r.IntN(3)]
+	if q.Rate = (plan.Rate{}); w.chance(4) {
+		q.Rate = hourly
+	}
 	q.Keep = plan.Keep{Succeeded: plan.Duration(keep * time.Duration(w.r.IntN(3))), Failed: plan.Duration(keep * time.Duration(w.r.IntN(2))), Cancelled: plan.Duration(keep)}
-	w.done(w.s.SetQueue(w.ctx, q), "queue narrow has %d threads, unlimited %v, %d a node, is sorted %q, on_lost %q, keep %v",
-		q.Threads, q.Unlimited, q.NodeThreads, q.Sort, q.OnLost, q.Keep)
+	w.done(w.s.SetQueue(w.ctx, q), "queue narrow has %d threads, unlimited %v, %d a node, is sorted %q, on_lost %q, keep %v, rate %v",
+		q.Threads, q.Unlimited, q.NodeThreads, q.Sort, q.OnLost, q.Keep, q.Rate)
+}
+
+// walkGroups are the names of the groups of a walk, and none.
+var walkGroups = []string{"", "g0", "g1"}
+
+// setGroup makes a group or sets one, mostly as it was read.
+func (w *walker) setGroup() {
+	g := plan.Group{Name: walkGroups[1+w.r.IntN(2)]}
+	was := w.groupNamed(g.Name)
+	if w.chance(8) {
+		was.Weight = 77 // which it never has
+	}
+	g.Parent, g.Weight, g.Paused = walkGroups[w.r.IntN(3)], w.r.IntN(3), w.chance(4)
+	if w.chance(3) {
+		g.Rate = hourly
+	}
+	w.done(w.s.PutGroup(w.ctx, was, g), "group %s, read as %q, has parent %q, weight %d, rate %v, paused %v", g.Name, was.Name, g.Parent, g.Weight, g.Rate, g.Paused)
+}
+
+// regroup puts a queue into a group, or takes it out.
+func (w *walker) regroup() {
+	was := w.queueNamed([]string{"exec", "narrow"}[w.r.IntN(2)])
+	q := was
+	q.Group = walkGroups[w.r.IntN(3)]
+	w.done(w.s.ChangeQueue(w.ctx, was, q), "queue %s is in group %q", q.Name, q.Group)
+}
+
+func (w *walker) deleteGroup() {
+	g := plan.Group{Name: walkGroups[1+w.r.IntN(2)]}
+	if is := w.groupNamed(g.Name); is.Name != "" {
+		g = is
+	}
+	w.done(w.s.DeleteGroup(w.ctx, g), "delete group %s", g.Name)
 }
 
 func (w *walker) setMaxThreads() {
@@ -633,7 +669,10 @@ func (w *walker) heal() *node {
 		must(w.s.Rescue(w.ctx, i.ID, -1))(w.world)
 	}
 	q := w.queue("narrow", 2)
-	q.Threads, q.NodeThreads, q.Unlimited = 5, 0, false
+	q.Threads, q.NodeThreads, q.Unlimited, q.Rate = 5, 0, false, plan.Rate{}
+	for _, g := range must(w.s.Groups(w.ctx))(w.world) {
+		w.group(g.Name, plan.GroupSettings{Parent: g.Parent}) // it is resumed, and has no rate
+	}
 	w.no(w.s.SetQueue(w.ctx, q))
 	n := w.node("healthy")
 	for range 40 {
