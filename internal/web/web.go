@@ -29,7 +29,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // pages are the first parts of the paths of pages, which are all one document: its script shows what the path names.
-var pages = []string{"", "plans", "tasks", "submit", "queues", "nodes", "schedules", "balance", "login"}
+var pages = []string{"", "plans", "tasks", "submit", "queues", "groups", "nodes", "schedules", "balance", "login"}
 
 // kinds are the types of what static holds; the system's tables, which package mime reads, may say something else.
 var kinds = map[string]string{

@@ -9,6 +9,7 @@ import plan from './plan.js';
 import task from './task.js';
 import submit from './submit.js';
 import queues from './queues.js';
+import groups from './groups.js';
 import nodes from './nodes.js';
 import schedules, { schedule } from './schedules.js';
 import balance from './balance.js';
@@ -17,14 +18,15 @@ import login from './login.js';
 // A page is a function of ({main, params, query, page}). It fills main, and tells page what is to end with it.
 const routes = [
   [[], plans], [['plans'], plans], [['plans', ':plan'], plan], [['plans', ':plan', ':tab'], plan], [['tasks', ':task'], task], [['submit'], submit],
-  [['queues'], queues], [['nodes'], nodes], [['schedules'], schedules], [['schedules', ':schedule'], schedule], [['balance'], balance], [['login'], login],
+  [['queues'], queues], [['groups'], groups], [['nodes'], nodes], [['schedules'], schedules], [['schedules', ':schedule'], schedule], [['balance'], balance], [['login'], login],
 ];
 
 const nav = [
-  ['Plans', '/ui/', 'p'], ['Submit', '/ui/submit', 's'], ['Schedules', '/ui/schedules', 'c'], ['Queues', '/ui/queues', 'q'], ['Nodes', '/ui/nodes', 'n'], ['Balance', '/ui/balance', 'b'],
+  ['Plans', '/ui/', 'p'], ['Submit', '/ui/submit', 's'], ['Schedules', '/ui/schedules', 'c'], ['Queues', '/ui/queues', 'q'], ['Groups', '/ui/groups', 'o'], ['Nodes', '/ui/nodes', 'n'], ['Balance', '/ui/balance', 'b'],
 ];
 
-let balanced = false; // there is a document to balance by
+// offered are the pages that are shown among the others only if there is something on them.
+const offered = { Balance: false, Groups: false };
 
 const main = document.getElementById('main');
 const notice = document.getElementById('notice');
@@ -208,7 +210,7 @@ function theme(to) {
 function frame() {
   fill(document.getElementById('top'), h('div', { class: 'bar' },
     h('a', { class: 'brand', href: '/ui/', 'aria-label': 'Sluice: plans' }, h('img', { src: '/ui/favicon.svg', alt: '', width: 18, height: 18 }), 'Sluice'),
-    h('nav', { 'aria-label': 'Pages' }, nav.map(([name, url]) => h('a', { href: url, hidden: name === 'Balance' && !balanced && location.pathname !== url }, name))),
+    h('nav', { 'aria-label': 'Pages' }, nav.map(([name, url]) => h('a', { href: url, hidden: offered[name] === false && location.pathname !== url }, name))),
     h('div', { class: 'tools' },
       session.user() && h('span', { class: 'muted user wide', title: 'Logged in' }, session.user()),
       session.user() && h('button', { class: 'quiet', type: 'button', onclick: () => session.logout(), title: `Logged in as ${session.user()}` }, 'Log out'),
@@ -229,13 +231,16 @@ async function probe() {
 frame();
 await session.begin();
 if (session.user()) frame();
-// The page of the balance is offered where there is something to balance by. It can be reached by its address to begin with one.
+// The page of the balance is offered where there is something to balance by, and that of groups where there are some. Each can be reached by
+// its address to begin with one.
 if (location.pathname !== '/ui/login') {
-  get('/balance').then((found) => {
-    balanced = Boolean(found.document);
-    frame();
-    current();
-  }, () => { /* it is not offered */ });
+  for (const [name, path, there] of [['Balance', '/balance', (found) => found.document], ['Groups', '/groups', (found) => found.groups.length > 0]]) {
+    get(path).then((found) => {
+      offered[name] = Boolean(there(found));
+      frame();
+      current();
+    }, () => { /* it is not offered */ });
+  }
 }
 show({ focus: false, scroll: history.state?.scroll || 0 });
 if (location.pathname !== '/ui/login') get('/now').then((n) => setClock(n.now), () => { /* the page says so itself */ });

@@ -61,7 +61,7 @@ function row(q, load) {
       put(queued, `${number(q.queued)} queued`);
       queued.classList.toggle('muted', !q.queued);
       put(more, [q.plugin !== q.name && q.plugin, q.sort !== 'default' && q.sort, q.pin?.length && `only on ${q.pin.join(', ')}`, q.ignore?.length && `not on ${q.ignore.join(', ')}`,
-        q.node_threads && `${q.node_threads} a node`, q.on_lost && `lost: ${q.on_lost}`, q.secrets?.length && `secret: ${q.secrets.join(', ')}`,
+        q.node_threads && `${q.node_threads} a node`, q.group && `group: ${q.group}`, q.weight && `weight: ${q.weight}`, q.on_lost && `lost: ${q.on_lost}`, q.secrets?.length && `secret: ${q.secrets.join(', ')}`,
         q.rate && `rate: ${q.rate.starts} in ${q.rate.per}, ${q.rate.burst || q.rate.starts} at once`, q.keep && `kept: ${keepText(q.keep)}`, q.defaults && `by default: ${JSON.stringify(q.defaults)}`].filter(Boolean).join(' · '));
       put(pause, q.state === 'paused' ? 'Resume' : 'Pause');
       set.setAttribute('aria-label', `Settings of ${q.name}`);

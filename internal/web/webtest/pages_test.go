@@ -246,6 +246,7 @@ tasks:
 		return len(running.Tasks) >= 2
 	})
 	s.ask("PATCH", "/balance", "application/json", `{"queues": [["slow"], ["exec", "urgent"]], "max_tasks": {"* 07:00": 5, "6 07:00": 15}, "disabled": null}`)
+	s.groups()
 	s.schedules()
 	s.ask("POST", "/schedules/nightly/run", "application/json", "")
 	dialogs := []struct{ name, path, press, sees string }{
@@ -270,6 +271,7 @@ tasks:
 		{"task-failed", "/ui/tasks/" + s.task(id, "copy"), "the target is not there"},
 		{"submit", "/ui/submit", "Params"},
 		{"queues", "/ui/queues", "slow"},
+		{"groups", "/ui/groups", "acme-mail-and-calendars-of-all-branches"},
 		{"nodes", "/ui/nodes", "mailbox"},
 		{"schedules", "/ui/schedules", "berlin"},
 		{"schedule", "/ui/schedules/nightly", "plan: nightly"},
@@ -370,7 +372,7 @@ func TestKeys(t *testing.T) {
 	b.press("j", "j", kb.Enter)
 	at("/ui/tasks/" + s.task(second, "z"))
 	b.sees(".why", "it waits for y")
-	for key, path := range map[string]string{"s": "/ui/submit", "c": "/ui/schedules", "q": "/ui/queues", "n": "/ui/nodes", "b": "/ui/balance", "p": "/ui/"} {
+	for key, path := range map[string]string{"s": "/ui/submit", "c": "/ui/schedules", "q": "/ui/queues", "o": "/ui/groups", "n": "/ui/nodes", "b": "/ui/balance", "p": "/ui/"} {
 		b.press("g", key)
 		at(path)
 		b.until(`document.querySelector('main h1') !== null`)
