@@ -69,6 +69,8 @@ type TaskChange struct {
 	Attempts int
 	// Timeout limits one attempt; 0 is no limit of its own.
 	Timeout *time.Duration
+	// Subject says what the task is about; "" takes it away.
+	Subject *string
 }
 
 // SetTask changes a task of no plan that waits: it is held or queued. A queued task with a NotBefore to
@@ -80,7 +82,7 @@ func (s *Store) SetTask(ctx context.Context, id plan.TaskID, c TaskChange) error
 	if err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
 		return err
 	}
-	change := rules.TaskChange{NotBefore: c.NotBefore, Attempts: c.Attempts, Timeout: c.Timeout}
+	change := rules.TaskChange{NotBefore: c.NotBefore, Attempts: c.Attempts, Timeout: c.Timeout, Subject: c.Subject}
 	if c.Params != nil {
 		if change.Params, err = json.Marshal(c.Params); err != nil {
 			return fmt.Errorf("params of task %s: %w", t.Key(), err)

@@ -52,6 +52,7 @@ type TaskQuery struct {
 	Plan     plan.PlanID
 	NoPlan   bool // tasks of no plan
 	Name     string
+	Subject  string // exactly; of unfinished tasks an index finds them
 	Queue    plan.QueueID
 	Statuses []plan.Status // plan.Failed means every status above 1
 	Of       plan.TaskID   // the items of this foreach task, by index
@@ -64,7 +65,7 @@ type TaskQuery struct {
 // Tasks returns the tasks that the query selects. The loop reads them in pages; it ends after an error.
 func (s *Store) Tasks(ctx context.Context, q TaskQuery) iter.Seq2[plan.Task, error] {
 	query := store.TaskQuery{
-		Plan: q.Plan, NoPlan: q.NoPlan, Name: q.Name, Queue: q.Queue, Statuses: q.Statuses, Of: q.Of, NoItems: q.NoItems, After: q.After,
+		Plan: q.Plan, NoPlan: q.NoPlan, Name: q.Name, Subject: q.Subject, Queue: q.Queue, Statuses: q.Statuses, Of: q.Of, NoItems: q.NoItems, After: q.After,
 		Newest: q.Newest, Needs: q.Details, Params: q.Details, Output: q.Details, Limit: 1000,
 	}
 	if q.Details {

@@ -69,6 +69,7 @@ type ScheduledTask struct {
 	Params  json.RawMessage `json:"params,omitempty" doc:"An object without secrets."`
 	Retry   RetryText       `json:"retry,omitzero"`
 	Timeout Duration        `json:"timeout,omitempty" doc:"The limit of one attempt."`
+	Subject string          `json:"subject,omitempty" doc:"What it is about: one line of at most 200 bytes."`
 }
 
 // A ScheduledPlan is the plan that a schedule starts.

@@ -42,6 +42,7 @@ type QueueLimit struct {
 type TaskSpec struct {
 	Name            string // [A-Za-z0-9_][A-Za-z0-9_-]*, once in a plan
 	Description     string
+	Subject         string `json:",omitempty"` // what it is about, as an order number: one line of at most MaxSubject bytes
 	Queue           string // default: the queue named as the plugin, made unlimited when it is missing
 	Plugin          string // default: "exec"
 	Params          any    // made into a JSON object; a json.RawMessage is taken as it is

@@ -27,6 +27,9 @@ const (
 	// MaxDetail is how many bytes of the detail of an attempt are kept. It is for people: what is long belongs into the log.
 	MaxDetail = 4 << 10
 
+	// MaxSubject is how many bytes of text say at most what a task is about. Databases index them.
+	MaxSubject = 200
+
 	// MaxProgressText is how many bytes of text are kept of how far an attempt is.
 	MaxProgressText = 200
 
@@ -64,6 +67,7 @@ const NoDelay time.Duration = -1
 // Definition is what a person wrote about a task; a store keeps it as it is and changes it only by a retry with a new one.
 type Definition struct {
 	Description     string        `json:"description,omitempty"`
+	Subject         string        `json:"subject,omitempty"` // what it is about, as an order number: see MaxSubject; of a foreach task with ${{ item }} for its items
 	When            When          `json:"when,omitempty"`
 	Foreach         *Foreach      `json:"foreach,omitempty"`
 	Retry           Retry         `json:"retry,omitzero"`

@@ -176,6 +176,7 @@ type Param struct {
 // A Definition is what a person wrote about a task.
 type Definition struct {
 	Description     string        `json:"description,omitempty"`
+	Subject         string        `json:"subject,omitempty" doc:"What it is about, as an order number: one line of at most 200 bytes. For a foreach task it may hold ${{ item }}, which its items have their own value for."`
 	When            plan.When     `json:"when,omitempty" doc:"Whether it runs, given how its parents ended; default all_succeeded."`
 	Foreach         *plan.Foreach `json:"foreach,omitempty" doc:"The source of its items: one of list, value, lines and glob."`
 	Retry           *Retry        `json:"retry,omitempty"`
@@ -195,7 +196,7 @@ type Retry = plan.RetryText
 
 func definitionOf(d *plan.Definition) Definition {
 	w := Definition{
-		Description: d.Description, When: d.When, Foreach: d.Foreach, Timeout: Duration(d.Timeout), OnLost: d.OnLost, MaxRescues: d.MaxRescues,
+		Description: d.Description, Subject: d.Subject, When: d.When, Foreach: d.Foreach, Timeout: Duration(d.Timeout), OnLost: d.OnLost, MaxRescues: d.MaxRescues,
 		ContinueOnError: d.ContinueOnError, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template, Secrets: d.Secrets, Schedule: d.Schedule,
 	}
 	if r := d.Retry; r != (plan.Retry{}) {
@@ -206,7 +207,7 @@ func definitionOf(d *plan.Definition) Definition {
 
 func (w *Definition) domain() plan.Definition {
 	d := plan.Definition{
-		Description: w.Description, When: w.When, Foreach: w.Foreach, Timeout: time.Duration(w.Timeout), OnLost: w.OnLost, MaxRescues: w.MaxRescues,
+		Description: w.Description, Subject: w.Subject, When: w.When, Foreach: w.Foreach, Timeout: time.Duration(w.Timeout), OnLost: w.OnLost, MaxRescues: w.MaxRescues,
 		ContinueOnError: w.ContinueOnError, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template, Secrets: w.Secrets, Schedule: w.Schedule,
 	}
 	if r := w.Retry; r != nil {
@@ -320,6 +321,7 @@ type TaskChange struct {
 	Template  bool            `json:"template,omitempty" doc:"With params: they hold expressions."`
 	Attempts  int             `json:"attempts,omitempty" minimum:"1" doc:"The largest number of attempts, at most 2147483647."`
 	Timeout   *Duration       `json:"timeout,omitempty" doc:"The limit of one attempt; 0s or null: none of its own."`
+	Subject   *string         `json:"subject,omitempty" doc:"What it is about: one line of at most 200 bytes; none if it is empty or null."`
 }
 
 // UnmarshalJSON implements json.Unmarshaler. A null takes a value away.
@@ -338,17 +340,20 @@ func (w *TaskChange) UnmarshalJSON(text []byte) error {
 	if _, is := said["timeout"]; is && w.Timeout == nil {
 		w.Timeout = new(Duration)
 	}
+	if _, is := said["subject"]; is && w.Subject == nil {
+		w.Subject = new(string)
+	}
 	return nil
 }
 
 // TaskChangeOf writes a change; what the caller read of the task is the ETag's.
 func TaskChangeOf(c *rules.TaskChange) TaskChange {
-	return TaskChange{NotBefore: c.NotBefore, Params: c.Params, Template: c.Template, Attempts: c.Attempts, Timeout: (*Duration)(c.Timeout)}
+	return TaskChange{NotBefore: c.NotBefore, Params: c.Params, Template: c.Template, Attempts: c.Attempts, Timeout: (*Duration)(c.Timeout), Subject: c.Subject}
 }
 
 // Domain is the change that was written.
 func (w *TaskChange) Domain() rules.TaskChange {
-	return rules.TaskChange{NotBefore: w.NotBefore, Params: w.Params, Template: w.Template, Attempts: w.Attempts, Timeout: (*time.Duration)(w.Timeout)}
+	return rules.TaskChange{NotBefore: w.NotBefore, Params: w.Params, Template: w.Template, Attempts: w.Attempts, Timeout: (*time.Duration)(w.Timeout), Subject: w.Subject}
 }
 
 // TaskTag is the ETag of a task that has that Modified; "" for the zero time, which is any.

@@ -113,7 +113,7 @@ func receive() {
 // scripts run there.
 var behindAServer = []string{
 	"balance", "complete", "failures", "groups", "half", "items", "logs", "names", "plan-logs", "plan-secrets", "queue", "resume", "retry", "retry-params",
-	"schedules", "secret-params", "selection", "server", "server-restart", "shared", "show", "stalled", "stops", "submit-key", "task", "task-set", "usage", "wait",
+	"schedules", "secret-params", "selection", "server", "server-restart", "shared", "show", "stalled", "stops", "subject", "submit-key", "task", "task-set", "usage", "wait",
 }
 
 func TestScripts(t *testing.T) {

@@ -446,7 +446,7 @@ func schedules(t *testing.T, uri, path string) {
 	all := one
 	all.ID.ID, all.Name, all.Plan = plan.NewID(at), "whole", nil
 	all.Timetable = plan.Timetable{Every: plan.Duration(time.Hour), From: at, Until: at.Add(time.Hour), Zone: "UTC", Except: []string{"2030-01-01"}, Skipped: "run", Repeated: "first", Jitter: plan.Duration(time.Second)}
-	all.Task = &plan.ScheduledTask{Queue: "demo", Params: json.RawMessage(`{"a": 1}`), Retry: plan.RetryText{Attempts: 2}, Timeout: plan.Duration(time.Minute)}
+	all.Task = &plan.ScheduledTask{Queue: "demo", Params: json.RawMessage(`{"a": 1}`), Retry: plan.RetryText{Attempts: 2}, Timeout: plan.Duration(time.Minute), Subject: "order 4711"}
 	all.Paused, all.Applied, all.Look, all.Succeeded = &plan.PausedSchedule{At: at, By: "ann", Why: "x"}, "/srv", at, at
 	all.Backfills, all.Tally = []plan.Span{{From: at, To: at}}, plan.ScheduleTally{Started: 1, Succeeded: 1, Failed: 1, Skipped: 1}
 	all.Last = []plan.Occurrence{{At: at, Kind: plan.ByRun, State: plan.OccurrenceFailed, Reason: "x", Plan: plan.PlanID{ID: plan.NewID(at)}, Begun: at, Ended: at}}

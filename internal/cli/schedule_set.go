@@ -39,6 +39,7 @@ func (a *app) withSchedules(ctx context.Context, how func(context.Context, func(
 type scheduleFlags struct {
 	timetableFlags
 	cron, plan, queue, params string
+	subject                   string
 	values                    []string
 	attempts                  int
 	timeout                   time.Duration
@@ -58,13 +59,14 @@ func (f *scheduleFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.params, "params", "{}", "with --queue, the params of the task, a JSON object")
 	flags.IntVar(&f.attempts, "attempts", 1, "with --queue, how often it is tried")
 	spanFlag(cmd, &f.timeout, "timeout", 0, "with --queue, the limit of one attempt")
+	flags.StringVar(&f.subject, "subject", "", "with --queue, what the task is about, such as a customer number")
 	flags.Var(&f.overlap, "overlap", "while the one before has not ended: skip the new one, queue it, replace the one before, or allow both")
 	flags.Var(&f.missed, "missed", "make up once for the instants that no node came to within a minute, or skip them")
 }
 
 // names are the names of these flags.
 func (f *scheduleFlags) names() []string {
-	return slices.Concat([]string{"cron"}, timetableNames, []string{"jitter", "plan", "param", "queue", "params", "attempts", "timeout", "overlap", "missed"})
+	return slices.Concat([]string{"cron"}, timetableNames, []string{"jitter", "plan", "param", "queue", "params", "attempts", "timeout", "subject", "overlap", "missed"})
 }
 
 // apply changes of a schedule what the flags say that were given.
@@ -103,7 +105,7 @@ func (f *scheduleFlags) apply(cmd *cobra.Command, s *plan.ScheduleSettings) erro
 		}
 		s.Plan, s.Task = p, nil
 	}
-	for _, name := range []string{"params", "attempts", "timeout"} {
+	for _, name := range []string{"params", "attempts", "timeout", "subject"} {
 		if given(name) && s.Task == nil {
 			return usagef("--%s is of a task: add --queue QUEUE", name)
 		}
@@ -127,6 +129,12 @@ func (f *scheduleFlags) apply(cmd *cobra.Command, s *plan.ScheduleSettings) erro
 		}
 		if given("timeout") {
 			t.Timeout = plan.Duration(f.timeout)
+		}
+		if given("subject") {
+			t.Subject = f.subject
+			if err := checkSubject(f.subject); err != nil {
+				return err
+			}
 		}
 	}
 	if given("param") {
@@ -215,7 +223,7 @@ func scheduleSet(a *app) *cobra.Command {
 	}
 	var flags scheduleFlags
 	flags.add(cmd)
-	mayRemove(cmd, "except", "from", "until", "param")
+	mayRemove(cmd, "except", "from", "until", "param", "subject")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.ContainsFunc(flags.names(), cmd.Flags().Changed) {
 			return usagef("nothing to change: give one of --%s", strings.Join(flags.names(), ", --"))

@@ -41,6 +41,7 @@ func taskAdd(a *app) *cobra.Command {
 	needs := f.StringSlice("needs", nil, "tasks of no plan that have to finish before, by id")
 	params := f.String("params", "{}", "its params, as a JSON object; - reads them from standard input")
 	name := f.String("name", "", "its name among the params of its children (default: its id)")
+	subject := subjectFlag(cmd, "what it is about, such as an order number; at most 200 bytes")
 	when := f.String("when", "", "whether it runs, given how its parents ended (default all_succeeded)")
 	var timeout time.Duration
 	var hold submit.Hold
@@ -61,6 +62,9 @@ func taskAdd(a *app) *cobra.Command {
 		}
 		raw, err := plainParams(*params, *name)
 		if err != nil {
+			return err
+		}
+		if err := checkSubject(*subject); err != nil {
 			return err
 		}
 		switch changed := f.Changed; {
@@ -92,7 +96,7 @@ func taskAdd(a *app) *cobra.Command {
 				ids[i] = parent.ID.String()
 			}
 			added, err := submit.Add(ctx, st, &plan.Plan{}, []plan.TaskSpec{{
-				Name: *name, Queue: q.Name, Plugin: q.Plugin, Params: raw, Needs: ids, When: plan.When(*when), Timeout: timeout, Retry: plan.Retry{Attempts: attempts},
+				Name: *name, Subject: *subject, Queue: q.Name, Plugin: q.Plugin, Params: raw, Needs: ids, When: plan.When(*when), Timeout: timeout, Retry: plan.Retry{Attempts: attempts},
 			}}, hold)
 			if err != nil {
 				return fmt.Errorf("add a task to queue %q: %w", q.Name, withNearest(err))
@@ -102,6 +106,19 @@ func taskAdd(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// subjectFlag adds --subject to a command.
+func subjectFlag(cmd *cobra.Command, usage string) *string {
+	return cmd.Flags().String("subject", "", usage)
+}
+
+// checkSubject refuses a --subject that no task can have.
+func checkSubject(text string) error {
+	if err := rules.CheckSubject(text); err != nil {
+		return usagef("--subject: %w", err)
+	}
+	return nil
 }
 
 // readParams reads params from standard input.

@@ -23,6 +23,7 @@ type taskEntry struct {
 	Name      string          `json:"name"`
 	Plan      plan.PlanID     `json:"plan,omitzero"`
 	Queue     string          `json:"queue"`
+	Subject   string          `json:"subject,omitempty"`
 	State     string          `json:"state"`
 	Status    plan.Status     `json:"status"`
 	Reason    plan.Reason     `json:"reason,omitempty"`
@@ -72,7 +73,7 @@ func startUnknown(t *plan.Task) bool {
 
 func entryOfTask(t *plan.Task, queues map[plan.QueueID]string) taskEntry {
 	e := taskEntry{
-		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queues[t.Queue], State: t.State(), Status: t.Status, Reason: t.Reason, Allowed: t.Allowed(), Detail: t.Detail,
+		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queues[t.Queue], Subject: t.Subject, State: t.State(), Status: t.Status, Reason: t.Reason, Allowed: t.Allowed(), Detail: t.Detail,
 		Exit: t.Exit, Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Progress: t.Progress, Of: t.Of, Items: t.Items, NotBefore: t.NotBefore,
 		Created: t.Created, Started: startTime{t.Started, startUnknown(t)}, Ended: t.Ended,
 	}
@@ -91,11 +92,16 @@ func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.Queu
 		}
 		return view.JSON(a.Stdout, entries)
 	}
-	t := a.table("TASK", "STATE", "QUEUE", "TOOK", "NODE", "DETAIL", "ID")
-	now := time.Now()
+	t := a.table("TASK", "STATE", "QUEUE", "SUBJECT", "TOOK", "NODE", "DETAIL", "ID")
+	now, about := time.Now(), false
 	for i := range tasks {
 		task := &tasks[i]
-		t.Add(values.label(task, a.ellipsis()), states.OfTask(task), queues[task.Queue], tookTask(task, now), string(task.Node), a.detail(task, nodes), task.ID.String())
+		about = about || task.Subject != ""
+		t.Add(values.label(task, a.ellipsis()), states.OfTask(task), queues[task.Queue], cells.Cut(cells.Clean(task.Subject), 40, a.ellipsis()), tookTask(task, now), string(task.Node),
+			a.detail(task, nodes), task.ID.String())
+	}
+	if !about {
+		t.Drop("SUBJECT")
 	}
 	if !output.wide() {
 		t.Drop("ID")

@@ -27,6 +27,7 @@ func taskList(a *app) *cobra.Command {
 	output := wideFlag(cmd)
 	in := cmd.Flags().String("plan", "", "only tasks of this plan")
 	queue := cmd.Flags().String("queue", "", "only tasks of this queue")
+	subject := cmd.Flags().String("subject", "", "only tasks with this subject: unfinished ones are found at once")
 	state := cmd.Flags().StringSlice("state", nil, "only tasks in one of these states: "+strings.Join(states.Words(), ", ")+",\nor with that status, a number")
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "status" { // as Disbatch's tools call it
@@ -40,7 +41,7 @@ func taskList(a *app) *cobra.Command {
 	completeWords(cmd, "state", states.Words())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		q := store.TaskQuery{Newest: true}
+		q := store.TaskQuery{Newest: true, Subject: *subject}
 		var keep func(*plan.Task) bool
 		var err error
 		if len(*state) > 0 {

@@ -41,14 +41,16 @@ func taskSet(a *app) *cobra.Command {
 	var timeout time.Duration
 	attemptsFlag(cmd, &c.Attempts)
 	spanFlag(cmd, &timeout, "timeout", 0, "how long an attempt may run, as in 30m; 0: no limit of its own")
+	subject := subjectFlag(cmd, "what it is about, such as an order number")
+	mayRemove(cmd, "subject")
 	completeWords(cmd, "zone", timetable.Zones())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		changed := f.Changed
 		switch {
 		case changed("zone") && !changed("at"):
 			return usagef("--zone is of a local time: add --at TIME")
-		case !changed("at") && !changed("params") && !changed("attempts") && !changed("timeout"):
-			return usagef("say what to change: --at, --params, --attempts or --timeout")
+		case !changed("at") && !changed("params") && !changed("attempts") && !changed("timeout") && !changed("subject"):
+			return usagef("say what to change: --at, --params, --attempts, --timeout or --subject")
 		}
 		if changed("at") {
 			c.NotBefore = new(time.Time)
@@ -62,6 +64,12 @@ func taskSet(a *app) *cobra.Command {
 		}
 		if changed("timeout") {
 			c.Timeout = &timeout
+		}
+		if changed("subject") {
+			c.Subject = subject
+			if err := checkSubject(*subject); err != nil {
+				return err
+			}
 		}
 		if changed("params") && *params == "-" {
 			if err := a.readParams(params); err != nil {

@@ -164,6 +164,7 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 	if d.Cancel && !d.Status.Finished() {
 		b.Add("cancel", "a person cancelled it, and its node has not stopped it yet")
 	}
+	b.Add("subject", d.Subject)
 	b.Add("description", d.Description)
 	b.Add("item of", of)
 	b.Value("item", d.Item)

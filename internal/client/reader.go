@@ -148,7 +148,7 @@ func (c *Client) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, err
 			with = append(with, word)
 		}
 	}
-	v := query("plan", id(q.Plan.ID), "no_plan", flag(q.NoPlan), "name", q.Name, "prefix", q.Prefix, "queue", id(q.Queue.ID), "state", strings.Join(words, ","),
+	v := query("plan", id(q.Plan.ID), "no_plan", flag(q.NoPlan), "name", q.Name, "subject", q.Subject, "prefix", q.Prefix, "queue", id(q.Queue.ID), "state", strings.Join(words, ","),
 		"of", id(q.Of.ID), "parent", id(q.Parent.ID), "no_items", flag(q.NoItems), "reached", flag(q.Reached), "retried", flag(q.Retried), "troubled", flag(q.Troubled), "began", flag(q.Began), "newest", flag(q.Newest), "with", strings.Join(with, ","))
 	most := cmp.Or(q.Limit, listLimit)
 	if len(q.IDs) == 0 {

@@ -99,7 +99,7 @@ var attempts = map[string]int{"disco": 5}
 func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) error {
 	t.Plan, t.Name, t.Status, t.Created, t.Modified = p.ID, spec.Name, plan.Held, p.Created, p.Created
 	t.Definition = plan.Definition{
-		Description: spec.Description, When: spec.When, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
+		Description: spec.Description, Subject: spec.Subject, When: spec.When, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
 		OnLost: spec.OnLost, MaxRescues: spec.MaxRescues, ContinueOnError: spec.ContinueOnError, Estimate: spec.Estimate,
 	}
 	if t.Retry.Attempts == 0 {
@@ -135,6 +135,9 @@ func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) 
 		params = withPlanParams(s, params, t.Template, fillsURL(spec))
 	}
 	t.Params = params
+	if t.Subject, err = compileSubject(spec, scope); err != nil {
+		return secretsIn(s).Uncited("subject: its text", err)
+	}
 	if f := spec.Foreach; f != nil {
 		f, err = compileForeach(f, scope)
 		if err != nil {
@@ -143,6 +146,20 @@ func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) 
 		t.Foreach = f
 	}
 	return nil
+}
+
+// compileSubject replaces what is known at submission. The subject of a foreach task keeps the rest for
+// its items: see rules.ItemTask.
+func compileSubject(spec *plan.TaskSpec, scope expr.Scope) (string, error) {
+	text := spec.Subject
+	value, err := expr.Evaluate(text, scope, spec.Foreach != nil)
+	if err != nil {
+		return "", fmt.Errorf("subject: %w", err)
+	}
+	if value != nil {
+		text = rules.SubjectText(value)
+	}
+	return text, rules.CheckSubject(text)
 }
 
 // compileForeach replaces what is known at submission: a list from the plan's params, and paths with expressions in them.
@@ -366,6 +383,14 @@ func validateExpressions(s *plan.Spec, i int, add addProblem) {
 		} else {
 			validateParams(s, i, raw, add)
 		}
+	}
+	for _, path := range expr.Paths(t.Subject) {
+		if word := head(path); word != "item" && slices.Contains(later, word) {
+			p := add(i, "subject", -1, "task %q: ${{ %s }} is not known yet when the subject is read, at submission; it takes params, plan and task, and item of a foreach", t.Name, path)
+			p.Expr = path
+			continue
+		}
+		validatePath(s, i, "subject", path, add)
 	}
 	f := t.Foreach
 	if f == nil {

@@ -46,6 +46,7 @@ func Request(s *plan.Spec, secrets secret.Names) (string, error) {
 			return "", fmt.Errorf("task %q: %w", t.Name, err)
 		}
 		t.Params, t.Description, t.Foreach = secrets.Hide(raw, values...), secret.HideText(t.Description, values), secrets.HideForeach(t.Foreach, values...)
+		t.Subject = secret.HideText(t.Subject, values)
 		r.Tasks[i] = t
 	}
 	names, err := jsontext.Marshal(append([]string{fmt.Sprint(requestForm)}, secrets.All()...))

@@ -206,7 +206,7 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 		}
 	}
 	d := plan.Definition{
-		When: t.When, Foreach: t.Foreach, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost, MaxRescues: t.MaxRescues,
+		Subject: t.Subject, When: t.When, Foreach: t.Foreach, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost, MaxRescues: t.MaxRescues,
 	}
 	checkDefinition(&d, func(key, format string, args ...any) *plan.Problem {
 		return add(i, key, -1, "task %q: "+format, slices.Insert(args, 0, any(t.Name))...)
@@ -271,6 +271,9 @@ func checkDefinition(d *plan.Definition, add func(key, format string, args ...an
 		for _, w := range rules.Whens() {
 			p.Known = append(p.Known, string(w))
 		}
+	}
+	if err := rules.CheckSubject(d.Subject); err != nil {
+		add("subject", "%v", err)
 	}
 	for _, span := range []struct {
 		key   string

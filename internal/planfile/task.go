@@ -41,6 +41,12 @@ func taskKeys() *table[*task] {
 	return newTable(aTask, taskHints,
 		key[*task]{name: "description", value: (&schema{Type: []string{"string"}, want: "text", quote: true}).about("A text for people."),
 			read: func(t *task, n *yaml.Node) { t.spec.Description = n.Value }},
+		key[*task]{name: "subject", value: subjectShape.about("What the task is about, such as an order number: unfinished tasks are found by it."),
+			read: func(t *task, n *yaml.Node) {
+				if text, ok := t.r.text(n, "subject"); ok {
+					t.spec.Subject = text
+				}
+			}},
 		key[*task]{name: "run", value: runShape.about("A line for sh -e -c, or a list: a program and its arguments."),
 			read: (*task).readRun},
 		key[*task]{name: "shell", value: shellShape.about("Another shell for the line, such as bash."),

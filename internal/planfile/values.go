@@ -26,6 +26,7 @@ const (
 // Shapes of values that stand at several keys, or need more than a line.
 var (
 	textShape     = &schema{Type: []string{"string"}, Pattern: `\S`, want: "text", quote: true}
+	subjectShape  = &schema{Type: []string{"string", "number"}, Pattern: `\S`, want: "a line of text"}
 	nameShape     = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_][A-Za-z0-9_-]{0,199}$`, want: "a name", must: true, quote: true}
 	shellShape    = &schema{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: expressionPattern}, want: "the name of a shell"}
 	pluginShape   = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:.][A-Za-z0-9_:.-]*$`, want: "the name of a plugin", quote: true}

@@ -174,7 +174,7 @@ func CheckItems(n int) error {
 // and its params hold the item. It inherits the settings of its runs from the foreach task.
 func ItemTask(of *plan.Task, index int, item json.RawMessage, params json.RawMessage, now time.Time) plan.Task {
 	d := of.Definition
-	d.Foreach, d.When, d.Description = nil, "", ""
+	d.Foreach, d.When, d.Description, d.Subject = nil, "", "", itemSubject(d.Subject, item)
 	return plan.Task{
 		ID: ItemID(of.ID, index), Plan: of.Plan, Name: ItemName(of.Name, index), Queue: of.Queue, Definition: d,
 		Params: WithItem(params, item), Of: of.ID, Index: index, Status: FirstStatus, Created: now, Modified: now,

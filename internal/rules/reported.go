@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -17,20 +16,7 @@ func NewProgress(fraction float64, text string) (plan.Progress, error) {
 	if math.IsNaN(fraction) || math.IsInf(fraction, 0) {
 		return plan.Progress{}, fmt.Errorf("%v: %w", fraction, plan.ErrProgress)
 	}
-	text = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD")))
-	if len(text) > plan.MaxProgressText {
-		end := plan.MaxProgressText
-		for !utf8.RuneStart(text[end]) {
-			end--
-		}
-		text = text[:end]
-	}
-	return plan.Progress{Fraction: min(max(fraction, 0), 1), Text: text}, nil
+	return plan.Progress{Fraction: min(max(fraction, 0), 1), Text: lineOf(text, plan.MaxProgressText)}, nil
 }
 
 // ParseProgress reads a line that a command wrote about its progress: the fraction, and a text after a blank.

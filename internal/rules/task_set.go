@@ -26,6 +26,8 @@ type TaskChange struct {
 	Attempts int
 	// Timeout replaces that of the task; 0 is none.
 	Timeout *time.Duration
+	// Subject replaces that of the task; "" is none.
+	Subject *string
 	// Modified is that of the task as the caller read it. If it is not zero, the task changes only if
 	// its Modified is the same.
 	Modified time.Time
@@ -65,6 +67,8 @@ func CheckTaskChange(c *TaskChange) error {
 		return fmt.Errorf("timeout is %v; it cannot be negative", *c.Timeout)
 	case c.Params != nil && (json.Unmarshal(c.Params, &object) != nil || object == nil):
 		return errors.New("params are not a JSON object")
+	case c.Subject != nil:
+		return CheckSubject(*c.Subject)
 	}
 	return nil
 }
@@ -89,6 +93,9 @@ func SetTask(t *plan.Task, busy bool, c *TaskChange, now time.Time) (s TaskSet, 
 	if c.Timeout != nil {
 		s.Definition.Timeout = *c.Timeout
 	}
+	if c.Subject != nil {
+		s.Definition.Subject = *c.Subject
+	}
 	if c.Params != nil {
 		s.Definition.Template = c.Template
 		if !jsontext.Same(ownParams(t, c.Params), ownParams(t, t.Params)) {
@@ -100,7 +107,7 @@ func SetTask(t *plan.Task, busy bool, c *TaskChange, now time.Time) (s TaskSet, 
 	}
 	was, is := &t.Definition, &s.Definition
 	changes = !s.NotBefore.Equal(t.NotBefore) || s.Params != nil ||
-		is.Retry != was.Retry || is.Timeout != was.Timeout || is.Template != was.Template
+		is.Retry != was.Retry || is.Timeout != was.Timeout || is.Subject != was.Subject || is.Template != was.Template
 	if changes && !c.Modified.IsZero() && !c.Modified.Equal(t.Modified) {
 		return s, false, refusal.New(plan.ErrConflict, "task %s was changed since it was read: read it again", t.Key())
 	}

@@ -49,6 +49,8 @@ func TestATaskThatWaitsIsChanged(t *testing.T) {
 		{name: "a timeout", task: queued, change: rules.TaskChange{Timeout: &minute}, changes: true},
 		{name: "no timeout", task: queued, change: rules.TaskChange{Timeout: &none}, changes: true},
 		{name: "no timeout, where none is", task: held(at), change: rules.TaskChange{Timeout: &none}, until: at},
+		{name: "a subject", task: queued, change: rules.TaskChange{Subject: ptr("order 7")}, changes: true},
+		{name: "no subject, where none is", task: queued, change: rules.TaskChange{Subject: ptr("")}},
 		{name: "params", task: held(at), change: rules.TaskChange{Params: json.RawMessage(`{"a":2}`)}, changes: true, until: at},
 		{name: "the same params, spelled otherwise", task: held(at), change: rules.TaskChange{Params: json.RawMessage(` {"a" : 1}`)}, until: at},
 		{name: "the same params beside inputs", task: queued, change: rules.TaskChange{Params: json.RawMessage(`{"a":1}`), Template: true}},

@@ -133,6 +133,11 @@ func (c *Setter) startable(ctx context.Context, s *plan.Schedule) error {
 	return err
 }
 
+// specOf returns the task that an occurrence is.
+func specOf(name string, t *plan.ScheduledTask) plan.TaskSpec {
+	return plan.TaskSpec{Name: name, Subject: t.Subject, Params: t.Params, Retry: t.Retry.Retry(), Timeout: time.Duration(t.Timeout)}
+}
+
 func (c *Setter) checkTask(ctx context.Context, t *plan.ScheduledTask) error {
 	queues, err := c.Store.Queues(ctx)
 	if err != nil {
@@ -148,10 +153,13 @@ func (c *Setter) checkTask(ctx context.Context, t *plan.ScheduledTask) error {
 	if err := compiler.CheckDefaults(&plan.TaskDefaults{Params: t.Params, Retry: t.Retry, Timeout: t.Timeout}); err != nil {
 		return wrong("task", "task: %v", err)
 	}
+	if err := rules.CheckSubject(t.Subject); err != nil {
+		return wrong("task", "task: %v", err)
+	}
 	if name := secret.Of(queues).In(t.Params); name != "" {
 		return wrong("task", "task: params."+secretParam, name)
 	}
-	if _, err := submit.Plain(plan.TaskSpec{Name: "task", Params: t.Params, Retry: t.Retry.Retry(), Timeout: time.Duration(t.Timeout)}, q); err != nil {
+	if _, err := submit.Plain(specOf("task", t), q); err != nil {
 		return err
 	}
 	if c.Check != nil {

@@ -519,7 +519,7 @@ func (m *maker) task(s *plan.Schedule, t *plan.ScheduledTask) (plan.Task, error)
 	if err := checkKept(&q); err != nil { // it was set so since
 		return plan.Task{}, err
 	}
-	made, err := submit.Plain(plan.TaskSpec{Name: s.Name, Params: t.Params, Retry: t.Retry.Retry(), Timeout: time.Duration(t.Timeout)}, &q)
+	made, err := submit.Plain(specOf(s.Name, t), &q)
 	made.Schedule, made.Created = s.Name, time.Time{} // by the store's clock
 	if q.OnLost == plan.OnLostDefault {
 		made.OnLost = plan.OnLostRetry // whatever dies

@@ -390,7 +390,7 @@ func (s Names) HideTask(t *plan.Task, values ...string) {
 	}
 	values = LongestFirst(append(s.Values(t.Params), values...))
 	t.Params, t.Output = s.Hide(t.Params, values...), s.Hide(t.Output, values...)
-	t.Detail, t.Description = HideText(t.Detail, values), HideText(t.Description, values)
+	t.Detail, t.Description, t.Subject = HideText(t.Detail, values), HideText(t.Description, values), HideText(t.Subject, values)
 	if p := t.Progress; p != nil {
 		t.Progress = &plan.Progress{Fraction: p.Fraction, Text: HideText(p.Text, values)}
 	}

@@ -592,6 +592,7 @@ type TaskQuery struct {
 	Plan     plan.PlanID
 	NoPlan   bool // tasks of no plan
 	Name     string
+	Subject  string // exactly; with Statuses that are all of unfinished tasks an index finds them
 	Prefix   string // of the id's 24 digits
 	Queue    plan.QueueID
 	Statuses []plan.Status // plan.Failed means every code above 1; any other code means itself

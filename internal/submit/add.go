@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/compiler"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -76,14 +78,18 @@ type adder struct {
 }
 
 func (a *adder) task(ctx context.Context, own plan.TaskSpec) (plan.Task, error) {
-	spec, name := plan.New("task"), own.Name
+	spec, name, subject := plan.New("task"), own.Name, own.Subject
 	if !a.p.ID.IsZero() {
 		spec.Name, spec.Secrets = a.p.Name, a.p.Secrets
 		if err := json.Unmarshal(a.p.Params, &spec.Params); len(a.p.Params) > 0 && err != nil {
 			return plan.Task{}, fmt.Errorf("params of %s: %w", a.p.Title(), err)
 		}
-	} else if name == "" {
-		own.Name = "task"
+	} else {
+		own.Name = cmp.Or(name, "task")
+		own.Subject = "" // it is text: there is no plan whose values it could name
+		if err := rules.CheckSubject(subject); err != nil {
+			return plan.Task{}, fmt.Errorf("task %q: %w", name, err)
+		}
 	}
 	parents, needs := make([]plan.Task, len(own.Needs)), own.Needs
 	own.Needs = nil
@@ -97,7 +103,9 @@ func (a *adder) task(ctx context.Context, own plan.TaskSpec) (plan.Task, error) 
 	}
 	spec.Add(own)
 	t, err := Last(spec, a.p, parents, a.queue)
-	t.Name = name
+	if t.Name = name; a.p.ID.IsZero() {
+		t.Subject = subject
+	}
 	return t, err
 }
 

@@ -357,7 +357,7 @@ func scheduleField(p *plan.Problem, s *plan.ScheduleSettings) string {
 		return "plan.file.text"
 	case p.Task >= 0:
 		switch p.Key {
-		case "params", "retry", "timeout":
+		case "params", "retry", "timeout", "subject":
 			return "task." + p.Key
 		}
 		return "task.params" // what its plugin refuses

@@ -31,6 +31,7 @@ func (t *ByTaskID) changed() string { return t.Task.String() }
 // TaskFilter selects tasks. A field that is left out selects all.
 type TaskFilter struct {
 	Name     string      `query:"name" doc:"Only tasks of that name, as in copy or copy[17]."`
+	Subject  string      `query:"subject" doc:"Only tasks with that subject. Unfinished tasks are found at once; others take a look at all."`
 	Prefix   string      `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only tasks whose id begins with this."`
 	Queue    string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
 	State    []string    `query:"state" doc:"Only tasks in one of these states, by word or number; separated by commas, or repeated."`
@@ -119,7 +120,7 @@ func (a *API) tasks() {
 
 // query reads a filter into a query that names the plan already.
 func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (store.TaskQuery, func(*plan.Task) bool, error) {
-	q.Name, q.Prefix, q.Of, q.Parent, q.NoItems, q.After, q.Newest = f.Name, f.Prefix, f.Of, f.Parent, f.NoItems, f.After, f.Newest
+	q.Name, q.Subject, q.Prefix, q.Of, q.Parent, q.NoItems, q.After, q.Newest = f.Name, f.Subject, f.Prefix, f.Of, f.Parent, f.NoItems, f.After, f.Newest
 	q.Reached, q.Retried, q.Troubled, q.Began = f.Reached, f.Retried, f.Troubled, f.Began
 	if !q.Parent.IsZero() && q.Plan.IsZero() {
 		return q, nil, api.Invalid("query.parent: name the plan, too, of which tasks that need %s are wanted", q.Parent)
@@ -244,6 +245,9 @@ func (a *API) setTask(ctx context.Context, in *struct {
 // may not give.
 func (a *API) checkTaskChange(ctx context.Context, id plan.TaskID, c *rules.TaskChange) error {
 	d := plan.Definition{Retry: plan.Retry{Attempts: c.Attempts}}
+	if c.Subject != nil {
+		d.Subject = *c.Subject
+	}
 	if c.Timeout != nil {
 		d.Timeout = *c.Timeout
 	}

@@ -52,6 +52,7 @@ type taskDoc struct {
 
 	Plan      bson.ObjectID   `bson:"plan,omitempty"`
 	Name      string          `bson:"name,omitempty"`
+	Subject   string          `bson:"subject,omitempty"` // of Def, for an index
 	Rank      int64           `bson:"rank,omitempty"`
 	Def       text            `bson:"def,omitempty"`       // plan.Definition as JSON
 	Lenient   bool            `bson:"coe,omitempty"`       // its continue_on_error, which counts and verdicts ask for
@@ -324,7 +325,7 @@ func (t *taskDoc) setDefinition(def plan.Definition) error {
 	if err != nil {
 		return fmt.Errorf("definition: %w", err)
 	}
-	t.Rank, t.Lenient, t.Secret, t.Def = def.Rank, def.ContinueOnError, len(def.Secrets) > 0, nil
+	t.Rank, t.Lenient, t.Secret, t.Subject, t.Def = def.Rank, def.ContinueOnError, len(def.Secrets) > 0, def.Subject, nil
 	if string(raw) != "{}" {
 		t.Def = raw
 	}

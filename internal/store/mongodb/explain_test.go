@@ -171,7 +171,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 	}
 	for _, index := range []string{
 		indexReady, indexNeeds, indexLate, indexPlan, indexOpen, indexList, indexAdding, indexMaking, indexClaims, indexApart, indexGate, indexDue,
-		indexEnded, indexStopped, indexMtime, "queue_1_status_1", "_id_",
+		indexEnded, indexStopped, indexSubject, indexMtime, "queue_1_status_1", "_id_",
 	} {
 		if !seen[index] {
 			t.Errorf("index %q was used by none of %d kinds of queries; used were %v", index, len(rec.finds), slices.Sorted(maps.Keys(seen)))
@@ -239,6 +239,8 @@ func live(t *testing.T, s *Store) {
 		}
 		no(s.checkBelow(ctx, oid(p.ID.ID), taken, rules.CheckBelow))
 	}
+	_, err = s.Tasks(ctx, store.TaskQuery{NoPlan: true, Subject: "order 7", Statuses: []plan.Status{plan.Held, plan.Queued}})
+	no(err)
 	late := make([]plan.Task, 200)
 	for i := range late {
 		late[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("late", i), Queue: tasks[0].Queue, Needs: []plan.TaskID{tasks[599].ID}}

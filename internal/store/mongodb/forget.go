@@ -131,6 +131,7 @@ func (u *update) again(t *taskDoc, with *plan.Task) error {
 		}
 		u.set = append(u.set, d("queue", oid(with.Queue.ID), "rank", fresh.Rank)...)
 		u.put("def", len(fresh.Def) > 0, fresh.Def)
+		u.put("subject", fresh.Subject != "", fresh.Subject)
 		u.put("coe", fresh.Lenient, true)
 		u.put("hassecret", fresh.Secret, true)
 	case t.hasParents():

@@ -256,6 +256,9 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 	if !q.Plan.IsZero() && q.Name == "" && len(q.IDs) == 0 && q.Of.IsZero() && len(q.Statuses) == 0 && !q.Reached {
 		look.Hint = indexList
 	}
+	if bySubject(&q) {
+		look.Hint = indexSubject
+	}
 	docs, err := wire.Find[taskDoc](ctx, s.tasks, filter, look)
 	if err != nil {
 		return nil, err
@@ -309,6 +312,11 @@ func (f *filter) add(is bool, key string, value any) {
 	}
 }
 
+// bySubject reports whether the index of unfinished tasks by their subject has all that the query can match.
+func bySubject(q *store.TaskQuery) bool {
+	return q.Subject != "" && len(q.Statuses) > 0 && !slices.ContainsFunc(q.Statuses, plan.Status.Finished) && len(q.IDs) == 0
+}
+
 // taskFilter makes a query of ours one of the server's; none is true if nothing can match.
 func taskFilter(q *store.TaskQuery) (_ bson.D, none bool) {
 	ids, err := idRange(q.Prefix, q.After.ID, q.Newest)
@@ -319,6 +327,8 @@ func taskFilter(q *store.TaskQuery) (_ bson.D, none bool) {
 	filter.add(!q.Plan.IsZero(), "plan", oid(q.Plan.ID))
 	filter.add(q.NoPlan, "plan", nil)
 	filter.add(q.Name != "", "name", q.Name)
+	filter.add(q.Subject != "", "subject", q.Subject)
+	filter.add(bySubject(q), "open", true) // as the index has it
 	filter.add(!q.Queue.IsZero(), "queue", oid(q.Queue.ID))
 	filter.add(q.NoItems, "of", nil)
 	filter.add(!q.Of.IsZero(), "of", oid(q.Of.ID))

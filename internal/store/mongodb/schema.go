@@ -15,6 +15,7 @@ const (
 	indexReady    = "sluice_turns"
 	indexPlan     = "sluice_plan"
 	indexOpen     = "sluice_open"
+	indexSubject  = "sluice_subject"
 	indexList     = "sluice_list"
 	indexName     = "sluice_name"
 	indexNeeds    = "sluice_needs"
@@ -128,6 +129,8 @@ var schema = []index{
 	// Whether anything of a plan is unfinished. Its key does not change with a status: a scan meets each such task, whatever it does
 	// meanwhile. The id is there for servers to which many tasks of one key are dear.
 	{on: "tasks", keys: "plan _id", name: indexOpen, partial: `{"plan":{"$exists":true},"open":true}`},
+	// Unfinished tasks that say what they are about.
+	{on: "tasks", keys: "subject _id", name: indexSubject, partial: `{"subject":{"$exists":true},"open":true}`},
 	{on: "tasks", keys: "plan _id", name: indexList, partial: `{"plan":{"$exists":true}}`},
 	{on: "tasks", keys: "plan name", name: indexName, partial: `{"plan":{"$exists":true},"name":{"$exists":true}}`},
 	// Names are there once in a plan. Tasks are held when they are inserted, and only then: an index that every later write of a

@@ -73,6 +73,7 @@ func (t *taskDoc) setAs(s *rules.TaskSet, u *update) error {
 		return err
 	}
 	u.put("def", len(t.Def) > 0, t.Def)
+	u.put("subject", t.Subject != "", t.Subject)
 	if s.Params == nil {
 		return nil
 	}

@@ -91,10 +91,13 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 	s := openTest(t, Options{})
 	defer s.Close()
 	children, _ := taskQuery(&store.TaskQuery{Plan: plan.PlanID{ID: plan.ID{1}}, Parent: plan.TaskID{ID: plan.ID{1}}})
+	about, in := taskQuery(&store.TaskQuery{NoPlan: true, Subject: "order 7", Statuses: []plan.Status{plan.Held, plan.Running}, After: plan.TaskID{ID: plan.ID{1}}})
 	for _, c := range []struct {
 		name, statement string
 		want            []string
 	}{
+		{"a reader finds unfinished tasks by their subject, in the order of their ids", "SELECT t.name FROM tasks AS t" + in + about.String() + " ORDER BY t.id LIMIT ? + 0",
+			[]string{"SEARCH t USING INDEX tasks_subject (subject=? AND id>?)"}},
 		{"a reader finds children by their parent", "SELECT t.name FROM tasks AS t" + children.String() + " ORDER BY t.id LIMIT ? + 0", []string{
 			"SEARCH t USING INTEGER PRIMARY KEY (rowid=?)", "LIST SUBQUERY 3", "SEARCH kids USING PRIMARY KEY (parent=?)", "SCALAR SUBQUERY 2",
 			"SEARCH tasks USING COVERING INDEX tasks_id (id=?)", "SCALAR SUBQUERY 1", "SEARCH plans USING COVERING INDEX sqlite_autoindex_plans_1 (id=?)",

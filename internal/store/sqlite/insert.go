@@ -34,8 +34,8 @@ type inserts struct{ tasks, bodies, kids, joins []any }
 
 // The statements insert one row, or several with more of what follows VALUES.
 const (
-	insertTask = `INSERT INTO tasks (n, status, gate, plan, queue, flags, rank, rule, of, idx, not_before, modified, id, name)
-		VALUES (?, ` + firstStatus + `, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertTask = `INSERT INTO tasks (n, status, gate, plan, queue, flags, rank, rule, of, idx, not_before, modified, id, name, subject)
+		VALUES (?, ` + firstStatus + `, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	insertBody = "INSERT INTO bodies (n, created, def, params, needs, parents) VALUES (?, ?, ?, ?, ?, ?)"
 	insertKid  = "INSERT INTO kids (parent, child) VALUES (?, ?)"
 	insertJoin = "INSERT INTO gates (n, waits, bytes, largest) VALUES (?, ?, 0, 0)"
@@ -67,7 +67,8 @@ func (t *tx) rowsOf(in *inserts, task *plan.Task, x newTask) taskRow {
 		n: x.n, id: task.ID, status: rules.FirstStatus, hold: x.hold, plan: x.plan, queue: x.queue, flags: x.flags | definitionFlags(&task.Definition), rule: task.When, of: x.of,
 		notBefore: t.unset(micro(task.NotBefore)), rank: task.Rank,
 	}
-	in.tasks = append(in.tasks, x.n, x.hold, x.plan, x.queue, r.flags, task.Rank, orNull(task.When), x.of, x.index, r.notBefore, t.now, task.ID.ID[:], task.Name)
+	in.tasks = append(in.tasks, x.n, x.hold, x.plan, x.queue, r.flags, task.Rank, orNull(task.When), x.of, x.index, r.notBefore, t.now, task.ID.ID[:], task.Name,
+		orNull(task.Subject))
 	created := t.now
 	if !task.Created.IsZero() {
 		created = micro(task.Created)

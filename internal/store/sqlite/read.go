@@ -255,6 +255,13 @@ func taskQuery(q *store.TaskQuery) (w where, index string) {
 			index = " INDEXED BY tasks_name"
 		}
 	}
+	if q.Subject != "" {
+		w.add("t.subject = ?", q.Subject)
+		if index == "" && len(q.IDs) == 0 && onlyUnfinished(q.Statuses) {
+			w.add("t." + isUnfinished)
+			index = " INDEXED BY tasks_subject"
+		}
+	}
 	w.prefix("t.id", q.Prefix)
 	if !q.Queue.IsZero() {
 		w.add("t.queue = (SELECT n FROM queues WHERE id = ?)", q.Queue.ID[:])

@@ -241,8 +241,8 @@ func (r *retry) rewrite(ns []int64) {
 		if _, err := rules.Deliver(c.params, nil); err != nil && withParents {
 			c.flags |= flagBadParams
 		}
-		r.exec("UPDATE tasks SET queue = ?, rank = ?, rule = ?, flags = flags & ~ ? | ? WHERE n = ?", c.queue, c.rank, orNull(c.rule),
-			flagContinue|flagForeach|flagOnNode|flagBadParams, c.flags, c.n)
+		r.exec("UPDATE tasks SET queue = ?, rank = ?, rule = ?, flags = flags & ~ ? | ?, subject = CAST(? AS TEXT) ->> '$.subject' WHERE n = ?", c.queue, c.rank, orNull(c.rule),
+			flagContinue|flagForeach|flagOnNode|flagBadParams, c.flags, c.def, c.n)
 		r.exec("UPDATE bodies SET def = ?, params = ? WHERE n = ?", c.def, c.params, c.n)
 	}
 }

@@ -52,8 +52,8 @@ func (t *tx) Set(_ context.Context, r *taskRow, s *rules.TaskSet) (done bool, er
 	if r.notBefore = 0; !s.NotBefore.IsZero() {
 		r.notBefore = t.unset(s.NotBefore.UnixMicro())
 	}
-	t.exec("UPDATE tasks SET status = ?, gate = ?, flags = ?, not_before = ?, modified = max(?, modified + 1) WHERE n = ?",
-		int64(r.status), r.hold, r.flags, r.notBefore, t.now, r.n)
+	t.exec("UPDATE tasks SET status = ?, gate = ?, flags = ?, not_before = ?, subject = ?, modified = max(?, modified + 1) WHERE n = ?",
+		int64(r.status), r.hold, r.flags, r.notBefore, orNull(s.Definition.Subject), t.now, r.n)
 	if r.waitsFor(forInstant) {
 		r.rule, r.all = plan.AllDone, true // its parents have decided
 		t.settle([]taskRow{*r})

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -41,6 +42,11 @@ func (r *taskRow) waitsFor(gate int64) bool { return r.held() && r.hold == gate 
 
 // ofActive has a query read what nodes have, whatever else there is.
 const ofActive = " INDEXED BY tasks_mine"
+
+// onlyUnfinished reports whether the statuses are those of tasks in the index tasks_subject. None are all.
+func onlyUnfinished(statuses []plan.Status) bool {
+	return len(statuses) > 0 && !slices.ContainsFunc(statuses, plan.Status.Finished)
+}
 
 // statusTerm selects statuses, and names the index in which all that have them are.
 func statusTerm(statuses []plan.Status) (term, index string) {

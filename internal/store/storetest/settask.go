@@ -51,7 +51,7 @@ func (w *world) heldUntil(t plan.Task, at *time.Time) {
 var setTaskCases = []testCase{
 	{"each field of a waiting task of no plan can be changed, and the others stay", func(w *world) {
 		q := w.queue("exec", 0)
-		first := plan.Definition{Description: "first", Timeout: time.Minute, Retry: plan.Retry{Attempts: 2, Delay: time.Second}, Rank: 7, Secrets: []string{"token"}}
+		first := plan.Definition{Description: "first", Subject: "order 1", Timeout: time.Minute, Retry: plan.Retry{Attempts: 2, Delay: time.Second}, Rank: 7, Secrets: []string{"token"}}
 		hour := 5 * time.Minute
 		for _, held := range []bool{true, false} {
 			t := w.newTask(q, "t")
@@ -73,6 +73,8 @@ var setTaskCases = []testCase{
 			check("timeout", w.set(t.ID, rules.TaskChange{Timeout: &hour}), `{"run":"a","n":1.50}`)
 			want.Timeout = 0
 			check("no timeout", w.set(t.ID, rules.TaskChange{Timeout: new(time.Duration)}), `{"run":"a","n":1.50}`)
+			want.Subject = "order 2"
+			check("subject", w.set(t.ID, rules.TaskChange{Subject: &want.Subject}), `{"run":"a","n":1.50}`)
 			want.Template = true
 			check("params", w.set(t.ID, rules.TaskChange{Params: json.RawMessage(`{"$run":{"a.b":12345678901234567890}}`), Template: true}), `{"$run":{"a.b":12345678901234567890}}`)
 			want.Template, want.Retry.Attempts = false, 3

@@ -19,6 +19,7 @@ var groups = []struct {
 	{"plan turns", planTurnCases},
 	{"groups", slices.Concat(groupCases, groupLateCases)},
 	{"tasks", taskCases},
+	{"subject", subjectCases},
 	{"set task", slices.Concat(setTaskCases, setTaskLateCases)},
 	{"turns", turnCases},
 	{"rules", ruleCases},

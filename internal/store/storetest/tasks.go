@@ -21,7 +21,7 @@ var taskCases = []testCase{
 			ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "b", Queue: q.ID, Needs: []plan.TaskID{a.ID},
 			Params: json.RawMessage(`{"run":"x","n":1.5,"null":null,"$set":{"a.b":1}}`), NotBefore: at,
 			Definition: plan.Definition{
-				Description: "the second", When: plan.AllDone, Retry: plan.Retry{Attempts: 3, Delay: 1500 * time.Millisecond, Factor: 1.5, Max: time.Hour},
+				Description: "the second", Subject: "order 4711", When: plan.AllDone, Retry: plan.Retry{Attempts: 3, Delay: 1500 * time.Millisecond, Factor: 1.5, Max: time.Hour},
 				Timeout: 90 * time.Second, OnLost: plan.OnLostFail, MaxRescues: 5, ContinueOnError: true, Estimate: time.Minute, Rank: 61000, Template: true,
 				Secrets: []string{"*_key", "item"},
 				Foreach: &plan.Foreach{Lines: "/tmp/list"},

@@ -74,7 +74,7 @@ export default async function task({ main, params, page }) {
       ['Began', t.started && h('span', { title: instant(t.started) }, clock(t.started))], ['Ended', t.ended && finished(t.state) && h('span', { title: instant(t.ended) }, clock(t.ended))],
       ['Not before', instant(t.not_before)],
       ['When', t.when && h('code', {}, t.when)], ['Timeout', t.timeout?.replace(/(\D)0s$/, '$1').replace(/(\D)0m$/, '$1')], ['On failure', t.continue_on_error && 'the plan goes on'], ['Lost with nodes', t.rescues && plural(t.rescues, 'time')],
-      ['About', t.description], ['Id', copied(t.id, 'the id')],
+      ['Subject', t.subject], ['About', t.description], ['Id', copied(t.id, 'the id')],
     ]));
     fill(output, h('h2', {}, 'Output'), t.output_left_out ? h('p', { class: 'muted' }, t.output_left_out)
       : t.output !== undefined && t.output !== null ? folded(typeof t.output === 'string' ? t.output : pretty(t.output), { label: 'output' })

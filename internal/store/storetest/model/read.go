@@ -193,7 +193,7 @@ func matches(t *task, q *store.TaskQuery) bool {
 	if q.Newest {
 		order = -order
 	}
-	return (q.Plan.IsZero() || t.Plan == q.Plan) && (!q.NoPlan || t.Plan.IsZero()) && (q.Name == "" || t.Name == q.Name) &&
+	return (q.Plan.IsZero() || t.Plan == q.Plan) && (!q.NoPlan || t.Plan.IsZero()) && (q.Name == "" || t.Name == q.Name) && (q.Subject == "" || t.Subject == q.Subject) &&
 		strings.HasPrefix(t.ID.String(), q.Prefix) && (q.Queue.IsZero() || t.Queue == q.Queue) &&
 		(len(q.Statuses) == 0 || rules.Selected(t.Status, q.Statuses)) &&
 		(q.Of.IsZero() || t.Of == q.Of) && (q.Parent.IsZero() || slices.Contains(t.Needs, q.Parent)) && (!q.NoItems || t.Of.IsZero()) && (!q.Retried || t.Attempt > 1) &&
