@@ -18,6 +18,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -354,6 +355,62 @@ func TaskChangeOf(c *rules.TaskChange) TaskChange {
 // Domain is the change that was written.
 func (w *TaskChange) Domain() rules.TaskChange {
 	return rules.TaskChange{NotBefore: w.NotBefore, Params: w.Params, Template: w.Template, Attempts: w.Attempts, Timeout: (*time.Duration)(w.Timeout), Subject: w.Subject}
+}
+
+// A TaskFilter chooses tasks of no plan by conditions, of which it has one at least. A task has to meet
+// all of them.
+type TaskFilter struct {
+	Queue     string   `json:"queue,omitempty" doc:"Of that queue, by its name or id."`
+	State     []string `json:"state,omitempty" doc:"In one of these states, by word or number. Left out: for cancel every task that has not finished, for set every task that waits, for retry those that failed, were stopped or were lost. A retry takes cancelled and skipped tasks if they are named here."`
+	Subject   string   `json:"subject,omitempty" doc:"With exactly that subject."`
+	OlderThan Duration `json:"older_than,omitempty" doc:"Created that long ago at least."`
+	Reason    []string `json:"reason,omitempty" doc:"Whose last attempt failed in one of these ways: an exit status from 1 to 255, timeout, signal, lost, input, output, error, fatal, skipped or cancelled."`
+}
+
+// TaskFilterOf writes a filter.
+func TaskFilterOf(f *rules.TaskFilter) TaskFilter {
+	w := TaskFilter{State: f.States, Subject: f.Subject, OlderThan: Duration(f.OlderThan), Reason: f.Reasons}
+	if !f.Queue.IsZero() {
+		w.Queue = f.Queue.String()
+	}
+	return w
+}
+
+// Domain is the filter that was written, but for its queue, whose id a store knows.
+func (w *TaskFilter) Domain() rules.TaskFilter {
+	return rules.TaskFilter{States: w.State, Subject: w.Subject, OlderThan: time.Duration(w.OlderThan), Reasons: w.Reason}
+}
+
+// String writes the conditions for people, as the audit log has them.
+func (w *TaskFilter) String() string {
+	var all []string
+	add := func(is bool, format string, value any) {
+		if is {
+			all = append(all, fmt.Sprintf(format, value))
+		}
+	}
+	add(w.Queue != "", "queue=%s", w.Queue)
+	add(len(w.State) > 0, "state=%s", strings.Join(w.State, ","))
+	add(w.Subject != "", "subject=%q", w.Subject)
+	add(w.OlderThan > 0, "older_than=%v", time.Duration(w.OlderThan))
+	add(len(w.Reason) > 0, "reason=%s", strings.Join(w.Reason, ","))
+	return strings.Join(all, " ")
+}
+
+// A BulkOrder is a portion of the tasks that a filter chooses.
+type BulkOrder struct {
+	Filter TaskFilter `json:"filter"`
+	Check  bool       `json:"check,omitempty" doc:"Only count; change nothing."`
+	After  string     `json:"after,omitempty" doc:"The next of the answer before."`
+}
+
+// A BulkAnswer is what became of a portion.
+type BulkAnswer struct {
+	Matched  int    `json:"matched" doc:"How many tasks the filter chose, of at most 1,000 in a portion."`
+	Changed  int    `json:"changed" doc:"How many of them were cancelled, changed or retried; with check none."`
+	Stopping int    `json:"stopping,omitempty" doc:"How many of the cancelled tasks a node has, which stops them."`
+	LeftOut  int    `json:"left_out" doc:"How many are not any more as they were chosen: a node claimed them, or they ended."`
+	Next     string `json:"next,omitempty" doc:"after continues; left out: that was the last portion. Tasks that are added meanwhile are left alone."`
 }
 
 // TaskTag is the ETag of a task that has that Modified; "" for the zero time, which is any.

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// An Entry is a line of the audit log: a request that changed something, or was to. It has no query, header or body of it, where secrets are.
+// An Entry is a line of the audit log: a request that changed something, or was to. It has no query, header or body of it, where secrets are,
+// except for the filter of what it changed.
 type Entry struct {
 	Time    time.Time `json:"time"`              // it came
 	Who     string    `json:"who,omitempty"`     // user or token; "": nobody known
@@ -25,6 +26,7 @@ type Entry struct {
 	Status  int       `json:"status"`            // of the answer
 	IDs     []string  `json:"ids,omitempty"`     // what was changed, or was to be, the first 100 of them
 	More    int       `json:"more,omitempty"`    // how many others
+	Filter  string    `json:"filter,omitempty"`  // by which they were chosen
 	Refused Code      `json:"refused,omitempty"` // why it reached no handler
 
 	mu        sync.Mutex // of what handlers add
@@ -62,6 +64,15 @@ func Changed(ctx context.Context, ids ...string) {
 	}
 }
 
+// Chosen notes for the audit log by which filter the request chooses what it changes.
+func Chosen(ctx context.Context, filter string) {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		c.entry.mu.Lock()
+		defer c.entry.mu.Unlock()
+		c.entry.Filter = shortened(filter)
+	}
+}
+
 // record writes the entry of a finished request. It limits the entries of refused and unknown
 // callers for each address.
 func (g *Guard) record(r *http.Request, done *call, status int, c caller) {
@@ -92,6 +103,9 @@ func (g *Guard) record(r *http.Request, done *call, status int, c caller) {
 	}
 	if len(e.IDs) > 0 {
 		attrs = append(attrs, slog.Any("ids", e.IDs), slog.Int("more", e.More))
+	}
+	if e.Filter != "" {
+		attrs = append(attrs, slog.String("filter", e.Filter))
 	}
 	if e.Refused != "" {
 		attrs = append(attrs, slog.String("refused", string(e.Refused)))

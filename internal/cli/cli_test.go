@@ -113,7 +113,7 @@ func receive() {
 // scripts run there.
 var behindAServer = []string{
 	"balance", "complete", "failures", "groups", "half", "items", "logs", "names", "plan-logs", "plan-secrets", "queue", "resume", "retry", "retry-params",
-	"schedules", "secret-params", "selection", "server", "server-restart", "shared", "show", "stalled", "stops", "subject", "submit-key", "task", "task-set", "usage", "wait",
+	"schedules", "secret-params", "selection", "server", "server-restart", "shared", "show", "stalled", "stops", "subject", "submit-key", "task", "task-filter", "task-set", "usage", "wait",
 }
 
 func TestScripts(t *testing.T) {
@@ -204,7 +204,7 @@ func scripts(t *testing.T, names []string, store func(*testscript.Env) string) {
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cmpplain": cmpPlain, "capture": capture, "until": until, "outoftime": outOfTime, "half": half, "fromdoc": fromDoc, "beats": beats},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cmpplain": cmpPlain, "capture": capture, "until": until, "outoftime": outOfTime, "half": half, "plain": plain, "fromdoc": fromDoc, "beats": beats},
 	})
 }
 
@@ -270,6 +270,26 @@ func half(ts *testscript.TestScript, neg bool, args []string) {
 	if _, err := submit.Submit(context.Background(), &dying{st, n}, spec, args[0] == "run"); !errors.Is(err, errDied) {
 		ts.Fatalf("the submission ended with %v, want it dead before", err)
 	}
+}
+
+// plain adds some number of tasks of no plan to a queue.
+func plain(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: plain QUEUE N")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ctx := context.Background()
+	st, err := open.Open(ctx, ts.Getenv("SLUICE_STORE"))
+	ts.Check(err)
+	defer st.Close()
+	q, err := st.EnsureQueue(ctx, plan.Queue{Name: args[0], Plugin: plan.DefaultPlugin})
+	ts.Check(err)
+	tasks := make([]plan.Task, n)
+	for i := range tasks {
+		tasks[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Params: json.RawMessage(`{"run": "true"}`)}
+	}
+	ts.Check(st.AddTasks(ctx, plan.PlanID{}, tasks))
 }
 
 var errDied = errors.New("died")

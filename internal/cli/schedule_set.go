@@ -132,7 +132,7 @@ func (f *scheduleFlags) apply(cmd *cobra.Command, s *plan.ScheduleSettings) erro
 		}
 		if given("subject") {
 			t.Subject = f.subject
-			if err := checkSubject(f.subject); err != nil {
+			if err := checkSubject("subject", f.subject); err != nil {
 				return err
 			}
 		}

@@ -41,7 +41,7 @@ func taskAdd(a *app) *cobra.Command {
 	needs := f.StringSlice("needs", nil, "tasks of no plan that have to finish before, by id")
 	params := f.String("params", "{}", "its params, as a JSON object; - reads them from standard input")
 	name := f.String("name", "", "its name among the params of its children (default: its id)")
-	subject := subjectFlag(cmd, "what it is about, such as an order number; at most 200 bytes")
+	subject := f.String("subject", "", "what it is about, such as an order number; at most 200 bytes")
 	when := f.String("when", "", "whether it runs, given how its parents ended (default all_succeeded)")
 	var timeout time.Duration
 	var hold submit.Hold
@@ -64,7 +64,7 @@ func taskAdd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := checkSubject(*subject); err != nil {
+		if err := checkSubject("subject", *subject); err != nil {
 			return err
 		}
 		switch changed := f.Changed; {
@@ -108,15 +108,10 @@ func taskAdd(a *app) *cobra.Command {
 	return cmd
 }
 
-// subjectFlag adds --subject to a command.
-func subjectFlag(cmd *cobra.Command, usage string) *string {
-	return cmd.Flags().String("subject", "", usage)
-}
-
-// checkSubject refuses a --subject that no task can have.
-func checkSubject(text string) error {
+// checkSubject refuses the value of a flag that is no subject.
+func checkSubject(flag, text string) error {
 	if err := rules.CheckSubject(text); err != nil {
-		return usagef("--subject: %w", err)
+		return usagef("--%s: %w", flag, err)
 	}
 	return nil
 }

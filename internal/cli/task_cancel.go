@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/bulk"
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/hint"
@@ -17,18 +18,21 @@ import (
 
 func taskCancel(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "cancel {PLAN TASK | ID}",
-		Short: "Cancel a task: stop it, or never start it",
+		Use:   "cancel {PLAN TASK | ID | FILTER}",
+		Short: "Cancel tasks: stop them, or never start them",
 		Long: "Cancel a task: stop it if it runs, else never start it. Its children are skipped, " +
 			"except for two kinds. A clean-up (when: any_failed) runs if the task was stopped, " +
 			"which counts as a failure. A task that ran and waits for another attempt is stopped, " +
 			"too. A child with when: all_done runs in any case. In a " +
 			"plan with on_failure: stop, neither runs once the task was stopped.\n" +
-			"\n" + taskHelp,
-		Args:              between(1, 2),
+			"\n" + taskHelp + "\n\n" + filterHelp,
+		Example: "  sluice task cancel nightly 'copy[3]'\n  sluice task cancel --queue imap --subject 'order 4711'\n" +
+			"  sluice task cancel --queue imap --older-than 2d --check",
 		ValidArgsFunction: a.completePlan,
 	}
-	cmd.RunE = a.onTask(func(ctx context.Context, st store.Store, t plan.Task) error {
+	filter := a.filterFlags(cmd, rules.BulkCancel)
+	cmd.Args = filter.or(between(1, 2))
+	one := a.onTask(func(ctx context.Context, st store.Store, t plan.Task) error {
 		if err := rules.CheckCancelTask(&t); err != nil {
 			return err
 		}
@@ -69,5 +73,11 @@ func taskCancel(a *app) *cobra.Command {
 		}
 		return err
 	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return one(cmd, args)
+		}
+		return a.inBulk(cmd.Context(), filter, "cancelled", bulk.Order{})
+	}
 	return cmd
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/bulk"
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -19,18 +21,18 @@ import (
 
 func taskSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "set ID",
-		Short: "Change a task of no plan that waits",
+		Use:   "set {ID | FILTER}",
+		Short: "Change tasks of no plan that wait",
 		Long: "Change a task of no plan that waits: for an instant, for its parents, for its next attempt " +
 			"or in its queue. What is not named stays. A task that a node has claimed does not change. " +
 			"A queued task with an --at to come is held until then; --at now ends the wait for an " +
 			"instant. A task of a plan changes by \"sluice plan retry PLAN --with FILE\".\n" +
 			"\n" +
-			"The task is named by its id, or by the first digits of it.",
+			"The task is named by its id, or by the first digits of it.\n\n" + filterHelp,
 		Example: "  sluice task set 6740f1c2a1b2c3d4e5000001 \\\n    --at 2027-12-24T18:00 --zone Europe/Berlin\n" +
 			"  sluice task set 6740f1c2a1b2c3d4e5000001 --at now\n" +
-			"  sluice task set 6740f1c2 --params '{\"run\": \"date -u\"}' --timeout 1m",
-		Args:              exactly(1),
+			"  sluice task set 6740f1c2 --params '{\"run\": \"date -u\"}' --timeout 1m\n" +
+			"  sluice task set --queue imap --subject 'order 4711' --at now",
 		ValidArgsFunction: a.completeWaiting,
 	}
 	f := cmd.Flags()
@@ -41,16 +43,18 @@ func taskSet(a *app) *cobra.Command {
 	var timeout time.Duration
 	attemptsFlag(cmd, &c.Attempts)
 	spanFlag(cmd, &timeout, "timeout", 0, "how long an attempt may run, as in 30m; 0: no limit of its own")
-	subject := subjectFlag(cmd, "what it is about, such as an order number")
-	mayRemove(cmd, "subject")
+	subject := f.String("new-subject", "", "what it is about, such as an order number")
+	mayRemove(cmd, "new-subject")
+	filter := a.filterFlags(cmd, rules.BulkSet)
+	cmd.Args = filter.or(exactly(1))
 	completeWords(cmd, "zone", timetable.Zones())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		changed := f.Changed
 		switch {
 		case changed("zone") && !changed("at"):
 			return usagef("--zone is of a local time: add --at TIME")
-		case !changed("at") && !changed("params") && !changed("attempts") && !changed("timeout") && !changed("subject"):
-			return usagef("say what to change: --at, --params, --attempts, --timeout or --subject")
+		case !changed("at") && !changed("params") && !changed("attempts") && !changed("timeout") && !changed("new-subject") && !filter.check:
+			return usagef("say what to change: --at, --params, --attempts, --timeout or --new-subject")
 		}
 		if changed("at") {
 			c.NotBefore = new(time.Time)
@@ -65,9 +69,9 @@ func taskSet(a *app) *cobra.Command {
 		if changed("timeout") {
 			c.Timeout = &timeout
 		}
-		if changed("subject") {
+		if changed("new-subject") {
 			c.Subject = subject
-			if err := checkSubject(*subject); err != nil {
+			if err := checkSubject("new-subject", *subject); err != nil {
 				return err
 			}
 		}
@@ -75,6 +79,20 @@ func taskSet(a *app) *cobra.Command {
 			if err := a.readParams(params); err != nil {
 				return err
 			}
+		}
+		if len(args) == 0 {
+			if changed("params") {
+				raw, err := plainParams(*params, "")
+				if err != nil {
+					return err
+				}
+				data, ok := expr.UnquoteJSON(raw)
+				if !ok {
+					return usagef("--params: the tasks of a filter may have other parents, so that an expression has no value; name one task, or write the value itself")
+				}
+				c.Params = data
+			}
+			return a.inBulk(cmd.Context(), filter, "changed", bulk.Order{Change: c})
 		}
 		return a.withTask(cmd.Context(), args, func(st store.Store, t plan.Task) (err error) {
 			ctx := cmd.Context()

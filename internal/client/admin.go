@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/balance"
+	"github.com/seed-1177d267/sluice/internal/bulk"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -135,6 +136,24 @@ func (c *Client) CancelTask(ctx context.Context, id plan.TaskID) error {
 func (c *Client) SetTask(ctx context.Context, id plan.TaskID, change rules.TaskChange) error {
 	r := &request{method: "PATCH", path: in("tasks", id.String()), match: api.TaskTag(change.Modified), body: api.TaskChangeOf(&change), again: true, timeout: lookTime}
 	return c.do(ctx, r, nil)
+}
+
+// BulkPortion implements bulk.Server. The server asks about new params itself.
+func (c *Client) BulkPortion(ctx context.Context, o *bulk.Order) (bulk.Portion, error) {
+	body := struct {
+		api.BulkOrder
+		Change *api.TaskChange `json:"change,omitempty"`
+	}{BulkOrder: api.BulkOrder{Filter: api.TaskFilterOf(&o.Filter), Check: o.Check, After: o.After}}
+	if o.What == rules.BulkSet {
+		change := api.TaskChangeOf(&o.Change)
+		body.Change = &change
+	}
+	var out api.BulkAnswer
+	r := &request{
+		method: "POST", path: in("tasks", "matching", string(o.What)), body: &body, again: o.Check || o.What == rules.BulkSet, timeout: writeTime,
+	}
+	err := c.do(ctx, r, &out)
+	return bulk.Portion{Matched: out.Matched, Changed: out.Changed, Active: out.Stopping, LeftOut: out.LeftOut, Next: out.Next}, err
 }
 
 // Retry implements store.Admin.

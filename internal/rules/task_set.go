@@ -33,6 +33,11 @@ type TaskChange struct {
 	Modified time.Time
 }
 
+// Empty reports whether the change leaves every task as it is.
+func (c *TaskChange) Empty() bool {
+	return c.NotBefore == nil && c.Params == nil && c.Attempts == 0 && c.Timeout == nil && c.Subject == nil
+}
+
 // A TaskSet is what a task has after a change.
 type TaskSet struct {
 	Definition plan.Definition

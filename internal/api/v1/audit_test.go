@@ -2,6 +2,7 @@ package v1
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -10,10 +11,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // The audit log names what each request changes, and has nothing of those that change nothing.
@@ -80,19 +83,41 @@ func TestTheAuditLogNamesWhatChanges(t *testing.T) {
 	task := `{"tasks": [{"id": "` + minted + `", "queue_id": "` + q + `"}]}`
 	ask(204, "POST", "/tasks", task, "")
 	ask(200, "PATCH", "/tasks/"+minted, `{"attempts": 2}`, "")
+	// Two portions that change tasks, and two requests that change nothing.
+	many := make([]string, 1002)
+	for i := range many {
+		many[i] = `{"id": "` + plan.NewID(time.Now()).String() + `", "queue_id": "` + q + `"}`
+	}
+	ask(204, "POST", "/tasks", `{"tasks": [`+strings.Join(many, ",")+`]}`, "")
+	const filter = `{"filter": {"queue": "q", "state": ["queued"], "older_than": "0s"}`
+	ask(200, "POST", "/tasks/matching/cancel", filter+`, "check": true}`, "")
+	ask(200, "POST", "/tasks/matching/cancel", filter+`}`, "")
+	ask(200, "POST", "/tasks/matching/cancel", filter+`}`, "")
+	ask(200, "POST", "/tasks/matching/cancel", filter+`}`, "")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got [][]string
+	var portions []string
 	for line := range strings.Lines(string(text)) {
 		var e auth.Entry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)
 		}
+		if e.Filter != "" {
+			portions = append(portions, fmt.Sprint(e.Filter, " ", len(e.IDs), "+", e.More))
+			continue
+		}
+		if len(e.IDs) > 1 {
+			e.IDs = nil // of many
+		}
 		got = append(got, e.IDs)
 	}
-	want := [][]string{{p}, {p}, {q}, {q}, {"acme"}, {"acme"}, {"acme"}, {minted}, {"n"}, {c}, nil, {c}, {c}, {c}, {c}, {c}, {c}, {minted}, {minted}}
+	if want := []string{"queue=q state=queued 100+900", "queue=q state=queued 3+0"}; !slices.Equal(portions, want) {
+		t.Errorf("the portions are %q, want %q", portions, want)
+	}
+	want := [][]string{{p}, {p}, {q}, {q}, {"acme"}, {"acme"}, {"acme"}, {minted}, {"n"}, {c}, nil, {c}, {c}, {c}, {c}, {c}, {c}, {minted}, {minted}, nil}
 	if !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("the audit log has the ids %v, want %v:\n%s", got, want, text)
 	}

@@ -50,6 +50,7 @@ func New(c Config) *API {
 	a.plans()
 	a.submissions()
 	a.tasks()
+	a.bulk()
 	a.queues()
 	a.queueGroups()
 	a.schedules()

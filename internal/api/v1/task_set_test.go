@@ -94,10 +94,15 @@ func TestAPluginLooksAtChangedParams(t *testing.T) {
 	}})
 	s.must("POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 3}`, nil)
 	path := s.newPlain("q", "")
-	status, text := s.ask("PATCH", path, `{"params": {"a": "wrong"}}`)
-	var p api.Problem
-	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || len(p.Fields) != 1 || p.Fields[0].Location != "body.params" || !strings.Contains(p.Detail, "plugin demo: wrong") {
-		t.Errorf("%d %s", status, text)
+	for _, c := range []struct{ method, path, body, at string }{
+		{"PATCH", path, `{"params": {"a": "wrong"}}`, "body.params"},
+		{"POST", "/tasks/matching/set", `{"filter": {"state": ["queued"]}, "change": {"params": {"a": "wrong"}}}`, "body.change.params"},
+	} {
+		status, text := s.ask(c.method, c.path, c.body)
+		var p api.Problem
+		if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || len(p.Fields) != 1 || p.Fields[0].Location != c.at || !strings.Contains(p.Detail, "plugin demo: wrong") {
+			t.Errorf("%s: %d %s", c.path, status, text)
+		}
 	}
 	s.must("PATCH", path, `{"params": {"a": "right"}}`, nil)
 }
@@ -128,26 +133,33 @@ func TestParamsOfATaskAreChangedByWhoMaySubmit(t *testing.T) {
 		t.Fatal(err)
 	}
 	guarded := guard.Wrap(s.api, s.api.Scope)
+	const matching = "/tasks/matching"
 	for _, c := range []struct {
-		scopes, body string
-		code         int
+		scopes, method, path, body string
+		code                       int
 	}{
-		{"operate", `{"attempts":3,"not_before":"2099-01-01T00:00:00Z"}`, 200},
-		{"operate", `{"attempts":4,"params":{"a":1}}`, 403},
-		{"submit", `{"attempts":5}`, 403},
-		{"operate,submit", `{"params":{"a":2}}`, 200},
+		{"operate", "PATCH", path, `{"attempts":3,"not_before":"2099-01-01T00:00:00Z"}`, 200},
+		{"operate", "PATCH", path, `{"attempts":4,"params":{"a":1}}`, 403},
+		{"submit", "PATCH", path, `{"attempts":5}`, 403},
+		{"operate,submit", "PATCH", path, `{"params":{"a":2}}`, 200},
+		{"operate", "POST", matching + "/set", `{"filter":{"queue":"q"},"change":{"timeout":"1m"}}`, 200},
+		{"operate", "POST", matching + "/set", `{"filter":{"queue":"q"},"change":{"params":{"a":3}}}`, 403},
+		{"operate,submit", "POST", matching + "/set", `{"filter":{"queue":"q"},"change":{"params":{"a":4}}}`, 200},
+		{"submit", "POST", matching + "/cancel", `{"filter":{"queue":"q"}}`, 403},
+		{"submit", "POST", matching + "/retry", `{"filter":{"queue":"q"}}`, 403},
+		{"operate", "POST", matching + "/retry", `{"filter":{"queue":"q"}}`, 200},
 	} {
-		r := httptest.NewRequest("PATCH", "http://127.0.0.1"+api.Root+path, strings.NewReader(c.body))
+		r := httptest.NewRequest(c.method, "http://127.0.0.1"+api.Root+c.path, strings.NewReader(c.body))
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Authorization", "Bearer "+tokens[c.scopes])
 		w := httptest.NewRecorder()
 		guarded.ServeHTTP(w, r)
 		if w.Code != c.code || c.code == 403 && !strings.Contains(w.Body.String(), `"code":"forbidden"`) {
-			t.Errorf("%s with %s: %d %s, want %d", c.body, c.scopes, w.Code, w.Body, c.code)
+			t.Errorf("%s %s with %s: %d %s, want %d", c.path, c.body, c.scopes, w.Code, w.Body, c.code)
 		}
 	}
 	var got api.Task
-	if s.must("GET", path, "", &got); got.Retry.Attempts != 3 || string(got.Params) != `{"a":2}` {
+	if s.must("GET", path, "", &got); got.Retry.Attempts != 3 || string(got.Params) != `{"a":4}` || time.Duration(got.Timeout) != time.Minute {
 		t.Errorf("the task is %+v", got)
 	}
 }

@@ -3,6 +3,7 @@ package v1
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -244,6 +245,19 @@ func (a *API) setTask(ctx context.Context, in *struct {
 // checkTaskChange refuses a change that no task can take, or not this one, and params that the caller
 // may not give.
 func (a *API) checkTaskChange(ctx context.Context, id plan.TaskID, c *rules.TaskChange) error {
+	if err := checkChange(ctx, c, "body", "task "+id.String()+" does"); err != nil || c.Params == nil {
+		return err
+	}
+	tasks, err := a.st.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{id}, Limit: 1})
+	if err != nil {
+		return err
+	}
+	return a.checkParams(ctx, tasks, c.Params, "body")
+}
+
+// checkChange refuses a change that no task can take, and params that the caller may not give. at is
+// the place of the change, and they say what the params are of.
+func checkChange(ctx context.Context, c *rules.TaskChange, at, they string) error {
 	d := plan.Definition{Retry: plan.Retry{Attempts: c.Attempts}}
 	if c.Subject != nil {
 		d.Subject = *c.Subject
@@ -252,30 +266,29 @@ func (a *API) checkTaskChange(ctx context.Context, id plan.TaskID, c *rules.Task
 		d.Timeout = *c.Timeout
 	}
 	if p := compiler.CheckDefinition(&d); p != nil {
-		return api.InvalidAt(cmp.Or(map[string]string{"retry": "body.attempts"}[p.Key], "body."+p.Key), "%s", p.Message)
+		return api.InvalidAt(at+"."+cmp.Or(map[string]string{"retry": "attempts"}[p.Key], p.Key), "%s", p.Message)
 	}
 	if c.NotBefore != nil {
 		if err := api.CheckTime(*c.NotBefore); err != nil {
-			return api.InvalidAt("body.not_before", "%v", err)
+			return api.InvalidAt(at+".not_before", "%v", err)
 		}
 	}
 	if c.Params == nil {
 		return nil
 	}
 	if !may(ctx, Submit) {
-		return api.NewProblem(http.StatusForbidden, api.CodeForbidden, "params change what task %s does, which needs the scope submit", id)
+		return api.NewProblem(http.StatusForbidden, api.CodeForbidden, "params change what %s, which needs the scope submit", they)
 	}
-	if err := object("body.params", c.Params); err != nil {
-		return err
-	}
-	tasks, err := a.st.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{id}, Limit: 1})
+	return object(at+".params", c.Params)
+}
+
+// checkParams asks the plugins of tasks whether they accept these params.
+func (a *API) checkParams(ctx context.Context, tasks []plan.Task, params json.RawMessage, at string) error {
+	tasks = slices.Clone(tasks)
 	for i := range tasks {
-		tasks[i].Params = c.Params
+		tasks[i].Params = params
 	}
-	if err != nil {
-		return err
-	}
-	return a.checkRunnable(ctx, tasks, func(int) string { return "body.params" })
+	return a.checkRunnable(ctx, tasks, func(int) string { return at + ".params" })
 }
 
 func (a *API) inputs(ctx context.Context, in *ByTaskID) (*api.InputsAnswer, error) {

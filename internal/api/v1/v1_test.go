@@ -187,6 +187,21 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"not_before": "9999-12-31T23:00:00-05:00"}`, 422, "invalid", "body.not_before"},
 			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"queue": "other"}`, 422, "invalid", "body.queue"},
 			{"PATCH", "/tasks/xyz", `{}`, 422, "invalid", "path.task"},
+			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"subject": "a\nb"}`, 422, "invalid", "body.subject"},
+			{"POST", "/tasks", `{"tasks": [{"id": "` + strings.Repeat("1", 24) + `", "queue_id": "` + strings.Repeat("1", 24) + `", "subject": "` + strings.Repeat("x", 201) + `"}]}`, 422, "invalid", "body.tasks[0].subject"},
+			{"POST", "/tasks/matching/cancel", `{}`, 422, "invalid", "body"},
+			{"POST", "/tasks/matching/cancel", `{"filter": {}}`, 422, "invalid", "body.filter"},
+			{"POST", "/tasks/matching/cancel", `{"filter": {"colour": "red"}}`, 422, "invalid", "body.filter.colour"},
+			{"POST", "/tasks/matching/cancel", `{"filter": {"state": ["runing"]}}`, 422, "invalid", "body.filter.state"},
+			{"POST", "/tasks/matching/retry", `{"filter": {"reason": ["300"]}}`, 422, "invalid", "body.filter.reason"},
+			{"POST", "/tasks/matching/retry", `{"filter": {"older_than": "-1h"}}`, 422, "invalid", "body.filter.older_than"},
+			{"POST", "/tasks/matching/retry", `{"filter": {"subject": "` + strings.Repeat("x", 201) + `"}}`, 422, "invalid", "body.filter.subject"},
+			{"POST", "/tasks/matching/retry", `{"filter": {"queue": "none"}}`, 404, "not_found", ""},
+			{"POST", "/tasks/matching/retry", `{"filter": {"state": ["failed"]}, "after": "x"}`, 422, "invalid", "body.after"},
+			{"POST", "/tasks/matching/set", `{"filter": {"state": ["queued"]}}`, 422, "invalid", "body.change"},
+			{"POST", "/tasks/matching/set", `{"filter": {"state": ["queued"]}, "change": {"attempts": 0}}`, 422, "invalid", "body.change.attempts"},
+			{"POST", "/tasks/matching/set", `{"filter": {"state": ["queued"]}, "change": {"params": [1]}}`, 422, "invalid", "body.change.params"},
+			{"POST", "/tasks/matching/set", `{"filter": {"state": ["running"]}, "change": {"attempts": 2}}`, 422, "invalid", "body.filter.state"},
 		} {
 			status, text := s.ask(c.method, c.path, c.body)
 			var p api.Problem
