@@ -41,18 +41,6 @@ func (t *tx) newIn(queue int64) (count int) {
 	return count
 }
 
-// newOf returns the queues in which something of a plan was queued here, and how much in all.
-func (t *tx) newOf(plan int64) (queues []int64, count int) {
-	for at, ready := range t.ready {
-		for _, c := range ready {
-			if c.plan == plan {
-				queues, count = append(queues, at.queue), count+1
-			}
-		}
-	}
-	return queues, count
-}
-
 // takeNew takes tasks of a queue out of what was queued here, by where they were; the others, which earlier transactions queued, are written.
 func (t *tx) takeNew(queue int64, ns []int64) (taken map[place][]int64, written []int64) {
 	if t.newIn(queue) == 0 {
