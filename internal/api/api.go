@@ -361,6 +361,7 @@ func (w *TaskChange) Domain() rules.TaskChange {
 // all of them.
 type TaskFilter struct {
 	Queue     string   `json:"queue,omitempty" doc:"Of that queue, by its name or id."`
+	Group     string   `json:"group,omitempty" doc:"Of a queue in that group, or in a group in it."`
 	State     []string `json:"state,omitempty" doc:"In one of these states, by word or number. Left out: for cancel every task that has not finished, for set every task that waits, for retry those that failed, were stopped or were lost. A retry takes cancelled and skipped tasks if they are named here."`
 	Subject   string   `json:"subject,omitempty" doc:"With exactly that subject."`
 	OlderThan Duration `json:"older_than,omitempty" doc:"Created that long ago at least."`
@@ -369,7 +370,7 @@ type TaskFilter struct {
 
 // TaskFilterOf writes a filter.
 func TaskFilterOf(f *rules.TaskFilter) TaskFilter {
-	w := TaskFilter{State: f.States, Subject: f.Subject, OlderThan: Duration(f.OlderThan), Reason: f.Reasons}
+	w := TaskFilter{Group: f.Group, State: f.States, Subject: f.Subject, OlderThan: Duration(f.OlderThan), Reason: f.Reasons}
 	if !f.Queue.IsZero() {
 		w.Queue = f.Queue.String()
 	}
@@ -378,7 +379,7 @@ func TaskFilterOf(f *rules.TaskFilter) TaskFilter {
 
 // Domain is the filter that was written, but for its queue, whose id a store knows.
 func (w *TaskFilter) Domain() rules.TaskFilter {
-	return rules.TaskFilter{States: w.State, Subject: w.Subject, OlderThan: time.Duration(w.OlderThan), Reasons: w.Reason}
+	return rules.TaskFilter{Group: w.Group, States: w.State, Subject: w.Subject, OlderThan: time.Duration(w.OlderThan), Reasons: w.Reason}
 }
 
 // String writes the conditions for people, as the audit log has them.
@@ -390,6 +391,7 @@ func (w *TaskFilter) String() string {
 		}
 	}
 	add(w.Queue != "", "queue=%s", w.Queue)
+	add(w.Group != "", "group=%s", w.Group)
 	add(len(w.State) > 0, "state=%s", strings.Join(w.State, ","))
 	add(w.Subject != "", "subject=%q", w.Subject)
 	add(w.OlderThan > 0, "older_than=%v", time.Duration(w.OlderThan))

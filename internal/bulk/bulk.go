@@ -30,6 +30,8 @@ const atOnce = 8
 // A Store is what a bulk operation needs of one.
 type Store interface {
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
+	Queues(ctx context.Context) ([]plan.Queue, error)
+	Groups(ctx context.Context) ([]plan.Group, error)
 	Now(ctx context.Context) (time.Time, error)
 	CancelTask(ctx context.Context, id plan.TaskID) error
 	SetTask(ctx context.Context, id plan.TaskID, c rules.TaskChange) error
@@ -125,6 +127,10 @@ func choose(ctx context.Context, s Store, o *Order) (tasks []plan.Task, next str
 	if err != nil {
 		return nil, "", err
 	}
+	in, err := queuesOf(ctx, s, o.Filter.Group)
+	if err != nil || in != nil && len(in) == 0 {
+		return nil, "", err
+	}
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, "", err
@@ -145,7 +151,7 @@ func choose(ctx context.Context, s Store, o *Order) (tasks []plan.Task, next str
 			if bytes.Compare(t.ID.ID[:], at.last.ID[:]) > 0 {
 				return tasks, "", nil
 			}
-			if at.after = t.ID; !keep(t, now) {
+			if at.after = t.ID; !keep(t, now) || in != nil && !in[t.Queue] {
 				continue
 			}
 			if tasks = append(tasks, *t); len(tasks) == MostTasks {
@@ -157,6 +163,22 @@ func choose(ctx context.Context, s Store, o *Order) (tasks []plan.Task, next str
 		}
 	}
 	return tasks, at.String(), nil
+}
+
+// queuesOf returns the queues of a group; nil, which means all, if the filter names none.
+func queuesOf(ctx context.Context, s Store, group string) (map[plan.QueueID]bool, error) {
+	if group == "" {
+		return nil, nil
+	}
+	groups, err := s.Groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	queues, err := s.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rules.FilterQueues(groups, queues, group)
 }
 
 // A place is how far the portions have come, and the last task of the last one.

@@ -20,33 +20,34 @@ import (
 
 // A taskFilter is the flags that choose tasks of no plan, in place of the id of one.
 type taskFilter struct {
-	what           rules.Bulk
-	queue, subject string
-	states         []string
-	reasons        []string
-	olderThan      time.Duration
-	check          bool
+	what                  rules.Bulk
+	queue, group, subject string
+	states, reasons       []string
+	olderThan             time.Duration
+	check                 bool
 }
 
 // filterHelp ends the help of a command that takes a filter.
-const filterHelp = "In place of a task, a FILTER chooses tasks of no plan: --queue, --state, --subject, " +
-	"--older-than and --reason. A task has to meet all of them. The work goes in portions of 1,000 " +
+const filterHelp = "In place of a task, a FILTER chooses tasks of no plan: --queue, --group, --state, " +
+	"--subject, --older-than and --reason. A task has to meet all of them. The work goes in portions of 1,000 " +
 	"tasks. --check only says how many tasks match."
 
 // filterNames are the conditions among the flags.
-var filterNames = []string{"queue", "state", "subject", "older-than", "reason"}
+var filterNames = []string{"queue", "group", "state", "subject", "older-than", "reason"}
 
 // filterFlags gives a command a filter.
 func (a *app) filterFlags(cmd *cobra.Command, what rules.Bulk) *taskFilter {
 	f := &taskFilter{what: what}
 	flags := cmd.Flags()
 	flags.StringVar(&f.queue, "queue", "", "all tasks of no plan in this queue")
+	flags.StringVar(&f.group, "group", "", "those in a queue of this group, or of a group in it")
 	flags.StringSliceVar(&f.states, "state", nil, "those in one of these states: "+strings.Join(states.Words(), ", ")+",\nor with that status, a number")
 	flags.StringVar(&f.subject, "subject", "", "those with this subject")
 	spanFlag(cmd, &f.olderThan, "older-than", 0, "those that were added that long ago at least, as in 2h or 3d")
 	flags.StringSliceVar(&f.reasons, "reason", nil, "those whose last attempt failed so: an exit status, or one of\n"+strings.Join(rules.ReasonWords(), ", "))
 	flags.BoolVar(&f.check, "check", false, "only say how many tasks match, and change nothing")
 	completeBy(cmd, "queue", a.completeQueueFlag)
+	completeBy(cmd, "group", a.completeGroupFlag)
 	completeWords(cmd, "state", states.Words())
 	completeWords(cmd, "reason", rules.ReasonWords())
 	return f
@@ -102,7 +103,7 @@ func (f *taskFilter) wrong(cmd *cobra.Command) error {
 }
 
 func (f *taskFilter) domain() rules.TaskFilter {
-	return rules.TaskFilter{States: f.states, Subject: f.subject, OlderThan: f.olderThan, Reasons: f.reasons}
+	return rules.TaskFilter{Group: f.group, States: f.states, Subject: f.subject, OlderThan: f.olderThan, Reasons: f.reasons}
 }
 
 // inBulk does something with all tasks that a filter chooses, and says what became of them. done is the

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -35,6 +36,7 @@ var takes = map[Bulk]struct{ all, usual []plan.Status }{
 // A TaskFilter chooses tasks of no plan. A task has to meet each condition that is set.
 type TaskFilter struct {
 	Queue   plan.QueueID
+	Group   string   // of its queue, or the parent of that group
 	States  []string // as states.Parse reads them
 	Subject string
 	// OlderThan is how long ago the task was created at least.
@@ -70,7 +72,7 @@ func checkReason(word string) error {
 }
 
 // ErrNoCondition refuses a filter without a condition.
-var ErrNoCondition = errors.New("the filter names nothing, and would take every task of no plan; give it a queue, states, a subject, an age or reasons")
+var ErrNoCondition = errors.New("the filter names nothing, and would take every task of no plan; give it a queue, a group, states, a subject, an age or reasons")
 
 // A FilterError is what is wrong with one condition of a filter.
 type FilterError struct {
@@ -86,14 +88,14 @@ func (e *FilterError) Unwrap() error { return e.Err }
 
 // Choose returns which statuses the tasks have that the filter chooses for a bulk operation, and
 // whether a task with one of them meets the other conditions at an instant. Queue and Subject are for
-// stores to look for. The error is a FilterError if one condition is wrong.
+// stores to look for, and Group for FilterQueues. The error is a FilterError if one condition is wrong.
 func (f *TaskFilter) Choose(what Bulk) (statuses []plan.Status, keep func(t *plan.Task, now time.Time) bool, err error) {
 	wrong := func(condition, format string, args ...any) error {
 		return &FilterError{condition, fmt.Errorf(format, args...)}
 	}
 	may := takes[what]
 	switch {
-	case f.Queue.IsZero() && len(f.States) == 0 && f.Subject == "" && f.OlderThan == 0 && len(f.Reasons) == 0:
+	case f.Queue.IsZero() && f.Group == "" && len(f.States) == 0 && f.Subject == "" && f.OlderThan == 0 && len(f.Reasons) == 0:
 		return nil, nil, ErrNoCondition
 	case f.OlderThan < 0:
 		return nil, nil, wrong("older_than", "an age of %v; it cannot be negative", f.OlderThan)
@@ -127,6 +129,21 @@ func (f *TaskFilter) Choose(what Bulk) (statuses []plan.Status, keep func(t *pla
 	return statuses, func(t *plan.Task, now time.Time) bool {
 		return inState(t) && (f.OlderThan == 0 || now.Sub(t.Created) >= f.OlderThan) && (len(f.Reasons) == 0 || f.failed(t))
 	}, nil
+}
+
+// FilterQueues returns the queues that are in a group, or in a group in it.
+func FilterQueues(groups []plan.Group, queues []plan.Queue, name string) (map[plan.QueueID]bool, error) {
+	if groupNamed(groups, name) == nil {
+		return nil, refusal.New(plan.ErrNotFound, "group %q is not there; list the groups: sluice group list", name)
+	}
+	in := map[plan.QueueID]bool{}
+	for i := range queues {
+		q := &queues[i]
+		if slices.ContainsFunc(GroupsOf(groups, q.Group), func(g *plan.Group) bool { return g.Name == name }) {
+			in[q.ID] = true
+		}
+	}
+	return in, nil
 }
 
 // failed reports whether the last attempt at a task failed in one of the ways.

@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -97,5 +98,27 @@ func TestAFilterThatIsNoneIsRefused(t *testing.T) {
 				t.Errorf("%v is not of %s", err, c.condition)
 			}
 		})
+	}
+}
+
+func TestTheQueuesOfAGroup(t *testing.T) {
+	id := func(n byte) plan.QueueID { return plan.QueueID{ID: plan.ID{n}} }
+	groups := []plan.Group{{Name: "acme"}, {Name: "mail", GroupSettings: plan.GroupSettings{Parent: "acme"}}, {Name: "empty"}}
+	queues := []plan.Queue{{ID: id(1), Name: "imap"}, {ID: id(2), Name: "files"}, {ID: id(3), Name: "free"}}
+	queues[0].Group, queues[1].Group = "mail", "acme"
+	for _, c := range []struct {
+		group string
+		want  map[plan.QueueID]bool
+	}{
+		{"acme", map[plan.QueueID]bool{id(1): true, id(2): true}},
+		{"mail", map[plan.QueueID]bool{id(1): true}},
+		{"empty", map[plan.QueueID]bool{}},
+	} {
+		if got, err := rules.FilterQueues(groups, queues, c.group); err != nil || !maps.Equal(got, c.want) {
+			t.Errorf("%s: %v (%v), want %v", c.group, got, err, c.want)
+		}
+	}
+	if got, err := rules.FilterQueues(groups, queues, "acne"); !errors.Is(err, plan.ErrNotFound) || got != nil {
+		t.Errorf("an unknown group: %v, %v; want that it is not found", got, err)
 	}
 }
