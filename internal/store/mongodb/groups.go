@@ -128,8 +128,7 @@ func (s *Store) outOf(ctx context.Context, g *groupDoc) error {
 
 // DeleteGroup implements store.Admin. A writer that puts something into the group takes the mark off,
 // and the deletion then does not happen: see putIn.
-func (s *Store) DeleteGroup(ctx context.Context, was plan.Group) (err error) {
-	defer about(&err, "delete group %q", was.Name)
+func (s *Store) DeleteGroup(ctx context.Context, was plan.Group) error {
 	mark := bson.NewObjectID()
 	doc, err := s.deletable(ctx, &was)
 	if err != nil {
