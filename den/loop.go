@@ -420,7 +420,7 @@ func (l *loop) turn(alive context.Context, release bool) {
 	}
 	t := protocol.Turn{
 		Instance: l.me.ID, Ended: l.ended, Slots: may.slots, Plugins: l.cfg.Plugins.Names(), Active: may.active, Ignored: may.ignored, Plan: l.cfg.Plan,
-		Start: l.cfg.Outside == nil, Shares: &l.shares,
+		Start: l.cfg.Outside == nil, Shares: &l.shares, Running: l.h.running.now(),
 	}
 	began := time.Now()
 	turned, err := l.cfg.store.Turn(alive, t)

@@ -7,6 +7,7 @@ import "github.com/seed-1177d267/sluice/plan"
 // value says that nothing has started.
 type Shares struct {
 	plans map[plan.QueueID]*PlanShares
+	in    map[string]map[string]Share
 }
 
 // PlanShares are the plans that take turns in one queue, as far as the node knows.
@@ -21,6 +22,34 @@ type Share struct {
 	Weight int     // of it, at least 1
 	Passed float64 // starts divided by the weight
 	Away   bool    // it has no work
+}
+
+// WithWork returns the queues of which plans are known to have work.
+func (s *Shares) WithWork() (queues []plan.QueueID) {
+	for q, known := range s.plans {
+		for _, share := range known.Of {
+			if !share.Away {
+				queues = append(queues, q)
+				break
+			}
+		}
+	}
+	return queues
+}
+
+// In returns what takes turns in a group, or on the node, by keys of package rules. s may be nil, as
+// for Plans.
+func (s *Shares) In(group string) map[string]Share {
+	if s == nil {
+		return map[string]Share{}
+	}
+	if s.in == nil {
+		s.in = map[string]map[string]Share{}
+	}
+	if s.in[group] == nil {
+		s.in[group] = map[string]Share{}
+	}
+	return s.in[group]
 }
 
 // Plans returns the plans that have work in the queue. s may be nil: then nothing is known, or kept.

@@ -21,6 +21,16 @@ type Turn struct {
 	Start    bool           // tasks go to running at once: the node starts them inside itself
 	Budget   int            // 0: DefaultBudget
 	Shares   *Shares        // what the node has started so far; nil: nothing is known
+	Running  Tally          // how many tasks the node runs of each queue
+}
+
+// Threads returns how many tasks the node runs and can take.
+func (t *Turn) Threads() int {
+	threads := t.Slots
+	for _, n := range t.Running {
+		threads += n
+	}
+	return threads
 }
 
 // Serves reports whether the turn, of an instance of the node, may claim tasks of the queue, as plan.Instance.Serves has it.

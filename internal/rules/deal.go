@@ -40,18 +40,15 @@ const MostDealt = 16
 // has work. Candidates that have passed as much come in the order of compare. Deal counts nothing:
 // see PassTurn. It forgets candidates without work whom the others have caught up with.
 func Deal[K comparable](shares map[K]protocol.Share, n, among int, compare func(a, b K) int) []K {
-	least, any := leastPassed(shares)
-	if !any || n <= 0 || among <= 0 {
-		return nil
-	}
+	forget(shares)
 	h := dealing[K]{compare: compare}
 	for k, s := range shares {
-		switch {
-		case !s.Away:
+		if !s.Away {
 			h.all = append(h.all, dealer[K]{key: k, Share: s})
-		case s.Passed <= least:
-			delete(shares, k)
 		}
+	}
+	if len(h.all) == 0 || n <= 0 || among <= 0 {
+		return nil
 	}
 	heap.Init(&h)
 	dealt := make([]K, 0, n)
@@ -82,6 +79,16 @@ func PassTurn[K comparable](shares map[K]protocol.Share, k K, n int) {
 	if s, known := shares[k]; known {
 		s.Passed += float64(n) / float64(s.Weight)
 		shares[k] = s
+	}
+}
+
+// forget drops candidates without work whom the others have caught up with, and all if nobody has work.
+func forget[K comparable](shares map[K]protocol.Share) {
+	least, any := leastPassed(shares)
+	for k, s := range shares {
+		if s.Away && (!any || s.Passed <= least) {
+			delete(shares, k)
+		}
 	}
 }
 

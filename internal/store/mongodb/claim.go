@@ -36,6 +36,19 @@ func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) 
 	var queues []queueDoc
 	var byQueue [][]taskDoc
 	ample := true
+	queues, err = c.sharers(ctx, t, served)
+	if err == nil && len(queues) > 0 {
+		queues, err = c.startable(ctx, queues)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(queues) > 0 {
+		if byQueue, ample, err = c.shareByWeight(ctx, queues); err != nil {
+			return nil, err
+		}
+		served, c.full = nil, true
+	}
 	offering := r.offering(t, served)
 	for c.left > 0 && !c.full {
 		some, err := offering(ctx, c.left)

@@ -17,6 +17,7 @@ import (
 // A draw is what a claim takes from one queue.
 type draw struct {
 	queue  *queueDoc
+	want   int // how many it was dealt by its weight; 0: all queues have the same share
 	ask    int // how many tasks were asked for
 	parts  map[plan.PlanID]*part
 	passed map[plan.PlanID]protocol.Share // how far each plan has passed with what was read; nil: plans do not take turns
@@ -26,6 +27,9 @@ type draw struct {
 	more   bool                           // there may be more that it could have taken
 	over   bool                           // nothing more is to be had of it now
 }
+
+// left is how many tasks it has not got of those that it was dealt.
+func (o *draw) left() int { return o.want - len(o.got) }
 
 // narrow reports whether claims from the queue need slots, or spend a rate.
 func (c *claimer) narrow(q *queueDoc) bool {
@@ -118,17 +122,21 @@ func (c *claimer) drawFrom(ctx context.Context, draws []*draw, first bool) error
 // tasks, and so do the next claims for a while; when it has most of what it wanted it leaves the rest to the next one.
 func (c *claimer) together(ctx context.Context, draws []*draw, want int) error {
 	for outrun, all := 0, want; want > 0; {
-		draws = slices.DeleteFunc(draws, func(d *draw) bool { return d.over })
+		draws = slices.DeleteFunc(draws, func(d *draw) bool { return d.over || d.want > 0 && d.left() == 0 })
 		if len(draws) == 0 {
 			return nil
 		}
-		share := (want + len(draws) - 1) / len(draws)
+		each := (want + len(draws) - 1) / len(draws)
 		spread := outrun > 0 || c.contended()
 		for _, one := range draws {
+			share := each
+			if one.want > 0 {
+				share = one.left()
+			}
 			switch {
 			case spread:
 				one.ask = share*4 + 16
-			case !c.plenty && len(draws) > 1: // some may have less than their share, and others more
+			case one.want == 0 && !c.plenty && len(draws) > 1: // some may have less than their share, and others more
 				one.ask = min(share*2, want)
 			default:
 				one.ask = share
@@ -174,12 +182,16 @@ func allot(draws []*draw, want int) (tasks int) {
 	}
 	for again := true; again && tasks < want; {
 		again = false
-		share := max(1, (want-tasks)/len(draws))
+		each := max(1, (want-tasks)/len(draws))
 		for _, one := range draws {
+			share := each
+			if one.want > 0 {
+				share = one.left() - one.n
+			}
 			more := min(share, len(one.docs)-one.n, want-tasks)
 			one.n += more
 			tasks += more
-			again = again || one.n < len(one.docs)
+			again = again || one.want == 0 && one.n < len(one.docs)
 		}
 	}
 	for _, one := range draws {

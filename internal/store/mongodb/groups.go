@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -14,21 +13,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// A groupDoc is a group of queues.
-type groupDoc struct {
-	Name    string        `bson:"_id"`
-	Doc     string        `bson:"doc"` // a plan.Group as JSON, but for the two instants
-	Changed time.Time     `bson:"changed"`
-	Spent   time.Time     `bson:"spent,omitempty"`   // how far the rate is used up: see rules.RateRoom
-	Leaving bson.ObjectID `bson:"leaving,omitempty"` // the deletion that is at it, unless somebody has put something in since
-}
-
-func (g *groupDoc) domain() plan.Group {
-	out := plan.GroupOf(g.Name, g.Doc)
-	out.Changed, out.Spent = utc(g.Changed), utc(g.Spent)
-	return out
-}
 
 // readGroups reads all groups, by name.
 func (s *Store) readGroups(ctx context.Context) (docs []groupDoc, groups []plan.Group, err error) {
@@ -218,28 +202,4 @@ func (r *round) auditGroups(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// grouped reports whether the queue may be in a group.
-func (q *queueDoc) grouped() bool { return strings.Contains(string(q.Settings), `"group"`) }
-
-// startable leaves out the queues that are in a paused group. It reads the groups once, if any queue
-// is in one.
-func (c *claimer) startable(ctx context.Context, queues []queueDoc) (_ []queueDoc, err error) {
-	if !slices.ContainsFunc(queues, func(q queueDoc) bool { return q.grouped() }) {
-		return queues, nil
-	}
-	if c.groupsOf == nil {
-		_, groups, err := c.readGroups(ctx)
-		if err != nil {
-			return nil, err
-		}
-		c.groupsOf = func(q *queueDoc) []*plan.Group {
-			if !q.grouped() {
-				return nil
-			}
-			return rules.GroupsOf(groups, q.domain().Group)
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(queues), func(q queueDoc) bool { return rules.PausedGroup(c.groupsOf(&q)) != nil }), nil
 }

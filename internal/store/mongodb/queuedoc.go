@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"sort"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -122,4 +123,22 @@ func queuedOf(p plan.PlanID) bson.D {
 		return onlyQueued(nil)
 	}
 	return onlyQueued(d("plan", oid(p.ID)))
+}
+
+// grouped reports whether the queue may be in a group.
+func (q *queueDoc) grouped() bool { return strings.Contains(string(q.Settings), `"group"`) }
+
+// A groupDoc is a group of queues.
+type groupDoc struct {
+	Name    string        `bson:"_id"`
+	Doc     string        `bson:"doc"` // a plan.Group as JSON, but for the two instants
+	Changed time.Time     `bson:"changed"`
+	Spent   time.Time     `bson:"spent,omitempty"`   // how far the rate is used up: see rules.RateRoom
+	Leaving bson.ObjectID `bson:"leaving,omitempty"` // the deletion that is at it, unless somebody has put something in since
+}
+
+func (g *groupDoc) domain() plan.Group {
+	out := plan.GroupOf(g.Name, g.Doc)
+	out.Changed, out.Spent = utc(g.Changed), utc(g.Spent)
+	return out
 }

@@ -19,11 +19,13 @@ import (
 // offer is a queue from which a turn may claim.
 type offer struct {
 	*queueRow
-	shares map[plan.PlanID]protocol.Share // who takes turns in it
+	shares map[plan.PlanID]protocol.Share // who takes turns in it; nil: see look
+	look   func() bool                    // sees who does, and reports whether somebody does
 	lanes  map[plan.PlanID]*lane          // of these, as far as the turn has looked at them
 	only   int64                          // of the shared lane, tasks of this plan; 0: all
 	room   int                            // how many of its tasks the node may still have, and the rate lets start
-	groups []*claimGroup                  // that its queue is in
+	in     []*plan.Group                  // that its queue is in,
+	groups []*claimGroup                  // as the claim takes from them
 	taken  []candidate
 	dry    bool // there is no more to take
 }
@@ -35,9 +37,9 @@ type lane struct {
 	taken []candidate
 }
 
-// Claim implements engine.Instance. It takes an equal share of each queue that has work and a free
-// thread, and starts with another queue each time. Tasks that this transaction queued are among
-// those that it takes.
+// Claim implements engine.Instance. It takes of each queue that has work and a free thread its share,
+// and starts with another queue each time. Tasks that this transaction queued are among those that it
+// takes.
 func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]protocol.ClaimedTask, error) {
 	if turn.Slots <= 0 || len(turn.Plugins) == 0 {
 		return nil, nil
@@ -46,11 +48,66 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 	if left <= 0 {
 		return nil, t.err
 	}
-	offers := t.offers(turn)
+	weighted := t.query(anyWeight).one()
+	offers := t.offers(turn, weighted)
 	if len(offers) == 0 {
 		return nil, t.err
 	}
 	t.s.rotor = offers[0].n
+	if weighted {
+		t.takeShared(offers, turn, left)
+	} else {
+		t.takeEqual(offers, left)
+	}
+	return t.takeAll(turn.Start, s, offers), t.err
+}
+
+// anyWeight asks whether a queue is in a group, or has a weight. Else all queues have the same share.
+const anyWeight = `SELECT 1 FROM queues INDEXED BY queues_weighted WHERE instr(settings, '"group":') + instr(settings, '"weight":') > 0 LIMIT 1`
+
+// takeShared takes tasks of each offer by its weight and its groups.
+func (t *tx) takeShared(offers []*offer, turn *protocol.Turn, left int) {
+	queues := make([]rules.Sharer, len(offers))
+	offered := map[plan.QueueID]bool{}
+	for i, o := range offers {
+		queues[i] = rules.Sharer{Queue: o.ID, Weight: o.Weight, Groups: o.in, Room: min(o.free(left), o.room), Running: turn.Running[o.ID]}
+		offered[o.ID] = true
+	}
+	for id, n := range turn.Running {
+		if offered[id] {
+			continue
+		}
+		if r := t.query("SELECT "+queueColumns+" FROM queues WHERE id = ?", id.ID[:]); r.one() {
+			q := r.queue()
+			queues = append(queues, rules.Sharer{Queue: id, Weight: q.Weight, Groups: t.inGroup(q.Group), Running: n})
+		}
+	}
+	sharing := rules.NewSharing(turn.Shares, queues, turn.Threads())
+	for left > 0 && t.err == nil {
+		dealt := make([]int, len(offers))
+		some := 0
+		for i := sharing.Next(); i >= 0; i = sharing.Next() {
+			dealt[i]++
+			if some++; some == left {
+				break
+			}
+		}
+		if some == 0 {
+			return
+		}
+		for i, n := range dealt {
+			if n > 0 {
+				got := t.take(offers[i], n)
+				if left -= got; got < n {
+					sharing.Back(i, n-got)
+				}
+			}
+		}
+	}
+}
+
+// takeEqual takes as many tasks of each offer, and more where others have less.
+func (t *tx) takeEqual(offers []*offer, left int) {
 	open := len(offers)
 	for open > 0 && left > 0 && t.err == nil {
 		share := (left + open - 1) / open
@@ -65,7 +122,6 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 			}
 		}
 	}
-	return t.takeAll(turn.Start, s, offers), t.err
 }
 
 // activeOn counts what the instances of a node have claimed, among all that is claimed.
@@ -86,6 +142,9 @@ func (t *tx) room() int {
 
 // take takes up to some more tasks of an offer, and returns how many.
 func (t *tx) take(o *offer, some int) int {
+	if o.shares == nil {
+		o.look()
+	}
 	had := len(o.taken)
 	most := min(o.free(had+some), o.room, had+min(some, o.groupRoom()))
 	for len(o.taken) < most {
@@ -219,8 +278,8 @@ func (t *tx) closing() bool {
 	return t.query("SELECT 1 FROM plans INDEXED BY plans_closed WHERE closing <> '' AND ended = 0 LIMIT 1").one() || t.query(anyRetry).one() || t.noted(nil) != 0
 }
 
-// offers returns the queues that a turn may claim from, and who takes turns in each.
-func (t *tx) offers(turn *protocol.Turn) []*offer {
+// offers returns the queues that a turn may claim from, and who takes turns in each: all of them, or as many as it wants tasks.
+func (t *tx) offers(turn *protocol.Turn, all bool) []*offer {
 	var only *planRow
 	if !turn.Plan.IsZero() {
 		p, err := t.planByID(turn.Plan)
@@ -239,13 +298,20 @@ func (t *tx) offers(turn *protocol.Turn) []*offer {
 	seen := map[int64]bool{}
 	for _, from := range []int64{t.s.rotor, 0} { // from behind where the last turn began, and from the start
 		r := t.query(openQueues, from, string(plugins))
-		for len(offers) < turn.Slots && r.next() {
+		for (all || len(offers) < turn.Slots) && r.next() {
 			q := r.queue()
 			if seen[q.n] || !turn.Serves(&q.Queue, t.by.node) {
 				continue
 			}
 			seen[q.n] = true
-			if o := (&offer{queueRow: t.queue(q.n), lanes: map[plan.PlanID]*lane{}}); t.share(o, turn, only) && t.roomIn(o) {
+			if there := t.queues[q.n]; there != nil {
+				q = there
+			} else {
+				t.queues[q.n] = q
+			}
+			o := &offer{queueRow: q, lanes: map[plan.PlanID]*lane{}}
+			o.look = func() bool { return t.share(o, turn, only) }
+			if (all || o.look()) && t.roomIn(o) { // of all, those that are dealt a start look
 				offers = append(offers, o)
 			}
 		}

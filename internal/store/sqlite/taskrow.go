@@ -234,3 +234,10 @@ type printed struct {
 	task int64
 	*protocol.Printed
 }
+
+// A claimGroup is a group that a claim takes from.
+type claimGroup struct {
+	*plan.Group
+	left  int // how many tasks its rate still lets start
+	taken int
+}

@@ -17,6 +17,7 @@ var groups = []struct {
 	{"overlap", overlapCases},
 	{"rates", rateCases},
 	{"plan turns", planTurnCases},
+	{"weights", weightCases},
 	{"groups", slices.Concat(groupCases, groupLateCases)},
 	{"tasks", taskCases},
 	{"subject", subjectCases},

@@ -79,7 +79,6 @@ type db struct {
 	ending     fifo           // and after those, foreach tasks whose items have finished
 	delays     ordered[*task] // held tasks by the instant until which they are held
 	changes    changes        // what Changes reads
-	rotation   int            // which queue a turn serves first
 	wake       int64
 	wakers     map[chan struct{}]bool
 }

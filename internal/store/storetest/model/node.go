@@ -153,8 +153,7 @@ func (tx *tx) LossView(t *task) rules.Loss {
 	return rules.Loss{Claim: tx.ClaimView(t), InPlan: t.plan != nil, Definition: &t.Definition, Queue: t.queue.OnLost, Rescues: t.Rescues}
 }
 
-// Claim implements engine.Instance. It takes one task in turn of each queue that has work and a free
-// thread.
+// Claim implements engine.Instance. It takes one task after the other, of the queue whose turn it is.
 func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claimed []protocol.ClaimedTask, err error) {
 	i := tx.by
 	if turn.Shares == nil {
@@ -165,48 +164,38 @@ func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claim
 	if slots <= 0 {
 		return nil, nil
 	}
-	var queues []*queue
-	room := map[*queue]int{}
+	var queues, waiting []*queue
+	var sharers []rules.Sharer
 	for _, q := range tx.queues {
-		if q.offer(turn.Plan) == nil || !turn.Serves(&q.Queue, i.Node) {
-			continue
+		sharer := rules.Sharer{Queue: q.ID, Weight: q.Weight, Groups: rules.GroupsOf(tx.groups, q.Group), Running: turn.Running[q.ID]}
+		if q.offer(turn.Plan) != nil && turn.Serves(&q.Queue, i.Node) {
+			q.Spent = rules.RateSpent(q.Rate, q.Spent, tx.at)
+			sharer.Room = max(0, tx.groupRoom(q, rules.RateRoom(q.Rate, q.Spent, tx.at, min(slots, tx.roomIn(q, i.Node)))))
+			tx.rests(q)
+			waiting = append(waiting, q)
 		}
-		q.Spent = rules.RateSpent(q.Rate, q.Spent, tx.at)
-		room[q] = tx.groupRoom(q, rules.RateRoom(q.Rate, q.Spent, tx.at, tx.roomIn(q, i.Node)))
-		tx.rests(q)
-		if room[q] > 0 {
-			queues = append(queues, q)
-		}
+		queues, sharers = append(queues, q), append(sharers, sharer)
 	}
-	if len(queues) == 0 {
-		return nil, nil
-	}
-	waiting := slices.Clone(queues)
-	slices.SortFunc(queues, func(a, b *queue) int { return cmp.Compare(a.Name, b.Name) })
-	tx.rotation++
-	first := tx.rotation % len(queues)
-	queues = slices.Concat(queues[first:], queues[:first])
-
 	var token protocol.Token
 	_, _ = rand.Read(token[:]) // crypto/rand never fails: it ends the process instead
 	var tasks []*task
-	for len(queues) > 0 && len(tasks) < slots {
-		queues = slices.DeleteFunc(queues, func(q *queue) bool {
-			if len(tasks) == slots {
-				return false
-			}
-			if tx.groupRoom(q, room[q]) <= 0 || q.offer(turn.Plan) == nil {
-				return true
-			}
-			t := q.next(turn)
-			room[q]--
-			if err = tx.take(t, i, token, turn.Start, s); err != nil {
-				return true
-			}
-			tasks = append(tasks, t)
-			tx.spend(q)
-			return false
-		})
+	sharing := rules.NewSharing(turn.Shares, sharers, turn.Threads())
+	for len(tasks) < slots {
+		k := sharing.Next()
+		if k < 0 {
+			break
+		}
+		q := queues[k]
+		if q.offer(turn.Plan) == nil || tx.groupRoom(q, 1) <= 0 {
+			sharing.Back(k, 1)
+			continue
+		}
+		t := q.next(turn)
+		if err = tx.take(t, i, token, turn.Start, s); err != nil {
+			break
+		}
+		tasks = append(tasks, t)
+		tx.spend(q)
 	}
 	for _, q := range waiting {
 		if q.offer(turn.Plan) != nil {

@@ -1,0 +1,139 @@
+package rules
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// sharer is a queue with a letter as its name.
+func sharer(name byte, weight, room, running int, groups ...*plan.Group) Sharer {
+	return Sharer{Queue: plan.QueueID{ID: plan.ID{name}}, Weight: weight, Room: room, Running: running, Groups: groups}
+}
+
+func dealt(queues []Sharer, d *Sharing, n int) (text string) {
+	for range n {
+		i := d.Next()
+		if i < 0 {
+			return text + "."
+		}
+		text += string(queues[i].Queue.ID[0])
+	}
+	return text
+}
+
+func TestSharingGivesEachQueueItsTurns(t *testing.T) {
+	group := func(name string, weight int) *plan.Group {
+		return &plan.Group{Name: name, GroupSettings: plan.GroupSettings{Weight: weight}}
+	}
+	one, two, four := group("one", 1), group("two", 2), group("four", 4)
+	inner := group("inner", 0)
+	const lots = 1000
+	for _, c := range []struct {
+		name    string
+		queues  []Sharer
+		threads int
+		n       int
+		want    string
+	}{
+		{"nobody", nil, 9, 3, "."},
+		{"nobody with work", []Sharer{sharer('a', 1, 0, 0)}, 9, 3, "."},
+		{"one alone has all threads", []Sharer{sharer('a', 1, lots, 0)}, 4, 4, "aaaa"},
+		{"equals", []Sharer{sharer('b', 0, lots, 0), sharer('a', 1, lots, 0)}, lots, 5, "ababa"},
+		{"1, 2 and 4", []Sharer{sharer('a', 1, lots, 0), sharer('b', 2, lots, 0), sharer('c', 4, lots, 0)}, lots, 14, "abccbccabccbcc"},
+		{"the room of one is used up", []Sharer{sharer('a', 1, 1, 0), sharer('b', 1, 3, 0)}, lots, 6, "abbb."},
+		{"a group is as much as a queue", []Sharer{sharer('a', 1, lots, 0, one), sharer('b', 1, lots, 0, one), sharer('c', 1, lots, 0)}, lots, 8, "acbcacbc"},
+		{"groups by their weights", []Sharer{sharer('a', 1, lots, 0, two), sharer('b', 9, lots, 0, four)}, lots, 6, "babbab"},
+		{"a group in a group", []Sharer{sharer('a', 1, lots, 0, inner, two), sharer('b', 1, lots, 0, two), sharer('c', 1, lots, 0, one)}, lots, 6, "cabcab"},
+		{"who has its part of the threads running waits", []Sharer{sharer('a', 1, lots, 2), sharer('b', 1, lots, 0)}, 4, 2, "bb"},
+		{"as long as others have work", []Sharer{sharer('a', 1, lots, 2), sharer('b', 1, 1, 0)}, 4, 2, "ba"},
+		{"the part is rounded up", []Sharer{sharer('a', 1, lots, 1), sharer('b', 4, lots, 0), sharer('c', 4, lots, 0)}, 4, 3, "bcb"},
+		{"a group has its part, whichever queue runs", []Sharer{sharer('a', 1, 0, 3, one), sharer('b', 1, lots, 0, one), sharer('c', 1, lots, 0)}, 6, 3, "ccc"},
+	} {
+		if got := dealt(c.queues, NewSharing(&protocol.Shares{}, c.queues, c.threads), c.n); got != c.want {
+			t.Errorf("%s: dealt %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestWhatAQueueGivesBackIsDealtToOthers(t *testing.T) {
+	queues := []Sharer{sharer('a', 1, 100, 0), sharer('b', 1, 100, 0), sharer('c', 1, 100, 0)}
+	var s protocol.Shares
+	d := NewSharing(&s, queues, 100)
+	if got := dealt(queues, d, 6); got != "abcabc" {
+		t.Errorf("dealt %q", got)
+	}
+	d.Back(0, 2)
+	if got := dealt(queues, d, 4); got != "bcbc" {
+		t.Errorf("after a had nothing, %q was dealt", got)
+	}
+	d.Back(1, 1)
+	d.Back(2, 2)
+	if got := dealt(queues, d, 4); got != "." {
+		t.Errorf("after all had less, %q was dealt", got)
+	}
+	// The next claim goes on where this one ended: c has started 2, b 3 and a none.
+	if got := dealt(queues, NewSharing(&s, queues, 100), 7); got != "aaacabc" {
+		t.Errorf("the next claim deals %q", got)
+	}
+}
+
+func TestAClaimIsDealtToSomeQueues(t *testing.T) {
+	var queues []Sharer
+	for i := range 40 {
+		queues = append(queues, sharer(byte('A'+i), 1, 5, 0))
+	}
+	var s protocol.Shares
+	seen := map[int]int{}
+	deal := func(n int) (of int) {
+		claim, d := map[int]bool{}, NewSharing(&s, queues, 1000)
+		for range n {
+			i := d.Next()
+			claim[i] = true
+			seen[i]++
+		}
+		return len(claim)
+	}
+	if got := deal(32); got != MostDealt {
+		t.Errorf("32 starts are of %d queues, want %d", got, MostDealt)
+	}
+	deal(32)
+	deal(16)
+	for i, n := range seen {
+		if n != 2 {
+			t.Errorf("after 80 starts queue %d had %d, want 2", i, n)
+		}
+	}
+	if got := deal(200); got != 40 {
+		t.Errorf("with room for 5 in each, 200 starts are of %d queues, want all", got)
+	}
+}
+
+// TestSharesHoldOverAnyThousandStarts deals claims of any sizes.
+func TestSharesHoldOverAnyThousandStarts(t *testing.T) {
+	weights := []int{1, 2, 4}
+	queues := []Sharer{sharer('a', 1, 1e9, 0), sharer('b', 2, 1e9, 0), sharer('c', 4, 1e9, 0)}
+	var s protocol.Shares
+	r := rand.New(rand.NewPCG(1, 2))
+	var starts []int
+	for len(starts) < 20_000 {
+		d := NewSharing(&s, queues, 1e9)
+		for range 1 + r.IntN(40) {
+			starts = append(starts, d.Next())
+		}
+	}
+	for from := 0; from+1000 <= len(starts); from += 137 {
+		count := make([]int, 3)
+		for _, i := range starts[from : from+1000] {
+			count[i]++
+		}
+		for i, w := range weights {
+			if want := 1000 * w / 7; count[i] < want*95/100 || count[i] > want*105/100+1 {
+				t.Fatalf("of the thousand from %d on: %v", from, fmt.Sprint(count))
+			}
+		}
+	}
+}
