@@ -29,27 +29,21 @@ func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) 
 	}
 	c := claimer{round: r, turn: t, token: bson.NewObjectID(), left: t.Slots, shares: cmp.Or(t.Shares, &protocol.Shares{})}
 	r.locked(func() { c.plenty = r.ample })
-	var err error
-	if c.limit, err = r.limitOf(ctx, r.node); err != nil {
-		return nil, err
-	}
-	var queues []queueDoc
-	var byQueue [][]taskDoc
-	ample := true
-	queues, err = c.sharers(ctx, t, served)
-	if err == nil && len(queues) > 0 {
-		queues, err = c.startable(ctx, queues)
-	}
+	limit, err := r.limitOf(ctx, r.node)
 	if err != nil {
 		return nil, err
 	}
-	if len(queues) > 0 {
-		if byQueue, ample, err = c.shareByWeight(ctx, queues); err != nil {
-			return nil, err
-		}
-		served, c.full = nil, true
+	c.limit = limit
+	var queues []queueDoc
+	var byQueue [][]taskDoc
+	ample, share := true, c.share
+	offering, byWeight, err := c.offering(ctx, served)
+	if err != nil {
+		return nil, err
 	}
-	offering := r.offering(t, served)
+	if byWeight {
+		share = c.shareByWeight
+	}
 	for c.left > 0 && !c.full {
 		some, err := offering(ctx, c.left)
 		if err != nil {
@@ -61,7 +55,7 @@ func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) 
 		if some, err = c.startable(ctx, some); err != nil {
 			return nil, err
 		}
-		taken, more, err := c.share(ctx, some)
+		taken, more, err := share(ctx, some)
 		if err != nil {
 			return nil, err
 		}

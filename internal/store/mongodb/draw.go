@@ -20,6 +20,7 @@ type draw struct {
 	want   int // how many it was dealt by its weight; 0: all queues have the same share
 	ask    int // how many tasks were asked for
 	parts  map[plan.PlanID]*part
+	all    bool                           // the claim has looked for any plan with work in the queue
 	passed map[plan.PlanID]protocol.Share // how far each plan has passed with what was read; nil: plans do not take turns
 	docs   []taskDoc                      // and read, in the queue's order,
 	n      int                            // how many of them are to be claimed,
@@ -72,6 +73,7 @@ func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]tas
 		}
 		for k := range got {
 			c.pass(&queues[k], got[k])
+			c.leave(&queues[k])
 			byQueue[k] = append(byQueue[k], got[k]...)
 		}
 	}

@@ -15,12 +15,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// How often a claim from a queue looks for plans that have work there: for new ones, whose ids come after those that are known, and
-// for any, at the cost of a look at all that waits in the queue. It also looks for any if it knows of none.
-const (
-	looksForNew = 1
-	looksForAny = 64
-)
+// looksForAny is with which claim from a queue each time the store looks for any plan that has work there, at the cost of a look at all
+// that waits in the queue. It does so too if it knows of none. Else it looks for new ones, whose ids come after those that are known.
+const looksForAny = 64
 
 // A part is what a claim reads of a queue: of one plan, or of none, where plans take turns.
 type part struct {
@@ -53,8 +50,8 @@ func (s *shareDoc) plan() (id bson.ObjectID, odd bool) {
 	return id, !ok && s.Key.Plan.Type != 0 && s.Key.Plan.Type != bson.TypeNull
 }
 
-// look has plans that have work in the queues join those that take turns there.
-func (c *claimer) look(ctx context.Context, draws []*draw) error {
+// look has plans that have work in the queues join those that take turns there: new ones, or any.
+func (c *claimer) look(ctx context.Context, draws []*draw, all bool) error {
 	var pipeline bson.A
 	for _, one := range draws {
 		known := c.sharing(one.queue)
@@ -64,12 +61,10 @@ func (c *claimer) look(ctx context.Context, draws []*draw) error {
 		for of := range c.news[one.queue.ID] {
 			c.join(known, of)
 		}
-		any := !rules.AnyTurns(known.Of) || known.Claims%looksForAny == 0
-		if known.Claims++; !any && known.Claims%looksForNew != 0 {
-			continue
-		}
+		one.all = all || !rules.AnyTurns(known.Of) || known.Claims%looksForAny == 0
+		known.Claims++
 		where := onlyQueued(d("queue", one.queue.ID, "node", nobodys))
-		if !any {
+		if !one.all {
 			where = append(where, bson.E{Key: "plan", Value: d("$gt", lastOf(known))})
 		}
 		stages := bson.A{d("$match", where), d("$group", d("_id", d("queue", "$queue", "plan", "$plan")))}
@@ -161,6 +156,15 @@ func (c *claimer) pass(q *queueDoc, claimed []taskDoc) {
 	}
 }
 
+// leave has plans that were closed take no turns in a queue.
+func (c *claimer) leave(q *queueDoc) {
+	if known := c.sharing(q); known != nil {
+		for _, id := range c.closed {
+			rules.LeaveTurns(known.Of, planID(id))
+		}
+	}
+}
+
 // deal returns the parts of which more is to be read.
 func (o *draw) deal() (parts []*part) {
 	n := o.ask
@@ -185,7 +189,7 @@ func (o *draw) deal() (parts []*part) {
 // heads reads what is next in queues, of each as many tasks as it is asked for: whole, or what is needed to choose some. Where plans
 // take turns and some have less than is theirs, a further command reads more of the others.
 func (c *claimer) heads(ctx context.Context, draws []*draw, whole bool) error {
-	if err := c.look(ctx, draws); err != nil {
+	if err := c.look(ctx, draws, false); err != nil {
 		return err
 	}
 	var parts []*part
@@ -219,10 +223,29 @@ func (c *claimer) heads(ctx context.Context, draws []*draw, whole bool) error {
 			}
 		}
 		parts = nil
+		var again []*draw
 		for _, one := range draws {
 			if short[one] {
-				parts = append(parts, one.deal()...)
+				more := one.deal()
+				if parts = append(parts, more...); len(more) == 0 && !one.all {
+					again = append(again, one)
+				}
 			}
+		}
+		if len(again) == 0 {
+			continue
+		}
+		// None that is known has more: there may be older plans that others have queued something of.
+		if err := c.look(ctx, again, true); err != nil {
+			return err
+		}
+		for _, one := range again {
+			for id, s := range c.sharing(one.queue).Of {
+				if !s.Away && one.parts[id] == nil {
+					one.passed[id] = s
+				}
+			}
+			parts = append(parts, one.deal()...)
 		}
 	}
 	for _, one := range draws {

@@ -237,25 +237,6 @@ func onlyServed(queues []queueDoc, t *protocol.Turn, node plan.NodeName) []queue
 	})
 }
 
-// offering returns what gives the queues to be asked, each once: all that are served, in an order that starts with another one each time,
-// or, where these are many, up to n at a time of those with work.
-func (r *round) offering(t *protocol.Turn, served []queueDoc) func(ctx context.Context, n int) ([]queueDoc, error) {
-	if len(served) > fewQueues {
-		s := r.search(t)
-		return func(ctx context.Context, n int) ([]queueDoc, error) { return s.next(ctx, min(n, mostSought)) }
-	}
-	r.mu.Lock()
-	r.rotation++
-	first := r.rotation % max(1, len(served))
-	r.mu.Unlock()
-	all := slices.Concat(served[first:], served[:first])
-	return func(context.Context, int) (queues []queueDoc, err error) {
-		n := min(len(all), atOnce)
-		queues, all = all[:n:n], all[n:]
-		return queues, nil
-	}
-}
-
 // A search goes through the queues that have queued tasks. It asks for any queued task whose queue's id lies in a range, and then of the
 // ranges on both sides of that queue: so the cost goes by queues with work, and no order is asked of the server. It begins with the ranges
 // that the one before it left, and only then looks everywhere: so no queue has a second turn before each with work had one.

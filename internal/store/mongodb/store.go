@@ -37,6 +37,7 @@ type Store struct {
 	alone     map[bson.ObjectID]bool            // tasks that cannot even be ended
 	rotation  int                               // which queue a turn serves first
 	unasked   []bson.D                          // ranges of queues' ids in which the last search for work did not look
+	weights   bool                              // the last claim of many queues found weights
 	oddPlans  map[bson.ObjectID]bson.A          // by queue: what other programs put into the field plan of tasks that wait
 	limits    map[plan.NodeName]count           // of nodes whose instances use this handle
 	nodeOf    map[plan.InstanceID]plan.NodeName // of these instances

@@ -7,43 +7,77 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// weighted reports whether the queue may have a share of its own: a weight, or a group.
-func (q *queueDoc) weighted() bool {
+// weighted reports whether a queue may have a share of its own: a weight, or a group.
+func weighted(q queueDoc) bool {
 	return q.grouped() || strings.Contains(string(q.Settings), `"weight"`)
 }
 
-// sharers returns the queues among which a claim deals its starts by their weights; none if all have the same share. These are all that are
-// served or, where these are many, those that are known to have work, and some that are found to.
-func (c *claimer) sharers(ctx context.Context, t *protocol.Turn, served []queueDoc) ([]queueDoc, error) {
+// offering returns what gives the queues to be asked, each once, and whether the claim deals its starts to them by their weights. Then it gives
+// all at once: those that are served or, where these are many, those that are known to have work, and some that a search finds. Else all have
+// the same share, and it begins with another queue each time.
+func (c *claimer) offering(ctx context.Context, served []queueDoc) (next func(context.Context, int) ([]queueDoc, error), byWeight bool, err error) {
 	if len(served) <= fewQueues {
-		if !slices.ContainsFunc(served, func(q queueDoc) bool { return q.weighted() }) {
-			return nil, nil
+		if slices.ContainsFunc(served, weighted) {
+			return inParts(served, len(served)), true, nil
 		}
-		return served, nil
+		c.mu.Lock()
+		c.rotation++
+		first := c.rotation % max(1, len(served))
+		c.mu.Unlock()
+		return inParts(slices.Concat(served[first:], served[:first]), atOnce), false, nil
 	}
+	s := c.search(c.turn)
+	found, err := s.next(ctx, min(c.left, mostSought))
+	if err != nil {
+		return nil, false, err
+	}
+	c.locked(func() {
+		c.weights = c.weights || slices.ContainsFunc(found, weighted)
+		byWeight = c.weights
+	})
+	if byWeight {
+		if found, err = c.withKnown(ctx, found); err != nil {
+			return nil, false, err
+		}
+		byWeight = slices.ContainsFunc(found, weighted)
+		c.locked(func() { c.weights = byWeight })
+		return inParts(found, len(found)), byWeight, nil
+	}
+	first := inParts(found, len(found))
+	return func(ctx context.Context, n int) ([]queueDoc, error) {
+		if some, err := first(ctx, n); len(some) > 0 {
+			return some, err
+		}
+		return s.next(ctx, min(n, mostSought))
+	}, false, nil
+}
+
+// inParts gives some of the queues with each call.
+func inParts(all []queueDoc, some int) func(context.Context, int) ([]queueDoc, error) {
+	return func(context.Context, int) (queues []queueDoc, err error) {
+		n := min(len(all), some)
+		queues, all = all[:n:n], all[n:]
+		return queues, nil
+	}
+}
+
+// withKnown returns the queues, and before them those that the turn serves of which plans are known to have work.
+func (c *claimer) withKnown(ctx context.Context, found []queueDoc) ([]queueDoc, error) {
 	known := idsFrom(c.shares.WithWork(), func(id plan.QueueID) bson.ObjectID { return oid(id.ID) })
-	docs, err := wire.Find[queueDoc](ctx, c.queues, d("$and", bson.A{d("_id", d("$in", known)), c.mayServe(t)}), wire.Query{})
+	docs, err := wire.Find[queueDoc](ctx, c.queues, d("$and", bson.A{d("_id", d("$in", known)), c.mayServe(c.turn)}), wire.Query{})
 	if err != nil {
 		return nil, err
 	}
-	docs = onlyServed(docs, t, c.node)
-	more, err := c.search(t).next(ctx, min(max(c.left, mostSought), atOnce))
-	if err != nil {
-		return nil, err
-	}
-	for _, q := range more {
+	docs = onlyServed(docs, c.turn, c.node)
+	for _, q := range found {
 		if !slices.Contains(known, q.ID) {
 			docs = append(docs, q)
 		}
-	}
-	if !slices.ContainsFunc(docs, func(q queueDoc) bool { return q.weighted() }) {
-		return nil, nil
 	}
 	return docs, nil
 }
@@ -55,7 +89,7 @@ func (c *claimer) shareByWeight(ctx context.Context, queues []queueDoc) (byQueue
 	for k := range queues {
 		draws[k] = &draw{queue: &queues[k]}
 	}
-	if err := c.look(ctx, draws); err != nil {
+	if err := c.look(ctx, draws, false); err != nil {
 		return nil, false, err
 	}
 	sharers := make([]rules.Sharer, len(queues))
@@ -104,6 +138,7 @@ func (c *claimer) shareByWeight(ctx context.Context, queues []queueDoc) (byQueue
 		}
 		for k := range got {
 			c.pass(&queues[k], got[k])
+			c.leave(&queues[k])
 			byQueue[k] = append(byQueue[k], got[k]...)
 		}
 	}
