@@ -170,8 +170,8 @@ func TestATaskShowsItsCommandAndItsNeighbours(t *testing.T) {
 	b.click(".logbar button", "Download")
 	b.until(`window.saved.includes('copying bob from db-7.example.com with ***') && window.saved.includes('disk full on volume data')`)
 
-	// Balance is offered where there is something to balance by.
-	b.until(`[...document.querySelectorAll('#top nav a')].every((a) => a.hidden === (a.innerText === 'Balance' || a.textContent === 'Balance'))`)
+	// Balance is offered where there is something to balance by, and groups where there are any.
+	b.until(`[...document.querySelectorAll('#top nav a')].every((a) => a.hidden === ['Balance', 'Groups'].includes(a.textContent))`)
 	s.ask("PATCH", "/balance", "application/json", `{"queues": [["exec"]], "max_tasks": {"* 07:00": 5}}`)
 	b.open("/ui/")
 	b.sees("#top nav", "Balance")
