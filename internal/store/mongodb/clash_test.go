@@ -279,6 +279,7 @@ func TestWhatIsAClash(t *testing.T) {
 		"another error without a code":     {mongo.CommandError{Code: 1, Name: "InternalError", Message: "out of shared memory"}, false},
 		"a key that is taken":              {mongo.WriteException{WriteErrors: []mongo.WriteError{{Code: 11000}}}, false},
 		"a collection that is being made":  {mongo.CommandError{Code: 26, Name: "NamespaceNotFound"}, true},
+		"a collection that cannot be made": {mongo.CommandError{Code: 1, Name: "InternalError", Message: "Unable to create the specified collection"}, true},
 		"an error that is not the servers": {context.DeadlineExceeded, false},
 		"none":                             {nil, false},
 	} {

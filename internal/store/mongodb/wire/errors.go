@@ -69,11 +69,11 @@ func afterClash(ctx context.Context, again int) error {
 
 // IsClash reports whether a write was not made since it and another one wait for each other. MongoDB sees that at once; servers on
 // PostgreSQL after a second, and of a command of one write they say only in words what it was. These servers may also refuse a write
-// because its collection is not there, while another command is making that collection; MongoDB never does.
+// because its collection is not there or cannot be made, while another command is making a collection; MongoDB never does.
 func IsClash(err error) bool {
 	var server mongo.ServerError
 	return errors.As(err, &server) && (server.HasErrorCode(codeWriteConflict) || server.HasErrorCode(codeDeadlock) || server.HasErrorCode(codeNoCollection) ||
-		server.HasErrorCodeWithMessage(codeInternal, "deadlock detected"))
+		server.HasErrorCodeWithMessage(codeInternal, "deadlock detected") || server.HasErrorCodeWithMessage(codeInternal, "Unable to create the specified collection"))
 }
 
 // isMisfit reports whether a write was refused for what is in its one document. Other errors may be gone the next time.
