@@ -10,11 +10,16 @@ import (
 // parent's output, in the write that finishes the last parent. Lines and Glob name files of a
 // node's host. Such a task is queued; a node claims it, reads the items and ends its claim with
 // them.
+//
+// Each names other foreach tasks of the plan, which go over the same items, and which the task needs. The
+// task has an item for each of theirs. That item needs the items with the same index of these tasks, and
+// what else the task needs.
 type Foreach struct {
 	List  json.RawMessage `json:"list,omitempty"`  // a JSON array
 	Value string          `json:"value,omitempty"` // a path into needs, as in "needs.list.mailboxes"; its value is an array
 	Lines string          `json:"lines,omitempty"` // a file: an item for each line, without its end; blank lines are left out
 	Glob  string          `json:"glob,omitempty"`  // a pattern of files: an item for each path, sorted
+	Each  []string        `json:"each,omitempty"`  // names of other foreach tasks
 }
 
 // OnNode reports whether a node has to make the items, since they come from files.

@@ -52,7 +52,7 @@ func newGraph(tasks int, parents func(task int, found func(parent int))) *Graph 
 }
 
 // NewGraph returns the graph of tasks by their Needs. Needs that are not among the tasks are left out.
-// An item of a foreach task needs nothing.
+// An item of a foreach task needs nothing, except by Foreach.Each.
 func NewGraph(tasks []Task) *Graph {
 	index := make(map[TaskID]int, len(tasks))
 	for i := range tasks {
@@ -69,7 +69,7 @@ func NewGraph(tasks []Task) *Graph {
 	return g
 }
 
-// Graph returns the graph of the plan's tasks by their Needs. Names that no task has are left out.
+// Graph returns the graph of the plan's tasks by their Parents. Names that no task has are left out.
 func (s *Spec) Graph() *Graph { return s.graph(s.index()) }
 
 // index returns the place of each name among the tasks; of one that comes twice the last.
@@ -83,7 +83,7 @@ func (s *Spec) index() map[string]int {
 
 func (s *Spec) graph(index map[string]int) *Graph {
 	return newGraph(len(s.Tasks), func(i int, found func(int)) {
-		for _, need := range s.Tasks[i].Needs {
+		for _, need := range s.Tasks[i].Parents() {
 			if p, there := index[need]; there {
 				found(p)
 			}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -55,6 +56,14 @@ type TaskSpec struct {
 	MaxRescues      int
 	ContinueOnError bool
 	Estimate        time.Duration
+}
+
+// Parents returns the names of the tasks that the task needs: those of Foreach.Each, then Needs.
+func (t *TaskSpec) Parents() []string {
+	if t.Foreach == nil || len(t.Foreach.Each) == 0 {
+		return t.Needs
+	}
+	return slices.Concat(t.Foreach.Each, t.Needs)
 }
 
 // New returns an empty plan to add tasks to.

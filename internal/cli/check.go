@@ -34,7 +34,7 @@ func (a *app) checkSpec(spec *plan.Spec) plan.Problems {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		params, _ := t.Params.(json.RawMessage) // as files give them
-		for _, l := range a.lacks(cmp.Or(t.Plugin, plan.DefaultPlugin), params, len(t.Needs) == 0) {
+		for _, l := range a.lacks(cmp.Or(t.Plugin, plan.DefaultPlugin), params, len(t.Parents()) == 0) {
 			problems = append(problems, plan.Problem{Task: i, Key: cmp.Or(l.Key, "env"), Word: l.Variable, Item: -1, Message: lackText(t.Name, &l)})
 		}
 	}

@@ -56,7 +56,7 @@ func planValidate(a *app) *cobra.Command {
 			case !output.json():
 				needs := 0
 				for i := range spec.Tasks {
-					needs += len(spec.Tasks[i].Needs)
+					needs += len(spec.Tasks[i].Parents())
 				}
 				fmt.Fprintf(a.Stdout, "%s: plan %s is valid: %s, %s\n", path, spec.Name, view.Number(len(spec.Tasks), "task"), view.Number(needs, "need"))
 			}

@@ -486,26 +486,26 @@ func validatePath(s *plan.Spec, i int, key, path string, note addProblem) {
 		p.Word, p.Known = word, known
 		return
 	case "needs":
-		if len(steps) == 1 || slices.Contains(t.Needs, steps[1]) {
+		if len(steps) == 1 || slices.Contains(t.Parents(), steps[1]) {
 			return
 		}
 		p := add(i, key, -1, "task %q: ${{ %s }}: the task does not need %q; add it to needs", t.Name, path, steps[1])
-		p.Word, p.Known = steps[1], slices.Clone(t.Needs)
+		p.Word, p.Known = steps[1], slices.Clone(t.Parents())
 		return
 	case "results":
 		switch {
-		case len(steps) > 1 && !slices.Contains(t.Needs, steps[1]):
+		case len(steps) > 1 && !slices.Contains(t.Parents(), steps[1]):
 			p := add(i, key, -1, "task %q: ${{ %s }}: the task does not need %q; add it to needs", t.Name, path, steps[1])
-			p.Word, p.Known = steps[1], slices.Clone(t.Needs)
+			p.Word, p.Known = steps[1], slices.Clone(t.Parents())
 		case !rules.TellsResults(t.When):
 			add(i, key, -1, "task %q: ${{ %s }}: the task runs only when all that it needs has succeeded; results are for one with another when", t.Name, path)
-		case t.Foreach != nil:
+		case t.Foreach != nil && len(t.Foreach.Each) == 0:
 			add(i, key, -1, "task %q: ${{ %s }}: items have no results of what their foreach task needs; have a task in between return them", t.Name, path)
 		}
 		return
 	case "item":
 		if t.Foreach == nil {
-			add(i, key, -1, "task %q: ${{ %s }}: only a task with foreach has an item", t.Name, path)
+			add(i, key, -1, "task %q: ${{ %s }}: only a task with foreach or each has an item", t.Name, path)
 		}
 		return
 	case "plan":

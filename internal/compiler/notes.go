@@ -163,7 +163,7 @@ func (g *blindSpots) unseen(task int32) (names []string) {
 
 // lost reports whether the task runs if all that it needs succeeds, and is skipped if one of them ends as the given outcome instead.
 func lost(t *plan.TaskSpec, one rules.Outcome) bool {
-	if len(t.Needs) > 1 {
+	if len(t.Parents()) > 1 {
 		one |= rules.OutcomeSucceeded
 	}
 	return rules.Decide(t.When, rules.OutcomeSucceeded, true) == rules.ToRun && rules.Decide(t.When, one, true) == rules.ToSkip

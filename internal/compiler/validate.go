@@ -120,9 +120,11 @@ func Validate(s *plan.Spec) error {
 		}
 		index[name] = i
 	}
+	sources := sourcesOf(s, index)
 	names := sync.OnceValue(func() []string { return taskNames(s) }) // one list for all: thousands of needs may be wrong in the same way
 	for i := range s.Tasks {
 		validateTask(s, i, index, names, add)
+		validateEach(s, i, index, sources, names, add)
 	}
 	validateOrder(s, index, add)
 	if len(ps) == 0 {
@@ -211,7 +213,7 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 	checkDefinition(&d, func(key, format string, args ...any) *plan.Problem {
 		return add(i, key, -1, "task %q: "+format, slices.Insert(args, 0, any(t.Name))...)
 	})
-	if err := CheckNeeded(t.When, len(t.Needs)); err != nil {
+	if err := CheckNeeded(t.When, len(t.Parents())); err != nil {
 		add(i, "when", -1, "task %q: %v", t.Name, err)
 	}
 	for _, called := range []struct{ key, name string }{{"plugin", t.Plugin}, {"queue", t.Queue}} {
@@ -234,7 +236,7 @@ func CheckNeeded(when plan.When, needs int) error {
 // are replaced.
 func CheckForeach(f *plan.Foreach) error {
 	set := 0
-	for _, is := range []bool{f.List != nil, f.Value != "", f.Lines != "", f.Glob != ""} {
+	for _, is := range []bool{f.List != nil, f.Value != "", f.Lines != "", f.Glob != "", len(f.Each) > 0} {
 		if is {
 			set++
 		}
@@ -335,7 +337,7 @@ func validateOrder(s *plan.Spec, index map[string]int, add addProblem) {
 		_ = g.AddVertex(i + 1) // each is there once
 	}
 	for _, i := range left {
-		for _, need := range s.Tasks[i].Needs {
+		for _, need := range s.Tasks[i].Parents() {
 			if p, there := index[need]; there && p != i { // a missing need, or a task that needs itself, has been reported already
 				_ = g.AddEdge(p+1, i+1) // fails only for parents that are not left, which are in no cycle
 			}
@@ -375,7 +377,7 @@ func cycle(s *plan.Spec, component []int, index map[string]int) []string {
 		}
 		at[i] = len(walk)
 		walk = append(walk, i)
-		for _, need := range s.Tasks[i].Needs {
+		for _, need := range s.Tasks[i].Parents() {
 			if p, there := index[need]; there && p != i && in[p] {
 				i = p
 				break

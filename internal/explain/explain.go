@@ -125,10 +125,10 @@ func (e *explainer) task(id plan.TaskID) (*plan.Task, error) {
 	return &found[0], nil
 }
 
-// parents returns those of a task. An item has those of its foreach task.
+// parents returns those of a task. An item without any has those of its foreach task.
 func (e *explainer) parents(t *plan.Task) ([]plan.Task, error) {
 	needs := t.Needs
-	if !t.Of.IsZero() {
+	if !t.Of.IsZero() && len(needs) == 0 {
 		of, err := e.task(t.Of)
 		if errors.Is(err, plan.ErrNotFound) {
 			return nil, nil

@@ -47,6 +47,9 @@ func deciding(ctx context.Context, r store.Reader, p *plan.Plan) (tasks []plan.T
 		if rules.HasRun(t) {
 			delete(waiting, t.Of)
 		}
+		if !t.Of.IsZero() {
+			t.Needs = nil // other items, most of which are left out
+		}
 		tasks = append(tasks, plan.Task{
 			ID: t.ID, Name: t.Name, Of: t.Of, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded, Ran: t.Ran,
 			Definition: plan.Definition{When: t.When, ContinueOnError: t.ContinueOnError},

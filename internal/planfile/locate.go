@@ -92,7 +92,7 @@ func (r *reader) follows(p plan.Problem) bool {
 		all := r.found[r.planKeys.index["tasks"]]
 		return all.k != nil && len(follow(all.v).Content) > 0
 	}
-	if p.Task < 0 || p.Key != "when" || len(r.spec.Tasks[p.Task].Needs) > 0 {
+	if p.Task < 0 || p.Key != "when" || len(r.spec.Tasks[p.Task].Parents()) > 0 {
 		return false
 	}
 	needs := r.entry(&r.nodes[p.Task], "needs")

@@ -63,8 +63,13 @@ func TestTheSchemaTakesWhatTheReaderTakes(t *testing.T) {
 				delete(task, "run")
 				task["plugin"] = `"demo"`
 			}
+			head := map[string]string{"run": `"make"`}
+			if name == "each" {
+				delete(task, "needs")
+				head["foreach"] = `["x"]`
+			}
 			task[name] = sample
-			agree(t, published, `{"plan": "p", "params": {"x": ["v"]}, "tasks": {"a": {"run": "make"}, "t": `+object(task)+`}}`)
+			agree(t, published, `{"plan": "p", "params": {"x": ["v"]}, "tasks": {"a": `+object(head)+`, "t": `+object(task)+`}}`)
 		}
 	}
 }

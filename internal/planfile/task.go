@@ -72,6 +72,8 @@ func taskKeys() *table[*task] {
 			read: (*task).readWhen},
 		key[*task]{name: "foreach", value: foreachShape.about("Makes a task for each item."),
 			read: (*task).readForeach},
+		key[*task]{name: "each", value: eachShape.about("Makes a task for each item of these tasks. It needs the items with the same index."),
+			read: (*task).readEach},
 		key[*task]{name: "queue", value: queueShape.about("The queue of the task. Default: the queue named as the plugin."),
 			read: func(t *task, n *yaml.Node) { t.spec.Queue, _ = t.r.constant(n, "queue") }},
 		key[*task]{name: "retry", value: retryShape().about("The number of attempts, and the waits between them."),
@@ -375,16 +377,35 @@ func (t *task) readStdin(n *yaml.Node) {
 
 // readNeeds reads a list of names, or one name.
 func (t *task) readNeeds(n *yaml.Node) {
+	t.spec.Needs = t.names(n, "a need")
+}
+
+// names reads a list of names of tasks, or one name.
+func (t *task) names(n *yaml.Node, what string) []string {
 	if n.Kind == yaml.ScalarNode {
-		t.spec.Needs = []string{n.Value}
-		return
+		return []string{n.Value}
 	}
-	t.spec.Needs = make([]string, 0, len(n.Content))
+	names := make([]string, 0, len(n.Content))
 	for _, c := range n.Content {
-		if c = follow(c); t.r.fits(entry{c, c}, "a need", text, needShape) {
-			t.spec.Needs = append(t.spec.Needs, c.Value)
+		if c = follow(c); t.r.fits(entry{c, c}, what, text, needShape) {
+			names = append(names, c.Value)
 		}
 	}
+	return names
+}
+
+// readEach reads the tasks whose items a task goes along with: a list of names, or one name.
+func (t *task) readEach(n *yaml.Node) {
+	if t.r.has("foreach") {
+		t.r.errorf(n, "each and foreach exclude each other; with each, the items are those of the tasks that it names")
+		return
+	}
+	names := t.names(n, "a task")
+	if len(n.Content) == 0 && n.Kind == yaml.SequenceNode {
+		t.r.errorf(n, "each is an empty list; name the tasks whose items it goes over")
+		return
+	}
+	t.spec.Foreach = &plan.Foreach{Each: names}
 }
 
 func (t *task) readWhen(n *yaml.Node) {

@@ -42,6 +42,8 @@ var (
 		want: "a list of names of params, like [password]"}
 	needsShape = &schema{AnyOf: []*schema{needShape, {Type: []string{"array"}, Items: needShape}},
 		want: "a list of names of tasks, like [build, test]"}
+	eachShape = &schema{AnyOf: []*schema{needShape, {Type: []string{"array"}, MinItems: 1, Items: needShape}},
+		want: "a list of names of tasks with items, like [copy, check]"}
 	runShape = &schema{AnyOf: []*schema{
 		{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: overPathPattern}},
 		{Type: []string{"boolean"}},

@@ -89,6 +89,16 @@ func Listed(was plan.Status, items []json.RawMessage, why error, none string) St
 	return Step{Status: plan.Held, Items: items}
 }
 
+// ListedAlong is Listed for a foreach task whose heads may make no more items. Its items are those of the
+// heads, which the store reads as it makes the items: those of the step are empty.
+func ListedAlong(was plan.Status, a *Along) Step {
+	n := 0
+	if a.Ready {
+		n = a.Items
+	}
+	return Listed(was, make([]json.RawMessage, n), nil, "no items: what it goes along with has none")
+}
+
 // NoItems ends a foreach task that has no items. detail says why, for people.
 func NoItems(was plan.Status, detail string) Step {
 	return to(was, Step{Status: plan.Succeeded, Detail: detail, Output: json.RawMessage("[]"), Empty: true})

@@ -26,7 +26,7 @@ type Link struct {
 // the delays between them.
 //
 // A foreach task does no work of its own. The item that ended last takes its place, with the
-// parents of the foreach task. A task that ended without a start began as it ended. A parent that
+// parents of the foreach task, or its own if it has any. A task that ended without a start began as it ended. A parent that
 // ended after its child began (it ran again in a retry) delayed nothing. If several parents ended
 // at once, the first in Needs counts. If several tasks ended last, the one that began first counts,
 // as when the caller ends the running tasks now. If nothing has ended, there is no path.
@@ -58,7 +58,7 @@ func CriticalPath(begin time.Time, runs []Ran) []Link {
 		start := r.begin()
 		path = append(path, Link{Task: int(last), Run: r.Ended.Sub(start)})
 		needs := r.Needs
-		if r.Of >= 0 {
+		if r.Of >= 0 && len(needs) == 0 {
 			needs = runs[r.Of].Needs
 		}
 		before := int32(-1)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/expr"
@@ -171,10 +172,14 @@ func CheckItems(n int) error {
 }
 
 // ItemTask makes the task of the item with the given index (from 0). Its name is as in "copy[17]",
-// and its params hold the item. It inherits the settings of its runs from the foreach task.
+// and its params hold the item. It inherits the settings of its runs from the foreach task. By
+// Foreach.Each it asks the When of the foreach task of its own parents; Needs are the caller's to add.
 func ItemTask(of *plan.Task, index int, item json.RawMessage, params json.RawMessage, now time.Time) plan.Task {
 	d := of.Definition
-	d.Foreach, d.When, d.Description, d.Subject = nil, "", "", itemSubject(d.Subject, item)
+	if d.Foreach == nil || len(d.Foreach.Each) == 0 {
+		d.When = ""
+	}
+	d.Foreach, d.Description, d.Subject = nil, "", itemSubject(d.Subject, item)
 	return plan.Task{
 		ID: ItemID(of.ID, index), Plan: of.Plan, Name: ItemName(of.Name, index), Queue: of.Queue, Definition: d,
 		Params: WithItem(params, item), Of: of.ID, Index: index, Status: FirstStatus, Created: now, Modified: now,
@@ -183,6 +188,20 @@ func ItemTask(of *plan.Task, index int, item json.RawMessage, params json.RawMes
 
 // ItemName returns the name of an item's task.
 func ItemName(of string, index int) string { return fmt.Sprintf("%s[%d]", of, index) }
+
+// InputName returns the name that a parent has for its child: for an item the name of its foreach task.
+func InputName(parent string, item bool) string {
+	if item {
+		parent, _, _ = strings.Cut(parent, "[")
+	}
+	return parent
+}
+
+// GoesAlong reports whether the item of a foreach task needs the item with the same index of the parent
+// with that name, and not the parent itself.
+func GoesAlong(f *plan.Foreach, parent string) bool {
+	return f != nil && slices.Contains(f.Each, parent)
+}
 
 // WithItem returns params, a JSON object or nil, with the item in them. It replaces an earlier
 // value of that key.

@@ -145,7 +145,9 @@ type foresight struct {
 }
 
 func (f *foresight) parentWaits(i int) bool {
-	return slices.ContainsFunc(f.Parents(i), func(p int32) bool { return f.taken[p] || !f.tasks[p].Status.Finished() })
+	return slices.ContainsFunc(f.Parents(i), func(p int32) bool {
+		return !GoesAlong(f.tasks[i].Foreach, f.tasks[p].Name) && (f.taken[p] || !f.tasks[p].Status.Finished())
+	})
 }
 
 // reacted reports whether a task has run since something above it, which the retry takes, did not succeed.
@@ -170,7 +172,8 @@ func (f *foresight) keeps(i int) bool {
 // undone returns the clean-ups that may have undone work that the retry keeps. It also returns the
 // tasks that a retry with downstream has to name so that this work runs again. A clean-up that needs
 // tasks which succeeded undoes the work of its parents. A clean-up that needs only what failed may
-// undo the work of any task above it.
+// undo the work of any task above it. A clean-up that goes along with others undoes, item by item, what
+// failed.
 func (f *foresight) undone(chosen []int) (cleaned, undone []plan.Task) {
 	var kept []int
 	for i := range f.tasks {
@@ -186,7 +189,7 @@ func (f *foresight) undone(chosen []int) (cleaned, undone []plan.Task) {
 	belowKept := f.Below(kept)
 	for i := range f.tasks {
 		t, parents := &f.tasks[i], f.Parents(i)
-		if t.When != plan.AnyFailed && t.When != plan.AllFailed || !belowKept[i] || !f.reacted(i) {
+		if t.When != plan.AnyFailed && t.When != plan.AllFailed || !belowKept[i] || !f.reacted(i) || t.Foreach != nil && len(t.Foreach.Each) > 0 {
 			continue
 		}
 		if !slices.ContainsFunc(parents, func(p int32) bool { return f.tasks[p].Status == plan.Succeeded }) {

@@ -27,7 +27,7 @@ type Retried struct {
 	ID     plan.TaskID
 	Status plan.Status
 	Ran    bool // the task keeps, or gets, its Ran: what it did may still have to be undone
-	Anew   bool // a foreach task whose items are made again, even if none of its parents runs again
+	Anew   bool // a foreach task whose items are made again, even if no parent of it but a head runs again
 }
 
 // AbandonAfter is the time after its last touch when a submission is abandoned.

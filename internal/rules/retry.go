@@ -10,7 +10,7 @@ import (
 )
 
 // SelectRetry chooses the tasks that a retry takes back to held. tasks are all tasks of the plan,
-// with ID, Name, Status, Reason, Needs, When, Of, Foreach, Ran and ContinueOnError. chosen are the
+// with ID, Name, Status, Reason, Needs, When, Of, Foreach, Expanded, Items, Ran and ContinueOnError. chosen are the
 // tasks that a person named. If chosen is empty, SelectRetry chooses every task that did not succeed,
 // except tasks that were skipped because of their own When, such as a clean-up that nothing made
 // necessary, and failures that the plan allows. The plan went on without these: to run one again would
@@ -24,6 +24,9 @@ import (
 //
 // A chosen foreach task that succeeded although items of it failed, by continue-on-error, stands for
 // these items.
+//
+// A foreach task goes along with its heads (Foreach.Each) item by item: an item is below the item of a
+// head, and only if a head makes its items again, the task makes its own again.
 //
 // With an item goes its foreach task, and those of the other items that have not finished. With a
 // foreach task go its items that did not succeed. With downstream all items go if the task had
@@ -41,6 +44,7 @@ import (
 func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Retried, error) {
 	r := retrySelection{Graph: plan.NewGraph(tasks), tasks: tasks, downstream: downstream, taken: make([]bool, len(tasks)), asked: make([]bool, len(tasks))}
 	r.items, r.byItem, r.whole, r.anew = map[plan.TaskID][]int32{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
+	r.remade = map[int]bool{}
 	for i := range tasks {
 		if !tasks[i].Of.IsZero() {
 			r.items[tasks[i].Of] = append(r.items[tasks[i].Of], int32(i))
@@ -150,14 +154,39 @@ func (r *retrySelection) passed(i int) bool {
 // closed. It is skipped again unless something above it is retried, with which it goes.
 func (r *retrySelection) needless(i int) bool {
 	t := &r.tasks[i]
-	if OutcomeOfTask(t) != OutcomeSkipped || !t.Of.IsZero() || len(r.Parents(i)) < len(t.Needs) {
+	if OutcomeOfTask(t) != OutcomeSkipped || !t.Of.IsZero() && len(t.Needs) == 0 || len(r.Parents(i)) < len(t.Needs) {
 		return false
 	}
 	var seen Outcome
 	for _, p := range r.Parents(i) {
 		seen |= OutcomeOfTask(&r.tasks[p])
 	}
+	if items := r.items[t.ID]; len(items) > 0 {
+		return !slices.ContainsFunc(items, func(k int32) bool { return !r.needless(int(k)) })
+	}
 	return Decide(t.When, seen, true) == ToSkip
+}
+
+// along reports whether a task goes along with a parent item by item.
+func (r *retrySelection) along(parent, i int) bool {
+	return GoesAlong(r.tasks[i].Foreach, r.tasks[parent].Name)
+}
+
+// remake notes that a taken foreach task makes its items again, if that is so: a head makes its own again
+// (r.anew has it), or Remakes says so. It visits the task once more, because those that go along with it
+// make theirs again too.
+func (r *retrySelection) remake(i int) {
+	t := &r.tasks[i]
+	if t.Foreach == nil || !r.taken[i] || r.remade[i] {
+		return
+	}
+	waits := slices.ContainsFunc(r.Parents(i), func(p int32) bool {
+		return !r.along(int(p), i) && (r.taken[p] || !r.tasks[p].Status.Finished())
+	})
+	if Remakes(&Retried{Anew: r.anew[i]}, t, true, waits) {
+		r.remade[i] = true
+		r.work = append(r.work, i)
+	}
 }
 
 type retrySelection struct {
@@ -170,8 +199,9 @@ type retrySelection struct {
 	byItem     map[int]bool // foreach tasks that only one of their items brought in
 	whole      map[int]bool // tasks that are chosen with all of their items
 	anew       map[int]bool
-	queue      []int // what is taken
-	work       []int // tasks that remain to be visited
+	remade     map[int]bool // taken foreach tasks that make their items again
+	queue      []int        // what is taken
+	work       []int        // tasks that remain to be visited
 }
 
 func (r *retrySelection) take(i int) {
@@ -229,11 +259,30 @@ func (r *retrySelection) spread() error {
 		} else {
 			r.takeItems(i)
 		}
+		r.remake(i)
 		for _, c := range r.Children(i) {
-			r.takeChild(i, int(c))
+			if r.along(i, int(c)) {
+				r.takeAlong(i, int(c))
+			} else {
+				r.takeChild(i, int(c))
+			}
 		}
 	}
 	return nil
+}
+
+// takeAlong takes a foreach task that goes along with one that is taken, if this makes its items again, or
+// if the task still waits for its own. Otherwise the items decide.
+func (r *retrySelection) takeAlong(head, i int) {
+	switch {
+	case r.remade[head]:
+		r.take(i)
+		r.anew[i] = true
+		r.remake(i)
+	case !r.tasks[i].Status.Finished() && !r.taken[i]:
+		r.byItem[i] = true
+		r.take(i)
+	}
 }
 
 // takeChild takes a child of a task that is taken, if it goes with that.
@@ -246,6 +295,7 @@ func (r *retrySelection) takeChild(parent, i int) {
 		return
 	}
 	r.take(i)
+	r.remake(i)
 	if r.byItem[i] { // it is below as well as above something that is taken
 		delete(r.byItem, i)
 		r.takeItems(i)

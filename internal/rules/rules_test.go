@@ -157,6 +157,80 @@ func TestHowAForeachTaskEnds(t *testing.T) {
 	}
 }
 
+func TestHowATaskEndsThatGoesAlong(t *testing.T) {
+	const ok, failed, skipped = rules.OutcomeSucceeded, rules.OutcomeFailed, rules.OutcomeSkipped
+	for _, c := range []struct {
+		name    string
+		when    plan.When
+		seen    rules.Outcome // of its items
+		heads   rules.Outcome
+		closing plan.Closing
+		want    plan.Status
+		detail  string
+	}{
+		{"all succeeded", "", ok, ok, plan.Open, plan.Succeeded, ""},
+		{"one was skipped for the failure of a head", "", ok | skipped, failed, plan.Open, plan.Cancelled, "some of its items were skipped"},
+		{"one was skipped below one that was skipped", "", ok | skipped, skipped, plan.Open, plan.Cancelled, "some of its items were skipped"},
+		{"one was skipped as nothing had failed", plan.AnyFailed, ok | skipped, failed, plan.Open, plan.Succeeded, ""},
+		{"one was skipped below a failure that is allowed", "", ok | skipped, ok, plan.Open, plan.Succeeded, ""},
+		{"all were skipped", plan.AnyFailed, skipped, ok, plan.Open, plan.Cancelled, "all of its items were skipped"},
+		{"one failed and one was skipped", "", failed | skipped, failed, plan.Open, plan.Failed, "1 of 3 items failed"},
+		{"a failure stopped the plan", plan.AnyFailed, ok | skipped, failed, plan.ClosedByFailure, plan.Terminated, rules.ByItems},
+		{"a person stopped the plan, and none was stopped", plan.AnyFailed, ok | skipped, failed, plan.ClosedByPerson, plan.Succeeded, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &rules.Waiter{Status: plan.Held, When: c.when, Made: true, InPlan: true, Closing: c.closing,
+				Items: rules.Items{Count: 3, Failed: 1, Seen: c.seen}, Along: rules.Along{Is: true, Ready: true, Seen: c.heads}}
+			if next, s := rules.Settle(w); next != rules.Gather || s.Status != c.want || s.Detail != c.detail {
+				t.Errorf("got %v, %v, %q; want %v, %q", next, s.Status, s.Detail, c.want, c.detail)
+			}
+			w.Along.Left = true
+			if next, _ := rules.Settle(w); next != rules.Leave {
+				t.Errorf("got %v while a head has not finished; want %v", next, rules.Leave)
+			}
+		})
+	}
+}
+
+func TestATaskThatGoesAlongMakesItsItems(t *testing.T) {
+	type head struct {
+		items int
+		o     rules.Outcome
+	}
+	for _, c := range []struct {
+		name  string
+		when  plan.When
+		heads []head
+		seen  rules.Outcome // of its other parents
+		left  bool          // one of them has not finished
+		next  rules.Next
+		want  plan.Status
+	}{
+		{"while its head runs", "", []head{{3, 0}}, 0, false, rules.Expand, 0},
+		{"not before the items of its head are in", "", []head{{0, 0}}, 0, false, rules.Leave, 0},
+		{"nor before those of both are", "", []head{{3, 0}, {0, 0}}, 0, false, rules.Leave, 0},
+		{"nor before another parent has ended", "", []head{{3, 0}}, 0, true, rules.Leave, 0},
+		{"nor if that failed", "", []head{{3, 0}}, rules.OutcomeFailed, false, rules.Skip, plan.Cancelled},
+		{"whatever its rule makes of the items", plan.AnyFailed, []head{{3, rules.OutcomeSucceeded}}, 0, false, rules.Expand, 0},
+		{"after a failure of its head", "", []head{{3, rules.OutcomeFailed}}, rules.OutcomeSucceeded, false, rules.Expand, 0},
+		{"not if its head was skipped before it had any", "", []head{{0, rules.OutcomeSkipped}}, 0, false, rules.Skip, plan.Cancelled},
+		{"of which there are none then", plan.AllDone, []head{{0, rules.OutcomeSkipped}}, 0, false, rules.Expand, 0},
+		{"not if its heads have different ones", "", []head{{3, 0}, {2, 0}}, 0, false, rules.End, plan.Failed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := rules.Waiter{Status: plan.Held, When: c.when, InPlan: true, State: plan.PlanRunning, List: true, Seen: c.seen, All: !c.left}
+			for _, h := range c.heads {
+				if w.Along.See(h.items, h.o) {
+					w.Seen, w.All = w.Seen|h.o, w.All && h.o != 0
+				}
+			}
+			if next, s := rules.Settle(&w); next != c.next || s.Status != c.want {
+				t.Errorf("got %v, %v; want %v, %v", next, s.Status, c.next, c.want)
+			}
+		})
+	}
+}
+
 func TestAFailureThatStopsAForeachTaskHalfWayStopsItAsATaskThatRan(t *testing.T) {
 	for seen, want := range map[rules.Outcome]string{
 		rules.OutcomeSucceeded | rules.OutcomeSkipped:                       "terminated",

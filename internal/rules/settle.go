@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -22,6 +23,7 @@ type Waiter struct {
 	Making bool // it is a foreach task whose items are being made
 	Made   bool // it is a foreach task whose items are all in
 	Items  Items
+	Along  Along
 
 	Item    bool // it is an item,
 	Stopped bool // of a foreach task that a person cancelled, or that ended before its items
@@ -42,6 +44,30 @@ type Items struct {
 	Failed int
 	Seen   Outcome // the set of the outcomes of those that have finished
 }
+
+// Along is what a foreach task with Foreach.Each asks of the tasks that this names, its heads. The zero
+// value is that of other tasks.
+type Along struct {
+	Is     bool    // it has heads
+	Ready  bool    // the items of all heads are in, and there are some
+	Left   bool    // one of them has not finished
+	Seen   Outcome // the set of the outcomes of those that have
+	Items  int     // how many items a head has
+	Differ bool    // two heads have different numbers of items
+}
+
+// See takes notice of a head. items is how many items it has if all of them are in, and 0 before. o is 0 for
+// a head that has not finished. See reports whether the head counts for Seen and All of the Waiter, as
+// other parents do: so does one without items.
+func (a *Along) See(items int, o Outcome) (counts bool) {
+	a.Ready = items > 0 && (a.Ready || !a.Is)
+	a.Differ = a.Differ || items > 0 && a.Items > 0 && items != a.Items
+	a.Is, a.Left, a.Seen = true, a.Left || o == 0, a.Seen|o
+	a.Items = max(a.Items, items)
+	return items == 0
+}
+
+var errHeads = errors.New("the tasks that each names have different numbers of items")
 
 // A Next is the next action of a store for a task.
 type Next uint8
@@ -68,11 +94,14 @@ const (
 //     says.
 //  3. A queued task waits for its claim.
 //  4. A task that is damaged in the store fails.
-//  5. A foreach task makes its items, then waits for them, then ends as they did.
+//  5. A foreach task makes its items, then waits for them, and for the heads that it goes along with,
+//     then ends as its items did. If a person cancelled it, it does not wait for the heads.
 //  6. An item waits until all items are in.
 //  7. The rule of the task, its When, decides whether it waits for more parents, is skipped, or runs.
 //     Neither happens unless the plan runs. A task that may run waits for its NotBefore. A task
-//     with Ran that is to be skipped ends as Barred says, unless it is a clean-up or may fail.
+//     with Ran that is to be skipped ends as Barred says, unless it is a clean-up or may fail. A
+//     foreach task whose heads have items makes its own once its other parents have finished, and
+//     leaves the question to them, unless one of these parents answers it for all.
 func Settle(w *Waiter) (Next, Step) {
 	closed := w.InPlan && w.Closing != plan.Open
 	switch {
@@ -86,12 +115,12 @@ func Settle(w *Waiter) (Next, Step) {
 		return End, InputFailed(w.Status, w.Damage)
 	case w.Making:
 		return Make, Step{}
-	case w.Made && w.Items.Left > 0, w.Item && w.Alone:
+	case w.Made && (w.Items.Left > 0 || w.Along.Left && !w.Cancel), w.Item && w.Alone:
 		return Leave, Step{}
 	case w.Made:
 		return Gather, w.gather()
 	}
-	switch decision := Decide(w.When, w.Seen, w.All); {
+	switch decision := w.decide(); {
 	case decision == ToWait:
 		return Leave, Step{}
 	case w.InPlan && w.State != plan.PlanRunning:
@@ -100,6 +129,8 @@ func Settle(w *Waiter) (Next, Step) {
 		return End, Barred(w.Status)
 	case decision == ToSkip:
 		return Skip, Skipped(w.Status)
+	case w.Along.Ready && w.Along.Differ:
+		return End, InputFailed(w.Status, errHeads)
 	case w.Early:
 		return Delay, Step{}
 	case w.List:
@@ -108,14 +139,35 @@ func Settle(w *Waiter) (Next, Step) {
 	return Queue, to(w.Status, Step{Status: plan.Queued, Keep: true})
 }
 
+func (w *Waiter) decide() Decision {
+	switch {
+	case !w.Along.Ready:
+		return Decide(w.When, w.Seen, w.All)
+	case w.Seen&^Waits(w.When) != 0:
+		return ToSkip
+	case !w.All:
+		return ToWait
+	}
+	return ToRun
+}
+
 // gather says how a foreach task ends whose items have all finished. If some of the work is done and
 // the rest was stopped, the foreach task counts as a task that was stopped while it ran. So it does if
 // it has Ran of earlier items.
+//
+// By Foreach.Each an item may have been skipped by its own When, which is no failure. The task is skipped
+// if all items were. It is also skipped if one was and its When does not allow how a head ended, so that
+// nothing below runs after a head that failed.
 func (w *Waiter) gather() Step {
 	byPerson := w.Cancel || w.Closing == plan.ClosedByPerson
 	seen, s := w.Items.Seen, Step{Status: plan.Succeeded}
 	did := w.Ran || seen&OutcomeSucceeded != 0
-	switch left := seen & (OutcomeCancelled | OutcomeSkipped); {
+	left := seen & (OutcomeCancelled | OutcomeSkipped)
+	byWhen := w.Along.Is && w.Closing != plan.ClosedByFailure
+	if byWhen {
+		left &^= OutcomeSkipped
+	}
+	switch {
 	case byPerson && seen&OutcomeFailed != 0,
 		byPerson && left != 0 && did,
 		w.Closing == plan.ClosedByFailure && left&OutcomeSkipped != 0 && did && seen&OutcomeFailed == 0:
@@ -124,6 +176,9 @@ func (w *Waiter) gather() Step {
 		s = Step{Status: plan.Failed, Reason: plan.ReasonItems, Detail: fmt.Sprintf("%d of %d items failed", w.Items.Failed, w.Items.Count)}
 	case seen&OutcomeCancelled != 0:
 		s = Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled, Detail: "some of its items were cancelled"}
+	case byWhen && seen == OutcomeSkipped:
+		s = Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: "all of its items were skipped"}
+	case byWhen && w.Along.Seen&^Waits(w.When) == 0:
 	case seen&OutcomeSkipped != 0:
 		s = Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: "some of its items were skipped"}
 	}

@@ -96,7 +96,9 @@ type Node interface {
 	// list in an output that rules.CheckInputs refuses is not read. A child may also be cancelled
 	// with plan.ReasonSkipped, which releases its own children in turn. When the last item of a
 	// foreach task has finished, the task ends as rules.Settle says. Its output is the list of its
-	// items' outputs. When no task of a plan is unfinished, the plan ends as rules.Verdict says.
+	// items' outputs. A task with Foreach.Each makes its items once those of the tasks that it names
+	// are in. Such an item needs the items with its index of these tasks, and what else its foreach
+	// task needs, and is released as a task with parents is. When no task of a plan is unfinished, the plan ends as rules.Verdict says.
 	// Work beyond the budget waits for the next turn of any instance, and More says so. Children of
 	// the tasks that ended first are released first.
 	//
@@ -153,12 +155,14 @@ type Node interface {
 	// does not exist, and plan.ErrInstanceGone for an instance that is not registered.
 	Take(ctx context.Context, t protocol.Take) (protocol.ClaimedTask, error)
 
-	// Inputs returns the outputs of the task's parents, in the order of its needs. For an item it
+	// Inputs returns the outputs of the task's parents, in the order of its needs, each by the name of
+	// rules.InputName. For an item without parents it
 	// returns those of its foreach task, as ItemInputs leaves them. It does not read outputs that
 	// rules.CheckInputs refuses, and returns that error.
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 
-	// Parents returns how the task's parents ended, in the order of its needs. An item has none.
+	// Parents returns how the task's parents ended, in the order of its needs. An item has none, except
+	// by Foreach.Each.
 	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
 
 	// AppendLog adds entries to a running task's log. It adds nothing if the entries are the log's

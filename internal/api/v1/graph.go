@@ -294,7 +294,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 }
 
 // link makes indices of ids, and edges of them. The items of a foreach task stand between its parents and it: it waits for them, and they for
-// nothing else.
+// nothing else, or for parents of their own.
 func (w *drawing) link(needs [][]plan.TaskID, of []plan.TaskID) {
 	edges := 0
 	for i, id := range of {
@@ -317,7 +317,9 @@ func (w *drawing) link(needs [][]plan.TaskID, of []plan.TaskID) {
 	for i := range w.runs {
 		parents := w.runs[i].Needs
 		if at := w.runs[i].Of; at >= 0 {
-			parents = w.runs[at].Needs
+			if len(parents) == 0 {
+				parents = w.runs[at].Needs
+			}
 			w.edges = append(w.edges, [2]int{i, int(at)})
 		} else if w.items[i] > 0 {
 			continue

@@ -122,7 +122,7 @@ func (a *API) children(ctx context.Context, in *struct {
 		return nil, api.NewProblem(404, "not_found", "task %s is not there", in.Task)
 	}
 	out := &childrenAnswer{Tasks: []api.Task{}}
-	if found[0].Plan.IsZero() || !found[0].Of.IsZero() { // what needs an item needs its foreach task
+	if found[0].Plan.IsZero() {
 		return out, nil
 	}
 	most := limit(in.Limit)

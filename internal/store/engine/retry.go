@@ -128,7 +128,7 @@ func retry(ctx context.Context, u Retrier, ask *rules.Ask) ([]rules.Retried, err
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := rules.SelectRetry(tasks, ask.Tasks, ask.Downstream)
+	chosen, err := rules.SelectRetry(withoutForeach(tasks, ask.Replace), ask.Tasks, ask.Downstream)
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +152,20 @@ func retry(ctx context.Context, u Retrier, ask *rules.Ask) ([]rules.Retried, err
 		err = u.Take(ctx, s, rules.Reopen)
 	}
 	return chosen, err
+}
+
+// withoutForeach returns the tasks as SelectRetry is to see them: a task that the retry leaves without a foreach
+// loses its items, and so do the tasks that go along with it.
+func withoutForeach(tasks, replace []plan.Task) []plan.Task {
+	loses := map[plan.TaskID]bool{}
+	for i := range replace {
+		loses[replace[i].ID] = replace[i].Foreach == nil
+	}
+	out := slices.Clone(tasks)
+	for i := range out {
+		out[i].Expanded = out[i].Expanded && !loses[out[i].ID]
+	}
+	return out
 }
 
 // choose gathers what is known of the chosen tasks, and finds the foreach tasks that make their items again, and these items.
@@ -179,7 +193,8 @@ func choose(tasks []plan.Task, chosen []rules.Retried, replace []plan.Task, chec
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
 		waits := slices.ContainsFunc(t.Needs, func(id plan.TaskID) bool {
-			return s.Taken[id] || there[id] != nil && !there[id].Status.Finished()
+			p := there[id]
+			return !(p != nil && rules.GoesAlong(t.Foreach, p.Name)) && (s.Taken[id] || p != nil && !p.Status.Finished())
 		})
 		t.Remakes = (t.Foreach != nil || t.Items > 0) && rules.Remakes(&chosen[i], t.Task, t.With == nil || t.With.Foreach != nil, waits)
 		remade[t.ID] = t.Remakes

@@ -13,7 +13,8 @@ type Settler[T any] interface {
 	// Waiter returns what rules.Settle asks of the task.
 	Waiter(t T) *rules.Waiter
 
-	// List returns the items of a foreach task from its list or from its parent's output. why says
+	// List returns the items of a foreach task from its list or from its parent's output. It is not
+	// asked of one that goes along with others. why says
 	// that they cannot be made; the task fails by it. none tells people why there are no items.
 	List(ctx context.Context, t T) (items []json.RawMessage, none string, why, err error)
 
@@ -70,6 +71,9 @@ func Settle[T any](ctx context.Context, u Settler[T], tasks []T) (left int, err 
 
 // expand lets a foreach task make its items, or ends the task if there are none to make.
 func expand[T any](ctx context.Context, u Settler[T], t T, w *rules.Waiter) error {
+	if w.Along.Is {
+		return u.Step(ctx, t, rules.ListedAlong(w.Status, &w.Along))
+	}
 	items, none, why, err := u.List(ctx, t)
 	if err != nil {
 		return err

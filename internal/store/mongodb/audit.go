@@ -22,7 +22,7 @@ const (
 )
 
 // auditFields are what an audit has to know of a held task.
-var auditFields = ones("status hold def rank needs joins of plan gen gate notbefore making expanded items adding")
+var auditFields = ones("status hold def along rank needs joins of plan gen gate notbefore making expanded items adding")
 
 // audit looks at some plans, if it is time to and no other node does.
 func (r *round) audit(ctx context.Context) error {
@@ -153,7 +153,7 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 			itemsHeld[docs[i].Of] = true
 		}
 	}
-	parents, err := r.tasksByID(ctx, ids.list, memberFields)
+	parents, err := r.tasksByID(ctx, ids.list, append(ones("name expanded items"), memberFields...))
 	if err != nil {
 		return err
 	}
@@ -162,6 +162,12 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 	for i := range docs {
 		t := &docs[i]
 		w := rules.Waiter{Status: t.Status}
+		seen := waiter{taskDoc: t, all: true}
+		seen.def, _ = t.definition() // one that cannot be read ends as it is looked at
+		for _, id := range t.Needs {
+			seen.seeParent(parents[id], r)
+		}
+		w.Along = seen.along
 		switch t.Hold {
 		case holdAdding, holdItem: // what they wait for is looked at
 			continue
@@ -187,12 +193,7 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 				again = append(again, t.ID) // its joins say
 				continue
 			}
-			def, _ := t.definition() // one that cannot be read ends as it is looked at
-			seen := waiter{taskDoc: t, all: true}
-			for _, id := range t.Needs {
-				seen.see(parents[id], r)
-			}
-			w.When, w.Seen, w.All = def.When, seen.seen, seen.all
+			w.When, w.Seen, w.All = seen.def.When, seen.seen, seen.all
 		}
 		switch {
 		case w.For(t.Making) != rules.ForNothing:

@@ -55,6 +55,7 @@ type taskDoc struct {
 	Subject   string          `bson:"subject,omitempty"` // of Def, for an index
 	Rank      int64           `bson:"rank,omitempty"`
 	Def       text            `bson:"def,omitempty"`       // plan.Definition as JSON
+	Along     bool            `bson:"along,omitempty"`     // a foreach task that has an item for each item of other tasks, its heads
 	Lenient   bool            `bson:"coe,omitempty"`       // its continue_on_error, which counts and verdicts ask for
 	Secret    bool            `bson:"hassecret,omitempty"` // it names params that are secret: docs.SecretField
 	Text      text            `bson:"text,omitempty"`      // params, where a document does not hold them without loss
@@ -326,6 +327,7 @@ func (t *taskDoc) setDefinition(def plan.Definition) error {
 		return fmt.Errorf("definition: %w", err)
 	}
 	t.Rank, t.Lenient, t.Secret, t.Subject, t.Def = def.Rank, def.ContinueOnError, len(def.Secrets) > 0, def.Subject, nil
+	t.Along = def.Foreach != nil && len(def.Foreach.Each) > 0
 	if string(raw) != "{}" {
 		t.Def = raw
 	}
@@ -364,9 +366,12 @@ func (t *taskDoc) dropsItems() bool {
 // endsWithItems reports whether the task is a held foreach task that waits for nothing but the end of its items.
 func (t *taskDoc) endsWithItems() bool { return t.heldFor(holdItems) && t.Expanded }
 
+// inputName is what a parent is called among the inputs of its child.
+func (t *taskDoc) inputName() string { return rules.InputName(t.key(), !t.Of.IsZero()) }
+
 // inputSize returns what a child knows of a task before it reads the output.
 func (t *taskDoc) inputSize() rules.InputSize {
-	return rules.InputSize{Name: cmp.Or(t.Name, t.ID.Hex()), Bytes: t.Bytes, Gathered: t.Gathered}
+	return rules.InputSize{Name: t.inputName(), Bytes: t.Bytes, Gathered: t.Gathered}
 }
 
 // mark notes that a person wants the task ended. A task that is marked does not change by it.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -163,6 +164,9 @@ func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err
 		if err := r.gatherEarly(ctx, t); err != nil {
 			return false, err
 		}
+		if err := r.tellAlong(ctx, t.ID); err != nil {
+			return false, err
+		}
 	}
 	for t.Expanded && t.Released < t.Items && r.budget > 0 {
 		if err := r.queueItems(ctx, t); err != nil {
@@ -215,16 +219,12 @@ func (r *round) itemsMade(ctx context.Context, t *taskDoc) (int, error) {
 // insertItems inserts items from t.Inserted on, as far as one list document and the budget reach. there is false if the task is not to
 // be expanded any more.
 func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err error) {
-	list, err := wire.FindOne[listDoc](ctx, r.items, d("task", t.ID, "list", t.List, "from", d("$lte", t.Inserted)), wire.Query{Sort: d("from", -1)})
+	items, needs, err := r.nextItems(ctx, t)
 	if err != nil {
 		return false, err
 	}
-	if list == nil || t.Inserted >= list.From+len(list.Items) {
-		return false, damage{fmt.Errorf("of its %d items all but the first %d are gone from the store; retry it", t.Items, t.Inserted)}
-	}
-	items := list.Items[t.Inserted-list.From:]
 	items = items[:min(len(items), r.budget, t.Items-t.Inserted)]
-	docs, err := r.itemDocs(ctx, t, items)
+	docs, err := r.itemDocs(ctx, t, items, needs)
 	if err != nil {
 		return false, err
 	}
@@ -267,8 +267,80 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 	return n > 0, err
 }
 
-// itemDocs makes the tasks of items from t.Inserted on.
-func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, error) {
+// nextItems returns some of the items from t.Inserted on, and what each of them needs.
+func (r *round) nextItems(ctx context.Context, t *taskDoc) (items []text, needs [][]bson.ObjectID, err error) {
+	if t.Along {
+		return r.itemsOfHeads(ctx, t)
+	}
+	list, err := wire.FindOne[listDoc](ctx, r.items, d("task", t.ID, "list", t.List, "from", d("$lte", t.Inserted)), wire.Query{Sort: d("from", -1)})
+	if err != nil {
+		return nil, nil, err
+	}
+	if list == nil || t.Inserted >= list.From+len(list.Items) {
+		return nil, nil, t.itemsGone()
+	}
+	return list.Items[t.Inserted-list.From:], nil, nil
+}
+
+func (t *taskDoc) itemsGone() error {
+	return damage{fmt.Errorf("of its %d items all but the first %d are gone from the store; retry it", t.Items, t.Inserted)}
+}
+
+// itemsOfHeads is nextItems for a task that goes along with others: an item needs the items with its index of
+// the heads, and what else the task needs.
+func (r *round) itemsOfHeads(ctx context.Context, t *taskDoc) (items []text, needs [][]bson.ObjectID, err error) {
+	def, err := t.definition()
+	if err != nil {
+		return nil, nil, damage{err}
+	}
+	parents, err := r.tasksByID(ctx, t.Needs, ones("name"))
+	if err != nil {
+		return nil, nil, err
+	}
+	count := min(listSize, t.Items-t.Inserted)
+	items, needs = make([]text, count), make([][]bson.ObjectID, count)
+	for _, id := range t.Needs {
+		p := parents[id]
+		if p == nil || !rules.GoesAlong(def.Foreach, p.Name) {
+			for i := range needs {
+				needs[i] = append(needs[i], id)
+			}
+			continue
+		}
+		ids := itemIDs(id, t.Inserted, t.Inserted+count)
+		for i := range needs {
+			needs[i] = append(needs[i], ids[i])
+		}
+		if items[0] != nil {
+			continue
+		}
+		err := r.readAll(ctx, ids, ones("params text"), func(of *taskDoc) {
+			if params, err := of.params(); err == nil {
+				items[itemIndex(of.ID)-t.Inserted] = text(rules.ItemOf(params))
+			}
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		if slices.ContainsFunc(items, func(item text) bool { return item == nil }) {
+			return nil, nil, t.itemsGone()
+		}
+	}
+	return items, needs, nil
+}
+
+// tellAlong looks at the tasks that go along with a foreach task whose items are all in.
+func (r *round) tellAlong(ctx context.Context, of bson.ObjectID) error {
+	held, err := wire.Find[taskDoc](ctx, r.tasks, onlyHeld(d("needs", of, "along", true), "hold", holdNeeds), wire.Query{Fields: childFields, Hint: indexNeeds})
+	if err != nil {
+		return err
+	}
+	_, err = r.settle(ctx, held)
+	return err
+}
+
+// itemDocs makes the tasks of items from t.Inserted on. needs is nil for items without parents of their own.
+func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text, needs [][]bson.ObjectID) ([]any, error) {
 	of := t.domain()
 	if _, err := t.definition(); err != nil {
 		return nil, damage{err}
@@ -280,7 +352,7 @@ func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, 
 		return nil, damage{errors.New("its items cannot be made: its definition has no foreach any more")}
 	}
 	params, byRef := of.Params, false
-	if t.hasParents() {
+	if t.hasParents() && needs == nil {
 		var err error
 		if params, byRef, err = r.itemParams(ctx, t, &of); err != nil {
 			return nil, err
@@ -298,6 +370,9 @@ func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, 
 			return nil, damage{fmt.Errorf("item %d: %w", t.Inserted+i, err)}
 		}
 		doc.ByRef, doc.Ours, doc.Made = byRef, byRef, t.made()
+		if needs != nil {
+			doc.Needs = needs[i]
+		}
 		doc.Node = doc.nobody()
 		docs[i] = doc
 	}
@@ -350,24 +425,33 @@ func (r *round) itemParams(ctx context.Context, t *taskDoc, of *plan.Task) (para
 	return params, false, nil
 }
 
-// queueItems queues items from t.Released on.
+// queueItems queues items from t.Released on. Items with parents of their own wait for these parents.
 func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	to := min(t.Items, t.Released+r.budget, t.Released+outputsAtOnce)
 	ids := itemIDs(t.ID, t.Released, to)
-	n, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("_id", d("$in", ids)), "hold", holdItem), queues("hold"))
-	if err != nil {
-		return err
+	if t.Along {
+		if _, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("_id", d("$in", ids)), "hold", holdItem), d("$set", d("hold", holdNeeds))); err != nil {
+			return err
+		}
+		if err := r.settleHeld(ctx, ids); err != nil { // write first, look second: a parent's end finds the item, or is found here
+			return err
+		}
+	} else {
+		n, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("_id", d("$in", ids)), "hold", holdItem), queues("hold"))
+		if err != nil {
+			return err
+		}
+		r.queued += n
+		r.markQueued(t.Queue, t.Plan)
 	}
 	t.Released = to
-	r.queued += n
-	r.markQueued(t.Queue, t.Plan)
 	r.budget -= len(ids)
 	r.stays(t.Plan)
 	update := d("$max", d("released", to))
 	if to == t.Items {
 		update = append(update, bson.E{Key: "$unset", Value: ones("making list")})
 	}
-	_, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "making", true, "gen", t.Gen), update)
+	_, err := r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "making", true, "gen", t.Gen), update)
 	return err
 }
 

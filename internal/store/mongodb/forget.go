@@ -84,7 +84,7 @@ func (f *forgetting) TakenBack(t taskDoc) rules.TakenBack {
 
 // Step implements engine.Retaker.
 func (f *forgetting) Step(_ context.Context, t taskDoc, s rules.Step) error {
-	t.Ours = !t.Of.IsZero() && t.ByRef
+	t.Ours = !t.Of.IsZero() && !t.hasParents() && t.ByRef
 	u := (&stepDoc{step: s}).update(stillOpen, t.nobody())
 	u.put("adding", true, f.adding)
 	if err := u.again(&t, s.With); err != nil {
@@ -111,7 +111,7 @@ func (s *Store) gated(ctx context.Context, doc *retryDoc, fields bson.D) ([]task
 // again holds a task for its parents or its items, with the definition and the params that it runs
 // with next.
 func (u *update) again(t *taskDoc, with *plan.Task) error {
-	if t.Of.IsZero() {
+	if t.Of.IsZero() || t.hasParents() {
 		u.clear("byref", "ours") // it is looked at again as it is queued
 	}
 	if t.Expanded || t.Making {
@@ -132,6 +132,7 @@ func (u *update) again(t *taskDoc, with *plan.Task) error {
 		u.set = append(u.set, d("queue", oid(with.Queue.ID), "rank", fresh.Rank)...)
 		u.put("def", len(fresh.Def) > 0, fresh.Def)
 		u.put("subject", fresh.Subject != "", fresh.Subject)
+		u.put("along", fresh.Along, true)
 		u.put("coe", fresh.Lenient, true)
 		u.put("hassecret", fresh.Secret, true)
 	case t.hasParents():

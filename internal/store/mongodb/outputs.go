@@ -46,7 +46,7 @@ func (s *Store) inputsOf(ctx context.Context, ids []bson.ObjectID, known map[bso
 			missing = append(missing, id)
 		}
 	}
-	err = s.readAll(ctx, missing, ones("name output large gathered items"), func(t *taskDoc) { outputs[t.ID] = t })
+	err = s.readAll(ctx, missing, ones("name of output large gathered items"), func(t *taskDoc) { outputs[t.ID] = t })
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +57,7 @@ func (s *Store) inputsOf(ctx context.Context, ids []bson.ObjectID, known map[bso
 			inputs[i].Name = id.Hex()
 			continue
 		}
-		if inputs[i].Name = p.Name; p.Name == "" {
-			inputs[i].Name = id.Hex()
-		}
+		inputs[i].Name = p.inputName()
 		if inputs[i].Output, err = s.outputOf(ctx, p); err != nil {
 			return nil, err
 		}
@@ -86,7 +84,7 @@ func (s *Store) gathered(ctx context.Context, of bson.ObjectID, items int) (json
 }
 
 // headFields are what is known of an output before it is read, and the output itself where it is small.
-var headFields = ones("name output bytes gathered items")
+var headFields = ones("name of output bytes gathered items")
 
 // heads is what is known of the outputs of a task's parents before they are read.
 type heads struct {
@@ -156,14 +154,14 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, err
 	if err != nil {
 		return nil, err
 	}
-	known, err := s.tasksByID(ctx, ids, ones("name status reason"))
+	known, err := s.tasksByID(ctx, ids, ones("name of status reason"))
 	if err != nil {
 		return nil, err
 	}
 	var parents []plan.Parent
 	for _, id := range ids {
 		if p := known[id]; p != nil {
-			parents = append(parents, plan.Parent{Name: p.key(), State: plan.State(p.Status, p.Reason)})
+			parents = append(parents, plan.Parent{Name: p.inputName(), State: plan.State(p.Status, p.Reason)})
 		}
 	}
 	return parents, nil
@@ -173,7 +171,7 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, err
 func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
 	fields := ones("needs joins of def")
 	t, err := s.task(ctx, id, fields)
-	isItem := err == nil && !t.Of.IsZero()
+	isItem := err == nil && !t.Of.IsZero() && !t.hasParents()
 	if isItem {
 		t, err = s.task(ctx, taskID(t.Of), fields)
 	}

@@ -274,7 +274,7 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 }
 
 // childFields are what release has to know of a held task.
-var childFields = ones("status queue plan name rank def coe params text needs joins of index hold gen notbefore ran items expanded attempt cancel byref")
+var childFields = ones("status queue plan name rank def along coe params text needs joins of index hold gen notbefore ran items expanded attempt cancel byref")
 
 // settling is what settle gathers until it writes.
 type settling struct {
@@ -294,6 +294,7 @@ type waiter struct {
 	seen    rules.Outcome // outcomes of what has finished
 	all     bool          // everything has
 	failed  int           // of its items
+	along   rules.Along   // of its heads
 	bytes   int           // of all outputs together
 	largest int           // of the largest
 	damage  error         // its definition cannot be read

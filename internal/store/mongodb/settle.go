@@ -18,7 +18,7 @@ import (
 )
 
 // parentFields are what a held task has to know of its parents: small outputs come along, so that most tasks need no second read.
-var parentFields = ones("name status reason coe open complete gate mtime ended noticed output bytes gathered")
+var parentFields = ones("name of status reason coe open complete gate mtime ended noticed output bytes gathered expanded items")
 
 // settle settles held tasks, and returns how many stay as they are. It leaves out tasks that
 // something else brings on: the job that closes their plan, Ready, their delay, or their items.
@@ -57,7 +57,7 @@ func (r *round) Waiter(w *waiter) *rules.Waiter {
 	v := &rules.Waiter{
 		Status: w.Status, When: w.def.When, Seen: w.seen, All: w.all, Early: w.NotBefore.After(r.at), Damage: w.damage,
 		List: w.def.Foreach != nil && !w.def.Foreach.OnNode(), Made: w.endsWithItems(), Cancel: w.Cancel, Ran: w.Ran, Allow: w.Lenient,
-		Items: rules.Items{Count: w.Items, Failed: w.failed, Seen: w.seen},
+		Items: rules.Items{Count: w.Items, Failed: w.failed, Seen: w.seen}, Along: w.along,
 	}
 	if !w.all {
 		v.Items.Left = 1 // or more
@@ -94,7 +94,11 @@ func (r *round) Step(ctx context.Context, w *waiter, s rules.Step) error {
 	p := &r.settling
 	switch {
 	case len(s.Items) > 0:
-		list, err := r.keepList(ctx, w.taskDoc, s.Items)
+		keep := s.Items
+		if w.Along { // whose items are those of its heads
+			keep = nil
+		}
+		list, err := r.keepList(ctx, w.taskDoc, keep)
 		if err != nil {
 			return err
 		}
@@ -218,10 +222,8 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 		w := &waiters[i]
 		w.taskDoc, w.all = &held[i], true
 		w.def, w.damage = w.definition()
-		if w.Hold != holdItems {
-			for _, id := range w.Needs {
-				w.see(parents[id], r)
-			}
+		for _, id := range w.Needs {
+			w.seeParent(parents[id], r)
 		}
 		there := 0
 		for _, j := range joins[w.ID] {
@@ -264,6 +266,25 @@ func (t *taskDoc) lacking(there int) error {
 // counts only after a sweep has adopted it, even if its output is there: otherwise release would
 // pass it by.
 func (r *round) finished(t *taskDoc) bool { return t.adopted(r.at) || r.bare[t.ID] && t.counted(r.at) }
+
+// seeParent takes notice of a parent, or of a head. Once the task waits for its items, only its heads matter.
+func (w *waiter) seeParent(p *taskDoc, r *round) {
+	if w.Along && p != nil && rules.GoesAlong(w.def.Foreach, p.Name) {
+		items, o := 0, rules.Outcome(0)
+		if p.Expanded {
+			items = p.Items
+		}
+		if r.finished(p) {
+			o = rules.OutcomeOf(p.Status, p.Reason, p.Lenient)
+		}
+		if !w.along.See(items, o) {
+			return
+		}
+	}
+	if w.Hold != holdItems {
+		w.see(p, r)
+	}
+}
 
 // see takes notice of a parent, or an item. nil is one whose document is gone, as somebody damaged the store: it was asked for when the child
 // was in, and parents are in before that. It counts as cancelled, so that nothing waits for ever.

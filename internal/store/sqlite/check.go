@@ -183,6 +183,9 @@ func (c *conn) wrong(k *facts, p *planRow, r *taskRow) string {
 		w.State, w.Closing = p.State, p.Closing
 	}
 	noted := false
+	if r.goesAlong() {
+		w.Along, w.Seen, w.All = c.along(r, func(n int64) int { return int(c.storedForeach(n).items) })
+	}
 	switch of := k.of[r.of]; {
 	case w.Making || w.Made:
 		are := c.countItems(r)
@@ -190,14 +193,16 @@ func (c *conn) wrong(k *facts, p *planRow, r *taskRow) string {
 			return "the counts of its items: " + rules.Differ(is, are)
 		}
 		w.Items.Left, noted = int(are.undone), c.noted(jobItems, r.n)
-	case of != nil:
+	case of != nil && (r.hold == forOthers || len(k.parents[r.n]) == 0):
 		w.Item, w.Alone, noted = true, !of.is(flagExpanded), r.hold == forOthers && c.noted(jobOpen, r.of)
 	case len(k.parents[r.n]) > 0:
 		g := k.join(r)
 		if is := k.joins[r.n]; is != g {
 			return fmt.Sprintf("the counts of its parents: it is said to wait for %d, and waits for %d (%s)", is.waiting(), g.waiting(), rules.Differ(is, g))
 		}
-		w.Seen, w.All = g.seen(), g.waiting() == 0
+		if !r.goesAlong() {
+			w.Seen, w.All = g.seen(), g.waiting() == 0
+		}
 	}
 	waits := w.For(noted)
 	if r.hold == forPlan && c.noted(jobRoots, r.plan) {

@@ -24,6 +24,8 @@ type conn struct {
 	db    *sqlite.Conn
 	stmts map[string]*sqlite.Stmt
 	err   error
+
+	ownNames bool // items have their own names among the inputs of a task, as in edges of older schemas
 }
 
 // dial opens a connection and runs the pragmas. The file must be there.

@@ -35,6 +35,8 @@ func (c *conn) cutEdges() {
 		c.fail(err)
 		return
 	}
+	c.ownNames = true
+	defer func() { c.ownNames = false }()
 	for _, n := range finished {
 		if in := c.given(n); in != nil {
 			c.exec(keepInputs, n, in)

@@ -78,7 +78,10 @@ func (t *tx) expand(r *taskRow, s rules.Step) {
 	t.exec(`UPDATE tasks SET status = ?, gate = ?, flags = ?, instance = 0, not_before = 0, reason = NULL, detail = NULL, exit = NULL, modified = ?,
 		started = iif(?, ?, started) WHERE n = ?`, int64(s.Status), forItems, r.flags, t.now, begins, t.now, r.n)
 	t.changed = append(t.changed, r.n)
-	t.foreachs[r.n] = &foreachRow{n: r.n, items: int64(len(items)), undone: int64(len(items)), dirty: true}
+	t.foreachs[r.n] = &foreachRow{n: r.n, items: int64(len(s.Items)), undone: int64(len(s.Items)), dirty: true}
+	if r.goesAlong() { // whose items are those of its heads
+		items = nil
+	}
 	for first := 0; first < len(items); first += listBatch {
 		batch := make([]plan.Input, 0, listBatch)
 		for _, item := range items[first:min(first+listBatch, len(items))] {
@@ -101,6 +104,14 @@ func (t *tx) makeItems(n int64) (done bool) {
 	}
 	b := t.body(r)
 	of := plan.Task{ID: r.id, Name: b.name, Definition: b.Definition, Queue: t.queue(r.queue).ID}
+	f := t.foreach(n)
+	if r.goesAlong() {
+		if err := t.makeAlong(r, &of, &b, f); err != nil {
+			t.step(r, rules.InputFailed(r.status, err))
+			return true
+		}
+		return t.madeItems(r, f)
+	}
 	flags := r.flags & flagContinue
 	params, byRef, err := t.itemParams(n, b.Foreach, b.params)
 	if err != nil {
@@ -110,7 +121,6 @@ func (t *tx) makeItems(n int64) (done bool) {
 	if byRef {
 		flags |= flagByRef
 	}
-	f := t.foreach(n)
 	batch := f.made / listBatch * listBatch
 	number := t.number(min(int64(t.budget), f.items-f.made))
 	for t.budget > 0 && f.made < f.items && t.err == nil {
@@ -132,6 +142,12 @@ func (t *tx) makeItems(n int64) (done bool) {
 		}
 		batch += listBatch
 	}
+	return t.madeItems(r, f)
+}
+
+// madeItems notes how many items are in, and reports whether all are.
+func (t *tx) madeItems(r *taskRow, f *foreachRow) (done bool) {
+	n := r.n
 	f.dirty = true
 	if f.made < f.items {
 		return false
@@ -143,6 +159,7 @@ func (t *tx) makeItems(n int64) (done bool) {
 	t.exec("UPDATE tasks SET flags = ?, modified = ? WHERE n = ?", r.flags, t.now, n)
 	t.changed = append(t.changed, n)
 	t.add(jobOpen, n)
+	t.tellAlong(n)
 	return true
 }
 
@@ -178,8 +195,12 @@ func (t *tx) listAt(n, first int64) []json.RawMessage {
 
 // openItems queues the items of a foreach task, which are all in.
 func (t *tx) openItems(n, from int64) (past any, done bool) {
-	if rows := t.tasks([]int64{n}); len(rows) == 0 || !rows[0].is(flagExpanded) {
+	rows := t.tasks([]int64{n})
+	if len(rows) == 0 || !rows[0].is(flagExpanded) {
 		return nil, true
+	}
+	if rows[0].goesAlong() {
+		return t.openAlong(n, from)
 	}
 	return t.settleItems(n, from, func(r *taskRow) bool {
 		r.rule, r.all = plan.AllDone, true

@@ -50,10 +50,10 @@ func (c *conn) outputs(tasks []int64) map[int64]plan.Input {
 	}
 	var gathered, longer []int64
 	for r := c.query(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.output,
-		CASE WHEN t.flags & ? <> 0 THEN 2 ELSE t.output IS NULL AND t.out_len > 0 END
+		CASE WHEN t.flags & ? <> 0 THEN 2 ELSE t.output IS NULL AND t.out_len > 0 END, t.of <> 0
 		FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value`, flagGathered, list(tasks)); r.next(); {
 		n := r.int(0)
-		found[n] = plan.Input{Name: r.text(1), Output: r.bytes(2)} // an empty name is replaced as by plan.Task.Key
+		found[n] = plan.Input{Name: rules.InputName(r.text(1), r.bool(4) && !c.ownNames), Output: r.bytes(2)} // an empty name is replaced as by plan.Task.Key
 		switch r.int(3) {
 		case 1:
 			longer = append(longer, n)

@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -55,6 +57,20 @@ func (t *tx) insertRows(one string, args []any) {
 	for ; len(args) > 0; args = args[width:] {
 		t.exec(one, args[:width]...)
 	}
+}
+
+// An edge leads from a task to one that needs it.
+type edge struct{ parent, child int64 }
+
+// insertEdges inserts edges of new tasks, in the order in which they are kept, and joins.
+func (t *tx) insertEdges(in *inserts, edges []edge) {
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.parent, b.parent), cmp.Compare(a.child, b.child)) })
+	in.kids = make([]any, 0, 2*len(edges))
+	for _, e := range edges {
+		in.kids = append(in.kids, e.parent, e.child)
+	}
+	t.insertRows(insertKid, in.kids)
+	t.insertRows(insertJoin, in.joins)
 }
 
 // rowsOf makes the rows of a held task and its body.

@@ -74,27 +74,32 @@ type join struct {
 	waits   int64
 	bytes   int64 // of outputs
 	largest int64
+	look    bool // a decision may be due whatever waits says; not stored
 }
 
 const oneWaits = 1 << 8
 
-func newJoin(child int64, waiting int, w plan.When) join {
-	return join{child: child, waits: int64(waiting)*oneWaits | never(w)}
+func newJoin(child int64, waiting int, w plan.When, along bool) join {
+	return join{child: child, waits: int64(waiting)*oneWaits | never(w, along)}
 }
 
 func (g *join) waiting() int64      { return g.waits / oneWaits }
 func (g *join) seen() rules.Outcome { return rules.Outcome(g.waits & 15) }
 
 // settled reports whether a decision may be due.
-func (g *join) settled() bool { return g.waiting() == 0 || g.waits&(g.waits>>4)&15 != 0 }
+func (g *join) settled() bool { return g.look || g.waiting() == 0 || g.waits&(g.waits>>4)&15 != 0 }
 
 // close takes notice of finished parents.
 func (g *join) close(parents int64, outcome rules.Outcome) {
 	g.waits = g.waits - parents*oneWaits | int64(outcome)
 }
 
-// never returns the set of outcomes of which one settles a rule while others are still to come, as a join holds it.
-func never(w plan.When) int64 {
+// never returns the set of outcomes of which one settles a rule while others are still to come, as a join holds it. A task that goes
+// along with others looks at each.
+func never(w plan.When, along bool) int64 {
+	if along {
+		return neverBits
+	}
 	var set rules.Outcome
 	for _, o := range []rules.Outcome{rules.OutcomeSucceeded, rules.OutcomeFailed, rules.OutcomeSkipped, rules.OutcomeCancelled} {
 		if rules.Decide(w, o, false) == rules.ToSkip {
@@ -131,9 +136,10 @@ func (c *conn) factsOf(parents map[int64][]int64) map[int64]fact {
 	return facts
 }
 
-// countParents returns the join of a task as its parents are.
-func countParents(child int64, rule plan.When, parents []int64, facts map[int64]fact) join {
-	g := newJoin(child, 0, rule)
+// countParents returns the join of a task as its parents are. along says that it is a foreach task that goes along with others.
+func countParents(child int64, rule plan.When, along bool, parents []int64, facts map[int64]fact) join {
+	g := newJoin(child, 0, rule, along)
+	g.look = along
 	for _, p := range distinct(slices.Clone(parents)) {
 		switch f := facts[p]; {
 		case f.waits(child):
@@ -145,4 +151,32 @@ func countParents(child int64, rule plan.When, parents []int64, facts map[int64]
 		}
 	}
 	return g
+}
+
+// along reads what a foreach task that goes along with others has to know of its parents: Seen and All of its
+// Waiter leave out heads that have items. items returns how many items a head has that are all in.
+func (c *conn) along(r *taskRow, items func(n int64) int) (a rules.Along, seen rules.Outcome, all bool) {
+	var f *plan.Foreach
+	if q := c.query("SELECT def FROM bodies WHERE n = ?", r.n); q.one() {
+		d, err := unpackDefinition(q.bytes(0), 0, "", 0)
+		if f = d.Foreach; err != nil {
+			c.fail(err)
+		}
+	}
+	all = true
+	for q := c.query("SELECT p.n, p.name, p.flags, p.outcome FROM json_each(?) AS j CROSS JOIN tasks AS p ON p.n = j.value",
+		list(c.parentsOf([]int64{r.n})[r.n])); q.next(); {
+		o, counts := rules.Outcome(q.int(3)), true
+		if rules.GoesAlong(f, q.text(1)) {
+			in := 0
+			if q.int(2)&flagExpanded != 0 {
+				in = items(q.int(0))
+			}
+			counts = a.See(in, o)
+		}
+		if counts {
+			seen, all = seen|o, all && o != 0
+		}
+	}
+	return a, seen, all
 }

@@ -438,8 +438,7 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 		if err != nil {
 			return err
 		}
-		if of == 0 {
-			h := c.heads(n)
+		if h := c.heads(n); of == 0 || len(h.parents) > 0 {
 			if err := h.check(); err != nil {
 				return err
 			}
@@ -469,9 +468,9 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Par
 		}
 		ns := c.parentsOf([]int64{n})[n]
 		states := make(map[int64]plan.Parent, len(ns))
-		for r := c.query(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.status, t.reason
+		for r := c.query(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.status, t.reason, t.of <> 0
 			FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value`, list(ns)); r.next(); {
-			states[r.int(0)] = plan.Parent{Name: r.text(1), State: plan.State(plan.Status(r.int(2)), plan.Reason(r.text(3)))}
+			states[r.int(0)] = plan.Parent{Name: rules.InputName(r.text(1), r.bool(4)), State: plan.State(plan.Status(r.int(2)), plan.Reason(r.text(3)))}
 		}
 		for _, n := range ns {
 			if p, there := states[n]; there {

@@ -63,7 +63,11 @@ func (c *conn) knownOf(held []taskRow) *facts {
 }
 
 // join returns the join of a task as its parents say.
-func (k *facts) join(r *taskRow) join { return countParents(r.n, r.rule, k.parents[r.n], k.ended) }
+func (k *facts) join(r *taskRow) join {
+	g := countParents(r.n, r.rule, r.goesAlong(), k.parents[r.n], k.ended)
+	g.look = false
+	return g
+}
 
 // countItems says how the items of a held foreach task did.
 func (c *conn) countItems(r *taskRow) foreachRow {
@@ -74,6 +78,12 @@ func (c *conn) countItems(r *taskRow) foreachRow {
 	}
 	f.made = f.items
 	if !r.is(flagExpanding) {
+		return f
+	}
+	if r.goesAlong() {
+		a, _, _ := c.along(r, func(n int64) int { return int(c.storedForeach(n).items) })
+		f.undone += int64(a.Items) - f.items
+		f.items = int64(a.Items)
 		return f
 	}
 	if q := c.query("SELECT first + json_array_length(CAST(items AS TEXT)) FROM lists WHERE of = ? ORDER BY first DESC LIMIT 1", r.n); q.one() {

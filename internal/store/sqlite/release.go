@@ -197,7 +197,7 @@ func (t *tx) decideAll(joins []join) {
 	}
 	waiting := children[:0]
 	for i := range children {
-		if r := &children[i]; r.waitsFor(forParents) {
+		if r := &children[i]; r.waitsFor(forParents) || r.goesAlong() && r.endsWithItems() {
 			r.seen, r.all = settled[i].seen(), settled[i].waiting() == 0
 			waiting = append(waiting, *r)
 		}
@@ -216,6 +216,9 @@ func (t *tx) Waiter(r *taskRow) *rules.Waiter {
 	w.Early, w.Cancel, w.Ran = r.notBefore != 0 && r.notBefore > t.unset(t.now), r.cancel, r.is(flagRan)
 	w.Allow = r.is(flagContinue)
 	w.List, w.Making, w.Made = r.is(flagForeach) && !r.is(flagOnNode), r.is(flagExpanding), r.endsWithItems()
+	if r.goesAlong() {
+		t.seeAlong(r, w)
+	}
 	if w.Item = r.of != 0; r.stopped != nil {
 		w.Stopped, w.Of, w.OfWhy = true, r.stopped.status, r.stopped.reason
 	}
@@ -325,8 +328,8 @@ func (t *tx) recount(children []int64) []join {
 	parents := t.parentsOf(children)
 	facts := t.factsOf(parents)
 	var joins []join
-	for r := t.query("SELECT g.n, t.rule FROM gates AS g CROSS JOIN tasks AS t ON t.n = g.n WHERE g.n IN (SELECT value FROM json_each(?))", list(children)); r.next(); {
-		joins = append(joins, countParents(r.int(0), plan.When(r.text(1)), parents[r.int(0)], facts))
+	for r := t.query("SELECT g.n, t.rule, t.of = 0 AND t.flags & ? <> 0 FROM gates AS g CROSS JOIN tasks AS t ON t.n = g.n WHERE g.n IN (SELECT value FROM json_each(?))", flagAlong, list(children)); r.next(); {
+		joins = append(joins, countParents(r.int(0), plan.When(r.text(1)), r.bool(2), parents[r.int(0)], facts))
 	}
 	t.writeJoins(joins)
 	return joins

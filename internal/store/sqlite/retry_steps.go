@@ -236,13 +236,14 @@ func (r *retry) rewrite(ns []int64) {
 		CROSS JOIN retried AS x ON x.retry = ? AND x.task = j.value WHERE x.queue IS NOT NULL`, list(ns), r.n); q.next(); {
 		changes = append(changes, change{q.int(0), q.int(1), q.int(2), q.int(3), plan.When(q.text(4)), q.bytes(5), q.bytes(6)})
 	}
+	const ofDefinition = flagContinue | flagForeach | flagOnNode | flagBadParams
 	for _, c := range changes {
-		withParents := r.exec("UPDATE gates SET waits = waits & ~ ? | ? WHERE n = ?", neverBits, never(c.rule), c.n) > 0
+		withParents := r.exec("UPDATE gates SET waits = waits & ~ ? | ? WHERE n = ?", neverBits, never(c.rule, c.flags&flagAlong != 0), c.n) > 0
 		if _, err := rules.Deliver(c.params, nil); err != nil && withParents {
 			c.flags |= flagBadParams
 		}
-		r.exec("UPDATE tasks SET queue = ?, rank = ?, rule = ?, flags = flags & ~ ? | ?, subject = CAST(? AS TEXT) ->> '$.subject' WHERE n = ?", c.queue, c.rank, orNull(c.rule),
-			flagContinue|flagForeach|flagOnNode|flagBadParams, c.flags, c.def, c.n)
+		r.exec("UPDATE tasks SET queue = ?, rank = ?, rule = ?, flags = flags & ~ iif(of = 0, ?, ?) | ?, subject = CAST(? AS TEXT) ->> '$.subject' WHERE n = ?", c.queue, c.rank, orNull(c.rule),
+			ofDefinition|flagAlong, ofDefinition, c.flags, c.def, c.n)
 		r.exec("UPDATE bodies SET def = ?, params = ? WHERE n = ?", c.def, c.params, c.n)
 	}
 }

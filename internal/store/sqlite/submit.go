@@ -411,9 +411,6 @@ func (t *tx) addTasks(p *planRow, all []addition, from int) {
 	t.work()
 }
 
-// An edge leads from a task to one that needs it.
-type edge struct{ parent, child int64 }
-
 // addEdges makes a task's edges, and its join with all of its parents to wait for. It returns the parents.
 func addEdges(in *inserts, edges *[]edge, all []addition, a *addition) []int64 {
 	parents := make([]int64, len(a.parents))
@@ -430,19 +427,8 @@ func addEdges(in *inserts, edges *[]edge, all []addition, a *addition) []int64 {
 	for _, p := range each {
 		*edges = append(*edges, edge{p, a.n})
 	}
-	in.joins = append(in.joins, a.n, newJoin(a.n, len(each), a.When).waits)
+	in.joins = append(in.joins, a.n, newJoin(a.n, len(each), a.When, a.Foreach != nil && len(a.Foreach.Each) > 0).waits)
 	return parents
-}
-
-// insertEdges inserts edges of new tasks, in the order in which they are kept, and joins.
-func (t *tx) insertEdges(in *inserts, edges []edge) {
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.parent, b.parent), cmp.Compare(a.child, b.child)) })
-	in.kids = make([]any, 0, 2*len(edges))
-	for _, e := range edges {
-		in.kids = append(in.kids, e.parent, e.child)
-	}
-	t.insertRows(insertKid, in.kids)
-	t.insertRows(insertJoin, in.joins)
 }
 
 // Ready implements store.Admin.

@@ -35,7 +35,8 @@ const (
 	flagBadParams             // it has parents, and params that nothing can be delivered into
 	flagItems                 // a foreach task whose items are all in, and of which there are some
 	_
-	flagRan // as plan.Task has it; also of a task that has ended since
+	flagRan   // as plan.Task has it; also of a task that has ended since
+	flagAlong // a foreach task that goes along with others, or an item of one, which has parents of its own
 )
 
 // inlineOutput is how long an output may be, in bytes, to lie in the row of its task. Longer ones would fill the pages that every turn
@@ -129,6 +130,11 @@ func (r *taskRow) endsWithItems() bool {
 	return r.waitsFor(forItems) && r.is(flagExpanded)
 }
 
+// goesAlong reports whether a task is a foreach task that has an item for each item of other tasks, its
+// heads. Whether it may make its items does not follow from its join: a head need not have finished. So the
+// few such tasks read their parents each time something happens to one of these.
+func (r *taskRow) goesAlong() bool { return r.is(flagAlong) && r.of == 0 }
+
 func numbers(tasks []taskRow) []int64 { return each(tasks, func(r *taskRow) int64 { return r.n }) }
 
 // A token, as the node has it, is the task's number and what the row holds: so that an ending finds its row without another index.
@@ -154,6 +160,9 @@ func definitionFlags(d *plan.Definition) (flags int64) {
 		flags |= flagForeach
 		if d.Foreach.OnNode() {
 			flags |= flagOnNode
+		}
+		if len(d.Foreach.Each) > 0 {
+			flags |= flagAlong
 		}
 	}
 	return flags

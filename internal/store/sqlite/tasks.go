@@ -152,7 +152,7 @@ func (t *tx) exit(x *plan.Exit) any {
 
 // enqueue queues a held, claimed or running task. Its row is written by flushTasks, unless the same transaction claims it.
 func (t *tx) enqueue(r *taskRow, s rules.Step) {
-	at := place{queue: r.queue, delivered: r.of == 0}
+	at := place{queue: r.queue, delivered: r.of == 0 || r.is(flagAlong)}
 	if t.queue(r.queue).Sort == plan.SortDefault {
 		at.lane = r.plan
 	}

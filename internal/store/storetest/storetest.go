@@ -28,6 +28,7 @@ var groups = []struct {
 	{"take", takeCases},
 	{"cancel", cancelCases},
 	{"foreach", foreachCases},
+	{"along", alongCases},
 	{"retry", slices.Concat(retryCases, retryItemCases)},
 	{"retry half-way", halfwayCases},
 	{"queues", queueCases},

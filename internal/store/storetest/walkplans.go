@@ -48,7 +48,7 @@ func (w *walker) submit() {
 		t := w.taskSpec(spec, k)
 		shape += fmt.Sprintf(" %s%v%v", t.Name, t.When, t.Needs)
 		if t.Foreach != nil {
-			shape += fmt.Sprintf("*%s%s%s%s", t.Foreach.List, t.Foreach.Value, t.Foreach.Lines, t.Foreach.Glob)
+			shape += fmt.Sprintf("*%s%s%s%s%s", t.Foreach.List, t.Foreach.Value, t.Foreach.Lines, t.Foreach.Glob, strings.Join(t.Foreach.Each, ","))
 		}
 		spec.Tasks = append(spec.Tasks, t)
 	}
@@ -102,7 +102,17 @@ func (w *walker) taskSpec(spec *plan.Spec, k int) plan.TaskSpec {
 		t.Description, t.Timeout, t.Retry = "a task", time.Hour, plan.Retry{Attempts: 3, Delay: delay}
 		t.Params = map[string]any{"run": "true", "n": w.r.IntN(100)}
 	}
+	var heads []string
+	for _, other := range spec.Tasks {
+		if other.Foreach != nil {
+			heads = append(heads, other.Name)
+		}
+	}
+	head, along := pickOne(w, heads)
 	switch {
+	case along && w.chance(3):
+		t.Foreach = &plan.Foreach{Each: []string{head}}
+		t.Needs = slices.DeleteFunc(t.Needs, func(name string) bool { return name == head })
 	case !w.chance(4):
 	case slices.Contains(t.Needs, first) && t.When == "":
 		t.Foreach = &plan.Foreach{Value: "needs." + first}

@@ -20,7 +20,9 @@ func (tx *tx) expand(t *task, items []json.RawMessage) {
 // insertItems makes the next of the items, as far as the budget reaches. They are held until all are in.
 func (tx *tx) insertItems(t *task) error {
 	params, byRef := t.Params, false
-	if len(t.parents) > 0 {
+	if t.goesAlong() {
+		params = t.own
+	} else if len(t.parents) > 0 {
 		params = t.own
 		if !rules.MayCopyIntoItems(t.Foreach, t.inputSizes()) {
 			byRef = true
@@ -33,11 +35,24 @@ func (tx *tx) insertItems(t *task) error {
 		}
 	}
 	for i := len(t.items); i < len(t.making) && tx.budget > 0; i++ {
+		value, parents := t.making[i], []*task(nil)
+		if t.goesAlong() {
+			for _, p := range t.parents {
+				if rules.GoesAlong(t.Foreach, p.Name) {
+					p = p.items[i]
+					value = rules.ItemOf(p.own)
+				}
+				parents = append(parents, p)
+			}
+		}
 		item := &task{
-			Task: rules.ItemTask(&t.Task, i, t.making[i], params, tx.at),
-			plan: t.plan, queue: t.queue, of: t, ready: true, byRef: byRef,
+			Task: rules.ItemTask(&t.Task, i, value, params, tx.at),
+			plan: t.plan, queue: t.queue, of: t, ready: parents == nil, byRef: byRef, parents: parents,
 		}
 		item.own = item.Params
+		for _, p := range parents {
+			item.Needs = append(item.Needs, p.ID)
+		}
 		tx.insert(item)
 		t.items = append(t.items, item)
 		tx.budget--
@@ -52,6 +67,11 @@ func (tx *tx) insertItems(t *task) error {
 	tx.touch(t)
 	for _, item := range t.items {
 		tx.due.push(item)
+	}
+	for _, c := range t.children {
+		if c.goesAlong() && rules.Pending(c.Status) {
+			tx.due.push(c)
+		}
 	}
 	return nil
 }
@@ -81,6 +101,9 @@ func (t *task) recount() {
 func (tx *tx) dropItems(t *task) {
 	for _, item := range t.items {
 		tx.delete(item)
+		for _, p := range item.parents {
+			p.children = slices.DeleteFunc(p.children, func(c *task) bool { return c.gone })
+		}
 	}
 	if p := t.plan; p != nil && len(t.items) > 0 {
 		p.tasks = slices.DeleteFunc(p.tasks, func(t *task) bool { return t.gone })

@@ -235,7 +235,7 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Par
 		}
 		for _, p := range t.parents {
 			if !p.gone {
-				parents = append(parents, plan.Parent{Name: p.Key(), State: p.State()})
+				parents = append(parents, plan.Parent{Name: rules.InputName(p.Key(), p.of != nil), State: p.State()})
 			}
 		}
 		return nil

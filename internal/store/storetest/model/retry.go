@@ -135,5 +135,6 @@ func (tx *tx) reset(t *task, with *plan.Task) {
 	t.Output, t.Progress, t.results, t.Attempt, t.Rescues, t.Cancel, t.Ran = nil, nil, nil, 0, 0, false, false
 	t.Started, t.Ended, t.Params = time.Time{}, time.Time{}, orNone(t.Params)
 	t.own, t.queue = t.Params, tx.queues[t.Queue]
-	t.gathered, t.byRef, t.ready = false, t.of != nil && t.byRef, t.of != nil
+	given := t.of != nil && len(t.parents) == 0 // with what its foreach task was given
+	t.gathered, t.byRef, t.ready = false, given && t.byRef, given
 }

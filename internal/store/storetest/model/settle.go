@@ -78,6 +78,21 @@ func (t *task) waiter(at time.Time) *rules.Waiter {
 		Items:  rules.Items{Count: t.Items, Left: t.Items - t.done, Failed: t.failed, Seen: t.outcomes},
 		Cancel: t.Cancel, Ran: t.Ran, Allow: t.ContinueOnError,
 	}
+	if t.goesAlong() {
+		w.Seen, w.All = 0, true
+		for _, p := range t.parents {
+			o, counts := rules.Outcome(0), true
+			if p.Status.Finished() {
+				o = rules.OutcomeOfTask(&p.Task)
+			}
+			if rules.GoesAlong(t.Foreach, p.Name) {
+				counts = w.Along.See(p.itemsIn(), o)
+			}
+			if counts {
+				w.Seen, w.All = w.Seen|o, w.All && o != 0
+			}
+		}
+	}
 	if t.of != nil {
 		w.Item, w.Stopped, w.Alone = true, rules.StopsItems(t.of.Status, t.of.Cancel), !t.of.Expanded
 		w.Of, w.OfWhy = t.of.Status, t.of.Reason
@@ -86,6 +101,17 @@ func (t *task) waiter(at time.Time) *rules.Waiter {
 		w.InPlan, w.State, w.Closing = true, t.plan.State, t.plan.Closing
 	}
 	return w
+}
+
+// goesAlong reports whether the task has an item for each item of other tasks.
+func (t *task) goesAlong() bool { return t.Foreach != nil && len(t.Foreach.Each) > 0 }
+
+// itemsIn returns how many items a task has, once all are in.
+func (t *task) itemsIn() int {
+	if !t.Expanded {
+		return 0
+	}
+	return len(t.items)
 }
 
 // List implements engine.Settler.
@@ -204,7 +230,7 @@ func (tx *tx) finished(t *task) error {
 	for _, c := range t.children {
 		c.waiting--
 		c.seen |= outcome
-		if rules.Pending(c.Status) && rules.Decide(c.When, c.seen, c.waiting == 0) != rules.ToWait {
+		if rules.Pending(c.Status) && (c.goesAlong() || rules.Decide(c.When, c.seen, c.waiting == 0) != rules.ToWait) {
 			tx.due.push(c)
 		}
 	}
@@ -289,14 +315,14 @@ func (t *task) deliver() error {
 	return nil
 }
 
-// inputs returns what the task's parents have for it; an item has what its foreach task has.
+// inputs returns what the task's parents have for it; an item without any has what its foreach task has.
 func (t *task) inputs() []plan.Input {
-	if t.of != nil {
+	if t.of != nil && len(t.parents) == 0 {
 		return t.of.itemInputs()
 	}
 	in := make([]plan.Input, len(t.parents))
 	for i, p := range t.parents {
-		in[i] = plan.Input{Name: p.Key(), Output: p.output()}
+		in[i] = plan.Input{Name: rules.InputName(p.Key(), p.of != nil), Output: p.output()}
 	}
 	return in
 }
@@ -327,7 +353,7 @@ func (t *task) listInput() ([]plan.Input, error) {
 
 // checkInputs returns an error if inputs would have to put too much together.
 func (t *task) checkInputs() error {
-	if t.of != nil {
+	if t.of != nil && len(t.parents) == 0 {
 		return rules.CheckItemInputs(t.of.Foreach, t.of.inputSizes())
 	}
 	sum, _ := t.inputBytes()
