@@ -8,8 +8,9 @@ package plan
 // stays so if it ends without items: it failed to make them, was skipped or cancelled, or its list
 // was empty.
 //
-// A failure that the plan allows, by continue_on_error of its task, is one of Allowed, and not one of
-// Failed, Terminated or Orphaned.
+// A failure that the plan allows, by continue_on_error of its task or as one of max_failures, is one of
+// Allowed, and not one of Failed, Terminated or Orphaned. A foreach task with max_failures that went wrong
+// counts by its status, because its items do not.
 type Counts struct {
 	Held       int `json:"held"`
 	Queued     int `json:"queued"`
@@ -28,6 +29,13 @@ type Counts struct {
 
 // HasItems reports whether the task is a foreach task whose items are all in, and has at least one.
 func (t *Task) HasItems() bool { return t.Expanded && t.Items > 0 }
+
+// Gathers reports whether the items of a foreach task are counted and shown in its place. items is as
+// HasItems says, and budget says that the task has MaxFailures.
+func (s Status) Gathers(items, budget bool) bool { return items && !(budget && s.Wrong()) }
+
+// Gathers reports whether the items of the task are counted and shown in its place.
+func (t *Task) Gathers() bool { return t.Status.Gathers(t.HasItems(), t.MaxFailures != "") }
 
 // Allowed reports whether a task went wrong and its plan allows that.
 func (s Status) Allowed(continueOnError bool) bool {

@@ -55,6 +55,7 @@ type TaskSpec struct {
 	OnLost          OnLost
 	MaxRescues      int
 	ContinueOnError bool
+	MaxFailures     string `json:",omitempty"` // see Definition
 	Estimate        time.Duration
 }
 

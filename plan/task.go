@@ -75,11 +75,15 @@ type Definition struct {
 	OnLost          OnLost        `json:"on_lost,omitempty"`
 	MaxRescues      int           `json:"max_rescues,omitempty"` // 0 means DefaultRescues
 	ContinueOnError bool          `json:"continue_on_error,omitempty"`
-	Estimate        time.Duration `json:"estimate,omitempty"` // how long it is thought to run
-	Rank            int64         `json:"rank,omitempty"`     // longest path to the end in microseconds of estimate; more goes first
-	Template        bool          `json:"template,omitempty"` // the params hold expressions; else they are data
-	Secrets         []string      `json:"secrets,omitempty"`  // names of params that are never shown, those of its plan among them: see Queue
-	Schedule        string        `json:"schedule,omitempty"` // the name of the schedule that started it
+	// MaxFailures is how many items of a foreach task may fail: a number, or a share of the items such as
+	// 1%, rounded down. Empty means none, and that other items start after a failure all the same. An item
+	// of such a task has it too, with ContinueOnError: its plan allows the failure, and its children see it.
+	MaxFailures string        `json:"max_failures,omitempty"`
+	Estimate    time.Duration `json:"estimate,omitempty"` // how long it is thought to run
+	Rank        int64         `json:"rank,omitempty"`     // longest path to the end in microseconds of estimate; more goes first
+	Template    bool          `json:"template,omitempty"` // the params hold expressions; else they are data
+	Secrets     []string      `json:"secrets,omitempty"`  // names of params that are never shown, those of its plan among them: see Queue
+	Schedule    string        `json:"schedule,omitempty"` // the name of the schedule that started it
 }
 
 // A Task is one unit of work. Which fields a reader fills is said where it is read.

@@ -148,7 +148,7 @@ func lookFailures(ctx context.Context, st store.Reader, r *report.Run) (failed [
 	cut := false
 	for _, allowed := range []bool{false, true} {
 		some, more, err := someTasks(ctx, st, q, mostTails, func(t *plan.Task) bool {
-			return !t.HasItems() && t.ContinueOnError == allowed
+			return !t.Gathers() && t.ContinueOnError == allowed
 		})
 		if err != nil {
 			return nil, err

@@ -250,7 +250,7 @@ var (
 // spread reports whether the items of a foreach task tell its state: they are made, and may not all
 // have succeeded.
 func spread(t *plan.Task) bool {
-	return t.HasItems() && (t.Status != plan.Succeeded || t.ContinueOnError)
+	return t.HasItems() && (t.Status != plan.Succeeded || t.ContinueOnError || t.MaxFailures != "")
 }
 
 // An itemsState says how the items of a foreach task stand.

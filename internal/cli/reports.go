@@ -67,7 +67,7 @@ func (a *app) writeJUnit(ctx context.Context, st store.Reader, p plan.Plan, path
 		for i := range tasks {
 			t := &tasks[i]
 			told := report.Task{Task: *t, Item: values[t.ID]}
-			if view.Broken(t.Status) && !t.HasItems() && tails < mostJUnit {
+			if view.Broken(t.Status) && !t.Gathers() && tails < mostJUnit {
 				tails++
 				if told.Tail, err = tailOf(ctx, st, t, tailLines); err != nil {
 					return err
@@ -167,7 +167,7 @@ func (a *app) summary(ctx context.Context, st store.Reader, r *report.Run, room 
 		if all++; len(tasks) < mostSummary {
 			tasks = append(tasks, *t)
 		}
-		if view.Broken(t.Status) && !t.HasItems() {
+		if view.Broken(t.Status) && !t.Gathers() {
 			failedItems--
 		}
 		return nil
@@ -199,7 +199,7 @@ func (a *app) summary(ctx context.Context, st store.Reader, r *report.Run, room 
 				return "", err
 			}
 			t.Stands, t.Says = items.state(&t.Task), a.itemsDetail(items, &t.Task, nodes)
-		case t.HasItems():
+		case t.Gathers():
 			t.Says = a.detail(&t.Task, nodes)
 		}
 		add(t)

@@ -100,7 +100,7 @@ func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) 
 	t.Plan, t.Name, t.Status, t.Created, t.Modified = p.ID, spec.Name, plan.Held, p.Created, p.Created
 	t.Definition = plan.Definition{
 		Description: spec.Description, Subject: spec.Subject, When: spec.When, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
-		OnLost: spec.OnLost, MaxRescues: spec.MaxRescues, ContinueOnError: spec.ContinueOnError, Estimate: spec.Estimate,
+		OnLost: spec.OnLost, MaxRescues: spec.MaxRescues, ContinueOnError: spec.ContinueOnError, MaxFailures: spec.MaxFailures, Estimate: spec.Estimate,
 	}
 	if t.Retry.Attempts == 0 {
 		t.Retry.Attempts = attempts[pluginOf(spec)]

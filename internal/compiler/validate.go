@@ -208,7 +208,7 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 		}
 	}
 	d := plan.Definition{
-		Subject: t.Subject, When: t.When, Foreach: t.Foreach, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost, MaxRescues: t.MaxRescues,
+		Subject: t.Subject, When: t.When, Foreach: t.Foreach, MaxFailures: t.MaxFailures, ContinueOnError: t.ContinueOnError, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost, MaxRescues: t.MaxRescues,
 	}
 	checkDefinition(&d, func(key, format string, args ...any) *plan.Problem {
 		return add(i, key, -1, "task %q: "+format, slices.Insert(args, 0, any(t.Name))...)
@@ -305,6 +305,16 @@ func checkDefinition(d *plan.Definition, add func(key, format string, args ...an
 			if d.Foreach.Glob != "" {
 				p.Word = "glob"
 			}
+		}
+	}
+	if d.MaxFailures != "" {
+		switch err := plan.CheckMaxFailures(d.MaxFailures); {
+		case err != nil:
+			add("max_failures", "%v", err)
+		case d.Foreach == nil && !d.ContinueOnError: // an item has both
+			add("max_failures", "max_failures is for a task with items, and this one has no foreach")
+		case d.Foreach != nil && d.ContinueOnError:
+			add("max_failures", "max_failures and continue-on-error exclude each other; max_failures: 100%% allows every item to fail")
 		}
 	}
 	if d.OnLost != plan.OnLostDefault && d.OnLost != plan.OnLostRetry && d.OnLost != plan.OnLostFail {

@@ -32,10 +32,14 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		ended = t.Detail + "; " + ended
 	}
 	switch {
-	case t.Status == plan.Succeeded && t.Expanded && t.ContinueOnError:
+	case t.Status == plan.Succeeded && t.Expanded && (t.ContinueOnError || t.MaxFailures != ""):
 		failed, err := e.failedItem(t)
 		if failed != nil {
-			ended = fmt.Sprintf("not all of its %d items did, which counts as succeeded (continue-on-error); %s", t.Items, ended)
+			by := "continue-on-error"
+			if t.MaxFailures != "" {
+				by = "max_failures: " + t.MaxFailures
+			}
+			ended = fmt.Sprintf("not all of its %d items did, which counts as succeeded (%s); %s", t.Items, by, ended)
 		}
 		return Link{Why: ended}, failed, err
 	case t.Status == plan.Succeeded:

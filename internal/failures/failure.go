@@ -131,7 +131,7 @@ func (a *Alike) Told() string { return cmp.Or(a.whole, a.Text) }
 
 // Add counts a task, if it failed and is no foreach task that has items.
 func (f *Ways) Add(t *plan.Task) {
-	if !t.Status.Wrong() || t.HasItems() {
+	if !t.Status.Wrong() || t.Gathers() {
 		return
 	}
 	way, whole := of(t)

@@ -74,6 +74,18 @@ func taskKeys() *table[*task] {
 			read: (*task).readForeach},
 		key[*task]{name: "each", value: eachShape.about("Makes a task for each item of these tasks. It needs the items with the same index."),
 			read: (*task).readEach},
+		key[*task]{name: "max_failures", value: maxFailuresShape.about("How many items may fail, as a number or a share such as 1%, rounded down. Beyond that no more items start."),
+			read: func(t *task, n *yaml.Node) {
+				if !t.r.has("foreach") && !t.r.has("each") {
+					t.r.errorf(n, "max_failures is for a task with items, and this one has neither foreach nor each")
+					return
+				}
+				if err := plan.CheckMaxFailures(n.Value); err != nil {
+					t.r.errorf(n, "%v", err)
+					return
+				}
+				t.spec.MaxFailures = n.Value
+			}},
 		key[*task]{name: "queue", value: queueShape.about("The queue of the task. Default: the queue named as the plugin."),
 			read: func(t *task, n *yaml.Node) { t.spec.Queue, _ = t.r.constant(n, "queue") }},
 		key[*task]{name: "retry", value: retryShape().about("The number of attempts, and the waits between them."),
@@ -159,6 +171,7 @@ func (r *reader) inherit(own []entry) {
 		name := r.taskKeys.keys[i].name
 		switch {
 		case d.k == nil || own[i].k != nil || name == "env":
+		case name == "max_failures" && own[r.taskKeys.index["foreach"]].k == nil && own[r.taskKeys.index["each"]].k == nil: // it has no items
 		case plugs && slices.Contains(ofCommands, name):
 		case runs && (name == "plugin" || name == "params"):
 		default:

@@ -44,6 +44,9 @@ var (
 		want: "a list of names of tasks, like [build, test]"}
 	eachShape = &schema{AnyOf: []*schema{needShape, {Type: []string{"array"}, MinItems: 1, Items: needShape}},
 		want: "a list of names of tasks with items, like [copy, check]"}
+	maxFailuresShape = &schema{AnyOf: []*schema{
+		{Type: []string{"integer"}, Minimum: ptr(0)}, {Type: []string{"string"}, Pattern: `^([0-9]+|([0-9]|[1-9][0-9]|100)%)$`},
+	}, want: "a number of items, like 3, or a share of them, like 1%"}
 	runShape = &schema{AnyOf: []*schema{
 		{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: overPathPattern}},
 		{Type: []string{"boolean"}},

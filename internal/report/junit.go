@@ -92,7 +92,7 @@ type text struct {
 // Add adds the case of a task. Suite and class have the plan's name without its
 // run, so that CI servers know a task again in the next run.
 func (j *JUnit) Add(t *Task) {
-	if t.HasItems() {
+	if t.Gathers() {
 		return
 	}
 	c := testcase{Name: t.label(), Time: seconds(took(&t.Task, j.now))}
@@ -112,9 +112,9 @@ func (j *JUnit) Add(t *Task) {
 		out = &text{tail}
 	}
 	switch {
-	case rules.OutcomeOfTask(&t.Task) == rules.OutcomeFailed && bySelf(&t.Task):
+	case broke(&t.Task) && !t.ContinueOnError && bySelf(&t.Task):
 		c.Failure = m
-	case rules.OutcomeOfTask(&t.Task) == rules.OutcomeFailed:
+	case broke(&t.Task) && !t.ContinueOnError:
 		c.Error = m
 	case t.Status == plan.Succeeded:
 		c.Out = out

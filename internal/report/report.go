@@ -362,7 +362,7 @@ func tally(c plan.Counts) string {
 
 // broke reports whether the task failed, allowed or not. A foreach task that has items did not: its items did.
 func broke(t *plan.Task) bool {
-	return rules.OutcomeOf(t.Status, t.Reason, false) == rules.OutcomeFailed && !t.HasItems()
+	return rules.OutcomeOf(t.Status, t.Reason, false) == rules.OutcomeFailed && !t.Gathers()
 }
 
 // How says in one line how a task ended, or how it is: its state, and what is

@@ -7,12 +7,12 @@ type Counted struct {
 	Status          plan.Status
 	Reason          plan.Reason
 	ContinueOnError bool
-	Items           bool // it is a foreach task whose items are all in
+	Items           bool // it is a foreach task whose items are all in, and are counted in its place: see plan.Status.Gathers
 }
 
-// CountedOf returns what Count asks of the task. It uses Status, Reason, ContinueOnError, Expanded and Items.
+// CountedOf returns what Count asks of the task. It uses Status, Reason, ContinueOnError, Expanded, Items and MaxFailures.
 func CountedOf(t *plan.Task) Counted {
-	return Counted{Status: t.Status, Reason: t.Reason, ContinueOnError: t.ContinueOnError, Items: t.HasItems()}
+	return Counted{Status: t.Status, Reason: t.Reason, ContinueOnError: t.ContinueOnError, Items: t.Gathers()}
 }
 
 // Count counts in c n more (or, negative, fewer) of such tasks.

@@ -179,6 +179,7 @@ func ItemTask(of *plan.Task, index int, item json.RawMessage, params json.RawMes
 	if d.Foreach == nil || len(d.Foreach.Each) == 0 {
 		d.When = ""
 	}
+	d.ContinueOnError = d.ContinueOnError || d.MaxFailures != ""
 	d.Foreach, d.Description, d.Subject = nil, "", itemSubject(d.Subject, item)
 	return plan.Task{
 		ID: ItemID(of.ID, index), Plan: of.Plan, Name: ItemName(of.Name, index), Queue: of.Queue, Definition: d,

@@ -28,6 +28,7 @@ type Waiter struct {
 	Item    bool // it is an item,
 	Stopped bool // of a foreach task that a person cancelled, or that ended before its items
 	Alone   bool // or whose items are not all in
+	Over    bool // or of which more items failed than max_failures allows
 	Of      plan.Status
 	OfWhy   plan.Reason // of the foreach task, if it is Stopped
 
@@ -43,7 +44,12 @@ type Items struct {
 	Left   int // have not finished
 	Failed int
 	Seen   Outcome // the set of the outcomes of those that have finished
+
+	Allowed int // how many may fail, as MaxFailures says
 }
+
+// Over reports whether more items of a foreach task with MaxFailures failed than may: no more of them start.
+func (i *Items) Over() bool { return i.Failed > i.Allowed }
 
 // Along is what a foreach task with Foreach.Each asks of the tasks that this names, its heads. The zero
 // value is that of other tasks.
@@ -91,7 +97,7 @@ const (
 //     goes on, and ends with the last of them. The items of a foreach task that a person cancelled
 //     end by the next rule: the end of one that ran may have closed the plan.
 //  2. The items of a foreach task that a person cancelled, or that ended before them, end as Dropped
-//     says.
+//     says. So do those of one of which too many failed, as OverBudget says.
 //  3. A queued task waits for its claim.
 //  4. A task that is damaged in the store fails.
 //  5. A foreach task makes its items, then waits for them, and for the heads that it goes along with,
@@ -107,6 +113,8 @@ func Settle(w *Waiter) (Next, Step) {
 	switch {
 	case w.Item && w.Stopped && !(closed && w.Of.Finished()):
 		return End, Dropped(w.Status, w.Ran, w.Of, w.OfWhy)
+	case w.Item && w.Over && !closed:
+		return End, OverBudget(w.Status, w.Ran)
 	case closed && !w.Made:
 		return End, Halted(w.Status, w.Ran, w.Closing)
 	case w.Status != plan.Held:
@@ -155,12 +163,19 @@ func (w *Waiter) decide() Decision {
 // the rest was stopped, the foreach task counts as a task that was stopped while it ran. So it does if
 // it has Ran of earlier items.
 //
-// By Foreach.Each an item may have been skipped by its own When, which is no failure. The task is skipped
+// Failures within MaxFailures do not fail the task. By Foreach.Each an item may have been skipped by its own When, which is no failure. The task is skipped
 // if all items were. It is also skipped if one was and its When does not allow how a head ended, so that
 // nothing below runs after a head that failed.
 func (w *Waiter) gather() Step {
 	byPerson := w.Cancel || w.Closing == plan.ClosedByPerson
 	seen, s := w.Items.Seen, Step{Status: plan.Succeeded}
+	if w.Items.Allowed > 0 && seen&OutcomeFailed != 0 && !w.Items.Over() {
+		seen &^= OutcomeFailed
+		s.Detail = fmt.Sprintf("with %d failures", w.Items.Failed)
+		if w.Items.Failed == 1 {
+			s.Detail = "with 1 failure"
+		}
+	}
 	did := w.Ran || seen&OutcomeSucceeded != 0
 	left := seen & (OutcomeCancelled | OutcomeSkipped)
 	byWhen := w.Along.Is && w.Closing != plan.ClosedByFailure
@@ -174,6 +189,9 @@ func (w *Waiter) gather() Step {
 		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: ByItems}
 	case seen&OutcomeFailed != 0:
 		s = Step{Status: plan.Failed, Reason: plan.ReasonItems, Detail: fmt.Sprintf("%d of %d items failed", w.Items.Failed, w.Items.Count)}
+		if w.Items.Allowed > 0 {
+			s.Detail += fmt.Sprintf(", and %d may", w.Items.Allowed)
+		}
 	case seen&OutcomeCancelled != 0:
 		s = Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled, Detail: "some of its items were cancelled"}
 	case byWhen && seen == OutcomeSkipped:

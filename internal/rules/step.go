@@ -153,6 +153,12 @@ func EndsItems(s plan.Status, why plan.Reason) bool {
 	return StopsItems(s, false) || s == plan.Failed && why == plan.ReasonInput
 }
 
+// OverBudget ends a held or queued item of a foreach task of which more items failed than max_failures
+// allows. An item that ran counts as stopped, and any other one as skipped.
+func OverBudget(was plan.Status, ran bool) Step {
+	return Dropped(was, ran, plan.Failed, plan.ReasonItems)
+}
+
 // Dropped ends a held or queued item. The foreach task ended before the item, or a person cancelled
 // the foreach task while it waits for its items. of and why are the foreach task's status and reason.
 // The item ends as Halted says, but is skipped if it did not run and no person ended the foreach task.

@@ -21,9 +21,9 @@ const (
 	outcomesAll = OutcomeSucceeded | OutcomeFailed | OutcomeSkipped | OutcomeCancelled
 )
 
-// OutcomeOf returns how a task that ended so counts. A failure of a task with continue-on-error counts as success, as in GitHub
-// Actions. It returns 0 for a status that is not finished.
-func OutcomeOf(s plan.Status, r plan.Reason, continueOnError bool) Outcome {
+// OutcomeOf returns how a task that ended so counts. A failure that is allowed counts as success, as in GitHub Actions. It returns 0 for
+// a status that is not finished. For children a failure is allowed as OutcomeOfTask says, and for the plan by continue-on-error.
+func OutcomeOf(s plan.Status, r plan.Reason, allowed bool) Outcome {
 	switch {
 	case s == plan.Succeeded:
 		return OutcomeSucceeded
@@ -33,7 +33,7 @@ func OutcomeOf(s plan.Status, r plan.Reason, continueOnError bool) Outcome {
 		return OutcomeCancelled
 	case !s.Finished():
 		return 0
-	case continueOnError:
+	case allowed:
 		return OutcomeSucceeded
 	}
 	return OutcomeFailed
@@ -129,5 +129,8 @@ func Waits(w plan.When) Outcome {
 	return outcomesAll &^ r.never
 }
 
-// OutcomeOfTask returns how the finished task counts for its children and its plan.
-func OutcomeOfTask(t *plan.Task) Outcome { return OutcomeOf(t.Status, t.Reason, t.ContinueOnError) }
+// OutcomeOfTask returns how the finished task counts for its children and its foreach task. A failure that max_failures allows counts as
+// one for them.
+func OutcomeOfTask(t *plan.Task) Outcome {
+	return OutcomeOf(t.Status, t.Reason, t.ContinueOnError && t.MaxFailures == "")
+}

@@ -150,7 +150,7 @@ func (a *API) waiting(ctx context.Context, p *plan.Plan, _ *InPlan) (_ *waitingA
 			if time.Now().After(until) {
 				break
 			}
-			if found[i].HasItems() { // its items are counted in its place
+			if found[i].Gathers() { // its items are counted in its place
 				continue
 			}
 			chain, err := explain.Task(ctx, once, found[i].ID)

@@ -45,10 +45,14 @@ func NotStarted(p PlanView, ran bool) rules.Step {
 }
 
 // DropItems has end write the steps of held and queued items, as EndWaiting does, if their foreach
-// task ended before them, or was cancelled while it waits for nothing but their end (waits). It reads
-// Status, Reason, Cancel and Items of the foreach task.
-func DropItems(of *plan.Task, waits bool, end func(step func(ran bool) rules.Step) (done bool, err error)) (done bool, err error) {
-	if !(waits && of.Cancel) && !(of.Items > 0 && rules.EndsItems(of.Status, of.Reason)) {
+// task ended before them, or waits for nothing but their end (waits) and was cancelled, or more items
+// failed than may (over). It reads Status, Reason, Cancel and Items of the foreach task.
+func DropItems(of *plan.Task, waits, over bool, end func(step func(ran bool) rules.Step) (done bool, err error)) (done bool, err error) {
+	switch {
+	case of.Items > 0 && rules.EndsItems(of.Status, of.Reason), waits && of.Cancel:
+	case waits && over:
+		return end(func(ran bool) rules.Step { return rules.OverBudget(plan.Queued, ran) }) // or held
+	default:
 		return true, nil
 	}
 	return end(func(ran bool) rules.Step { return rules.Dropped(plan.Queued, ran, of.Status, of.Reason) }) // or held

@@ -34,18 +34,20 @@ func TestWhichItemsAreDropped(t *testing.T) {
 	for name, c := range map[string]struct {
 		of    plan.Task
 		waits bool
+		over  bool
 		want  plan.Reason // of the items; "": they go on
 	}{
-		"of a task that waits for them":            {plan.Task{Status: plan.Held, Items: 2}, true, ""},
-		"of one that a person cancelled":           {plan.Task{Status: plan.Held, Items: 2, Cancel: true}, true, plan.ReasonCancelled},
-		"of one that is cancelled and makes items": {plan.Task{Status: plan.Held, Items: 2, Cancel: true}, false, ""},
-		"of one that was skipped":                  {plan.Task{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Items: 2}, false, plan.ReasonSkipped},
-		"of one that could not make all of them":   {plan.Task{Status: plan.Failed, Reason: plan.ReasonInput, Items: 2}, false, plan.ReasonSkipped},
-		"of one that has none":                     {plan.Task{Status: plan.Cancelled}, false, ""},
-		"of one that ended with them":              {plan.Task{Status: plan.Failed, Reason: plan.ReasonItems, Items: 2}, false, ""},
+		"of a task that waits for them":            {plan.Task{Status: plan.Held, Items: 2}, true, false, ""},
+		"of one that a person cancelled":           {plan.Task{Status: plan.Held, Items: 2, Cancel: true}, true, false, plan.ReasonCancelled},
+		"of one that is cancelled and makes items": {plan.Task{Status: plan.Held, Items: 2, Cancel: true}, false, false, ""},
+		"of one that was skipped":                  {plan.Task{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Items: 2}, false, false, plan.ReasonSkipped},
+		"of one that could not make all of them":   {plan.Task{Status: plan.Failed, Reason: plan.ReasonInput, Items: 2}, false, false, plan.ReasonSkipped},
+		"of one that has none":                     {plan.Task{Status: plan.Cancelled}, false, false, ""},
+		"of one of which too many failed":          {plan.Task{Status: plan.Held, Items: 2}, true, true, plan.ReasonSkipped},
+		"of one that ended with them":              {plan.Task{Status: plan.Failed, Reason: plan.ReasonItems, Items: 2}, false, false, ""},
 	} {
 		var got rules.Step
-		if done, err := engine.DropItems(&c.of, c.waits, func(step func(bool) rules.Step) (bool, error) { got = step(false); return true, nil }); err != nil || !done || got.Reason != c.want {
+		if done, err := engine.DropItems(&c.of, c.waits, c.over, func(step func(bool) rules.Step) (bool, error) { got = step(false); return true, nil }); err != nil || !done || got.Reason != c.want {
 			t.Errorf("%s: %+v, %v, %v; want %q", name, got, done, err, c.want)
 		}
 	}

@@ -56,6 +56,8 @@ type taskDoc struct {
 	Rank      int64           `bson:"rank,omitempty"`
 	Def       text            `bson:"def,omitempty"`       // plan.Definition as JSON
 	Along     bool            `bson:"along,omitempty"`     // a foreach task that has an item for each item of other tasks, its heads
+	Budget    bool            `bson:"budget,omitempty"`    // max_failures, of a foreach task or of an item of one
+	Over      bool            `bson:"over,omitempty"`      // of a foreach task: more items failed than that allows
 	Lenient   bool            `bson:"coe,omitempty"`       // its continue_on_error, which counts and verdicts ask for
 	Secret    bool            `bson:"hassecret,omitempty"` // it names params that are secret: docs.SecretField
 	Text      text            `bson:"text,omitempty"`      // params, where a document does not hold them without loss
@@ -327,7 +329,7 @@ func (t *taskDoc) setDefinition(def plan.Definition) error {
 		return fmt.Errorf("definition: %w", err)
 	}
 	t.Rank, t.Lenient, t.Secret, t.Subject, t.Def = def.Rank, def.ContinueOnError, len(def.Secrets) > 0, def.Subject, nil
-	t.Along = def.Foreach != nil && len(def.Foreach.Each) > 0
+	t.Along, t.Budget = def.Foreach != nil && len(def.Foreach.Each) > 0, def.MaxFailures != ""
 	if string(raw) != "{}" {
 		t.Def = raw
 	}
@@ -347,6 +349,11 @@ type exists bool
 
 // errParameters is why a task does not run.
 var errParameters = fmt.Errorf("it has parameters, as DEN 1.1 writes them, and no params: rename the field, and queue the task again")
+
+// outcome is how a task that has finished counts for its children and its foreach task, as rules.OutcomeOfTask says.
+func (t *taskDoc) outcome() rules.Outcome {
+	return rules.OutcomeOf(t.Status, t.Reason, t.Lenient && !t.Budget)
+}
 
 func (t *taskDoc) hasParents() bool { return len(t.Needs) > 0 || t.Joins > 0 }
 

@@ -19,7 +19,7 @@ import (
 const endingsAtOnce = 1000
 
 // claimFields are what an ending has to know of its task.
-var claimFields = ones("status token attempt cancel plan of coe gen lines items last ours ran def")
+var claimFields = ones("status token attempt cancel plan of coe budget gen lines items last ours ran def")
 
 // Attempts implements engine.Instance. The tasks of the first endings were read with the beginning
 // of the round.

@@ -455,6 +455,29 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	return err
 }
 
+// checkBudget counts the failed items of a foreach task with max_failures. If these are too many, the items that have not started are
+// ended.
+func (r *round) checkBudget(ctx context.Context, of bson.ObjectID) error {
+	t, err := wire.FindOne[taskDoc](ctx, r.tasks, gathering(d("_id", of)), wire.Query{Fields: ones("def items")})
+	if err != nil || t == nil {
+		return err
+	}
+	def, err := t.definition()
+	if err != nil {
+		return nil // it fails as it is looked at
+	}
+	allowed := plan.AllowedFailures(def.MaxFailures, t.Items)
+	failed, err := wire.Find[taskDoc](ctx, r.tasks, onlyWrong("_id", d("$gte", itemID(of, 0), "$lt", itemID(of, t.Items))),
+		wire.Query{Fields: ones("_id"), Limit: allowed + 1})
+	if err != nil || len(failed) <= allowed {
+		return err
+	}
+	if _, err := r.UpdateOne(ctx, r.tasks, gathering(d("_id", of)), d("$set", d("over", true))); err != nil {
+		return err
+	}
+	return r.job(ctx, workCancel, of)
+}
+
 // cancelItems cancels the items of a foreach task, or marks them for their nodes to stop, from the one on that the job came to, if
 // engine.DropItems says so. It releases what waits for them: the foreach task itself, if it has not ended.
 func (r *round) cancelItems(ctx context.Context, w *workDoc) (done bool, err error) {
@@ -463,7 +486,7 @@ func (r *round) cancelItems(ctx context.Context, w *workDoc) (done bool, err err
 		return err == nil, err
 	}
 	of := plan.Task{Status: t.Status, Reason: t.Reason, Cancel: t.Cancel, Items: t.Items}
-	return engine.DropItems(&of, t.endsWithItems(), func(step func(ran bool) rules.Step) (bool, error) { return r.dropItems(ctx, t, w, step) })
+	return engine.DropItems(&of, t.endsWithItems(), t.Over, func(step func(ran bool) rules.Step) (bool, error) { return r.dropItems(ctx, t, w, step) })
 }
 
 func (r *round) dropItems(ctx context.Context, t *taskDoc, w *workDoc, step func(ran bool) rules.Step) (done bool, err error) {
@@ -482,11 +505,13 @@ func (r *round) dropItems(ctx context.Context, t *taskDoc, w *workDoc, step func
 			}
 			r.budget -= n
 		}
-		m, err := r.UpdateMany(ctx, r.tasks, onlyActive(d("_id", d("$in", ids)), "cancel", nil), marks())
-		if err != nil {
-			return false, err
+		if t.Cancel || t.Status.Finished() { // else too many items failed, and what runs goes on
+			m, err := r.UpdateMany(ctx, r.tasks, onlyActive(d("_id", d("$in", ids)), "cancel", nil), marks())
+			if err != nil {
+				return false, err
+			}
+			r.budget -= m
 		}
-		r.budget -= m
 		// Cancel first, look second: who adds a child later finds the item cancelled. It is asked though none was cancelled here: whoever
 		// did that may have died before it asked.
 		waited, err := r.waitedFor(ctx, ids)
@@ -495,7 +520,7 @@ func (r *round) dropItems(ctx context.Context, t *taskDoc, w *workDoc, step func
 		}
 		if waited || !t.Status.Finished() {
 			for _, id := range ids {
-				r.queue = append(r.queue, parent{id: id})
+				r.queue = append(r.queue, parent{id: id, dropped: true})
 			}
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // Programs that speak Disbatch end tasks without a word to anybody: first the status, then, in a second write, the output with
 // complete. Such a task is finished but still open, and lies in one of two indexes that are empty otherwise.
 
-var foreignFields = ones("status plan queue of reason coe open complete gate mtime items stdout bytes gathered def rank rescues cancel token attempt ended ours noticed claimed started")
+var foreignFields = ones("status plan queue of reason coe budget open complete gate mtime items stdout bytes gathered def rank rescues cancel token attempt ended ours noticed claimed started")
 
 // adoptEnded releases what succeeded or failed without Sluice's own ending.
 func (r *round) adoptEnded(ctx context.Context) error {

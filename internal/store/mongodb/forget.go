@@ -133,6 +133,7 @@ func (u *update) again(t *taskDoc, with *plan.Task) error {
 		u.put("def", len(fresh.Def) > 0, fresh.Def)
 		u.put("subject", fresh.Subject != "", fresh.Subject)
 		u.put("along", fresh.Along, true)
+		u.put("budget", fresh.Budget, true)
 		u.put("coe", fresh.Lenient, true)
 		u.put("hassecret", fresh.Secret, true)
 	case t.hasParents():

@@ -124,7 +124,7 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children idLi
 }
 
 // memberFields are what a join has to know of its members.
-var memberFields = ones("status reason coe open complete gate mtime ended noticed bytes")
+var memberFields = ones("status reason coe budget open complete gate mtime ended noticed bytes")
 
 // members reads the tasks that joins which are not done stand for, each once, in several commands: of many children of the same parents there
 // can be more than fit into one.
@@ -191,7 +191,7 @@ func (j joinDoc) look(byID map[bson.ObjectID]*taskDoc, r *round) joinDoc {
 	for _, id := range ids {
 		t := byID[id]
 		w.see(t, r)
-		if t != nil && r.finished(t) && rules.OutcomeOf(t.Status, t.Reason, t.Lenient) == rules.OutcomeFailed {
+		if t != nil && r.finished(t) && t.outcome() == rules.OutcomeFailed {
 			j.Failed++
 		}
 	}

@@ -178,7 +178,7 @@ func (r *round) Finished(ctx context.Context, p *planDoc) (all, broken, cancelle
 	if err == nil && !broken {
 		// A foreach task that has items was perhaps stopped though none of them was: they decide.
 		broken, err = some(onlyCutOff(nil, "coe", nil,
-			"$or", bson.A{d("expanded", nil), d("items", d("$in", bson.A{nil, 0}))}), indexPlan)
+			"$or", bson.A{d("expanded", nil), d("items", d("$in", bson.A{nil, 0})), d("budget", true)}), indexPlan)
 	}
 	if err != nil {
 		return false, false, false, err

@@ -154,16 +154,17 @@ func (s *Store) count(ctx context.Context, plans []plan.Plan) error {
 			Reason  plan.Reason   `bson:"reason"`
 			Lenient bool          `bson:"coe"`
 			Items   bool          `bson:"items"`
+			Budget  bool          `bson:"budget"`
 		} `bson:"_id"`
 		N int `bson:"n"`
 	}
 	counts, err := wire.Aggregate[group](ctx, s.tasks, bson.A{
 		d("$match", d("plan", wire.AnyOf(ids))),
-		d("$group", d("_id", d("plan", "$plan", "status", "$status", "reason", "$reason", "coe", "$coe", "items", "$expanded"), "n", d("$sum", 1))),
+		d("$group", d("_id", d("plan", "$plan", "status", "$status", "reason", "$reason", "coe", "$coe", "items", "$expanded", "budget", "$budget"), "n", d("$sum", 1))),
 	})
 	for _, c := range counts {
 		if p := place[c.Key.Plan]; p != nil { // a list of plans, which another program wrote, matches too
-			rules.Count(p, rules.Counted{Status: c.Key.Status, Reason: c.Key.Reason, ContinueOnError: c.Key.Lenient, Items: c.Key.Items}, c.N)
+			rules.Count(p, rules.Counted{Status: c.Key.Status, Reason: c.Key.Reason, ContinueOnError: c.Key.Lenient, Items: c.Key.Status.Gathers(c.Key.Items, c.Key.Budget)}, c.N)
 		}
 	}
 	return err

@@ -15,7 +15,7 @@ import (
 const releaseAtOnce = 256
 
 // endedFields are what release has to know of a finished task.
-var endedFields = ones("status plan of reason coe open complete gate mtime ended noticed items instance")
+var endedFields = ones("status plan of reason coe budget open complete gate mtime ended noticed items instance")
 
 // release looks at the children of the tasks at the front of the queue, of as many as the budget allows.
 func (r *round) release(ctx context.Context) error {
@@ -123,6 +123,15 @@ func (r *round) learn(ctx context.Context, chunk []parent) error {
 		r.touched[e.plan] = true
 		if e.outcome == rules.OutcomeFailed {
 			broken = append(broken, breakage{e.plan, e.reason})
+		}
+	}
+	over := map[bson.ObjectID]bool{}
+	for i := range chunk {
+		if e := &chunk[i]; e.failed && !over[e.of] {
+			over[e.of] = true
+			if err := r.checkBudget(ctx, e.of); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range chunk {

@@ -48,6 +48,8 @@ type parent struct {
 	outcome  rules.Outcome
 	reason   plan.Reason
 	open     bool // it is still marked as not released
+	failed   bool // it is an item of a foreach task with max_failures, and failed
+	dropped  bool // it is an item of a foreach task that dropped its items, which does not count its failures again
 	items    bool // it is a foreach task that ended before its items
 	outside  bool // its plan was closed, and nothing of that has to be released: only tasks of no plan
 	own      bool // this instance noted it before it wrote its end, and that write may still be under way
@@ -203,6 +205,7 @@ const auditKey = "audit"
 func (p *parent) fill(t *taskDoc) {
 	p.known, p.plan, p.of = true, t.Plan, t.Of
 	p.outcome, p.reason, p.open = rules.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Reason, t.Open
+	p.failed = !p.dropped && t.Budget && !t.Of.IsZero() && t.outcome() == rules.OutcomeFailed
 	p.items = t.dropsItems()
 }
 
@@ -274,7 +277,7 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 }
 
 // childFields are what release has to know of a held task.
-var childFields = ones("status queue plan name rank def along coe params text needs joins of index hold gen notbefore ran items expanded attempt cancel byref")
+var childFields = ones("status queue plan name rank def along over coe budget params text needs joins of index hold gen notbefore ran items expanded attempt cancel byref")
 
 // settling is what settle gathers until it writes.
 type settling struct {

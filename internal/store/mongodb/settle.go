@@ -18,7 +18,7 @@ import (
 )
 
 // parentFields are what a held task has to know of its parents: small outputs come along, so that most tasks need no second read.
-var parentFields = ones("name of status reason coe open complete gate mtime ended noticed output bytes gathered expanded items")
+var parentFields = ones("name of status reason coe budget open complete gate mtime ended noticed output bytes gathered expanded items")
 
 // settle settles held tasks, and returns how many stay as they are. It leaves out tasks that
 // something else brings on: the job that closes their plan, Ready, their delay, or their items.
@@ -56,8 +56,8 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 func (r *round) Waiter(w *waiter) *rules.Waiter {
 	v := &rules.Waiter{
 		Status: w.Status, When: w.def.When, Seen: w.seen, All: w.all, Early: w.NotBefore.After(r.at), Damage: w.damage,
-		List: w.def.Foreach != nil && !w.def.Foreach.OnNode(), Made: w.endsWithItems(), Cancel: w.Cancel, Ran: w.Ran, Allow: w.Lenient,
-		Items: rules.Items{Count: w.Items, Failed: w.failed, Seen: w.seen}, Along: w.along,
+		List: w.def.Foreach != nil && !w.def.Foreach.OnNode(), Made: w.endsWithItems(), Cancel: w.Cancel, Ran: w.Ran, Allow: w.Lenient && !w.Budget,
+		Items: rules.Items{Count: w.Items, Failed: w.failed, Seen: w.seen, Allowed: plan.AllowedFailures(w.def.MaxFailures, w.Items)}, Along: w.along,
 	}
 	if !w.all {
 		v.Items.Left = 1 // or more
@@ -275,7 +275,7 @@ func (w *waiter) seeParent(p *taskDoc, r *round) {
 			items = p.Items
 		}
 		if r.finished(p) {
-			o = rules.OutcomeOf(p.Status, p.Reason, p.Lenient)
+			o = p.outcome()
 		}
 		if !w.along.See(items, o) {
 			return
@@ -293,7 +293,7 @@ func (w *waiter) see(p *taskDoc, r *round) {
 	case p == nil:
 		w.seen |= rules.OutcomeCancelled
 	case r.finished(p):
-		w.seen |= rules.OutcomeOf(p.Status, p.Reason, p.Lenient)
+		w.seen |= p.outcome()
 		w.bytes, w.largest = w.bytes+p.Bytes, max(w.largest, p.Bytes)
 	default:
 		w.all = false

@@ -49,6 +49,11 @@ func onlyFailed(more ...any) bson.D {
 	return d(append([]any{"status", d("$gt", plan.Succeeded)}, more...)...)
 }
 
+// onlyWrong leaves the tasks that went wrong, as plan.Status.Wrong says.
+func onlyWrong(more ...any) bson.D {
+	return d(append([]any{"$or", bson.A{onlyFailed(), onlyCutOff(nil)}}, more...)...)
+}
+
 // hasRun is rules.HasRun in a filter.
 var hasRun = d("$or", bson.A{d("ran", true), d("status", d("$gte", plan.Running)), onlyCutOff(nil)})
 
@@ -101,7 +106,7 @@ func (t *taskDoc) hold(hold string) { t.Status, t.Hold = plan.Held, hold }
 // running is what the ending of a claimed task has to know of it.
 func (t *taskDoc) running() taskDoc {
 	return taskDoc{
-		ID: t.ID, Status: plan.Running, Ran: t.Ran, Def: t.Def, Token: t.Token, Attempt: t.Attempt, Plan: t.Plan, Of: t.Of, Lenient: t.Lenient, Gen: t.Gen,
+		ID: t.ID, Status: plan.Running, Ran: t.Ran, Def: t.Def, Token: t.Token, Attempt: t.Attempt, Plan: t.Plan, Of: t.Of, Lenient: t.Lenient, Budget: t.Budget, Gen: t.Gen,
 	}
 }
 
@@ -160,7 +165,7 @@ func (e *stepDoc) update(open bool, node nodeName) *update {
 	switch {
 	case s.Reset:
 		u.set = append(u.set, d("node", node, "open", open, "stdout", nil, "stderr", nil)...)
-		u.clear("gate", "attempt", "rescues", "complete", "last", "instance", "cancel", "notbefore", "started", "ended", "empty", "noticed", "claimed")
+		u.clear("gate", "over", "attempt", "rescues", "complete", "last", "instance", "cancel", "notbefore", "started", "ended", "empty", "noticed", "claimed")
 		u.put("ran", s.Ran, true)
 	case s.Finishes():
 		u.put("complete", true, true)

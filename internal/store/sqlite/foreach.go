@@ -27,6 +27,9 @@ func (t *tx) flushForeachs() (ended bool) {
 		}
 		f.dirty = false
 		t.exec(writeForeach, n, f.items, f.made, f.undone, f.failed, int64(f.seen), f.bytes)
+		if f.undone > 0 && f.fails {
+			t.dropOver(n, f)
+		}
 		if f.undone > 0 || f.made < f.items {
 			continue
 		}
@@ -39,6 +42,30 @@ func (t *tx) flushForeachs() (ended bool) {
 		}
 	}
 	return ended
+}
+
+// allowedFailures returns how many items of a foreach task may fail.
+func (t *tx) allowedFailures(r *taskRow, f *foreachRow) int {
+	if !r.is(flagBudget) {
+		return 0
+	}
+	return plan.AllowedFailures(t.body(r).MaxFailures, int(f.items))
+}
+
+// overBudget reports whether more items of a foreach task failed than its max_failures allows.
+func (t *tx) overBudget(r *taskRow, f *foreachRow) bool {
+	items := rules.Items{Failed: int(f.failed), Allowed: t.allowedFailures(r, f)}
+	return r.is(flagBudget) && r.endsWithItems() && items.Over()
+}
+
+// dropOver ends the items that have not started once too many others failed.
+func (t *tx) dropOver(n int64, f *foreachRow) {
+	f.fails = false
+	for _, r := range t.tasks([]int64{n}) {
+		if t.overBudget(&r, f) {
+			t.add(jobDrop, n)
+		}
+	}
 }
 
 // Gathered implements engine.Settler.
@@ -208,10 +235,19 @@ func (t *tx) openItems(n, from int64) (past any, done bool) {
 	})
 }
 
-// dropItems ends the items of a foreach task that was cancelled.
+// dropItems ends the items of a foreach task that was cancelled, or of which too many failed.
 func (t *tx) dropItems(n, from int64) (past any, done bool) {
 	of := t.tasks([]int64{n})
-	if len(of) == 0 || !rules.StopsItems(of[0].status, of[0].cancel) {
+	switch {
+	case len(of) == 0:
+		return nil, true
+	case rules.StopsItems(of[0].status, of[0].cancel):
+	case t.overBudget(&of[0], t.foreach(n)):
+		return t.settleItems(n, from, func(r *taskRow) bool {
+			r.over = true
+			return rules.Pending(r.status)
+		})
+	default:
 		return nil, true
 	}
 	return t.settleItems(n, from, func(r *taskRow) bool {

@@ -154,7 +154,8 @@ func countParents(child int64, rule plan.When, along bool, parents []int64, fact
 }
 
 // along reads what a foreach task that goes along with others has to know of its parents: Seen and All of its
-// Waiter leave out heads that have items. items returns how many items a head has that are all in.
+// Waiter leave out heads that have items. items returns how many items a head has that are all in. A parent
+// whose end the task is still to be told of has ended.
 func (c *conn) along(r *taskRow, items func(n int64) int) (a rules.Along, seen rules.Outcome, all bool) {
 	var f *plan.Foreach
 	if q := c.query("SELECT def FROM bodies WHERE n = ?", r.n); q.one() {

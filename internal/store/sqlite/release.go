@@ -209,22 +209,23 @@ func (t *tx) decideAll(joins []join) {
 func (t *tx) Waiter(r *taskRow) *rules.Waiter {
 	w := &t.waiter // of one task at a time
 	*w = rules.Waiter{Status: r.status, When: r.rule, Seen: r.seen, All: r.all}
+	if r.goesAlong() {
+		t.seeAlong(r, w)
+	}
 	if r.held() && t.holdsUp(r) {
 		w.InPlan, w.State = true, plan.PlanSubmitting
 		return w
 	}
 	w.Early, w.Cancel, w.Ran = r.notBefore != 0 && r.notBefore > t.unset(t.now), r.cancel, r.is(flagRan)
-	w.Allow = r.is(flagContinue)
+	w.Allow = r.allowed()
 	w.List, w.Making, w.Made = r.is(flagForeach) && !r.is(flagOnNode), r.is(flagExpanding), r.endsWithItems()
-	if r.goesAlong() {
-		t.seeAlong(r, w)
-	}
+	w.Over = r.over
 	if w.Item = r.of != 0; r.stopped != nil {
 		w.Stopped, w.Of, w.OfWhy = true, r.stopped.status, r.stopped.reason
 	}
 	if w.Made {
 		f := t.foreach(r.n)
-		w.Items = rules.Items{Count: int(f.items), Left: int(f.undone), Failed: int(f.failed), Seen: f.seen}
+		w.Items = rules.Items{Count: int(f.items), Left: int(f.undone), Failed: int(f.failed), Seen: f.seen, Allowed: t.allowedFailures(r, f)}
 	}
 	if p := t.plan(r.plan); p != nil {
 		w.InPlan, w.State, w.Closing = true, p.State, p.Closing

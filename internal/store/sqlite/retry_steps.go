@@ -236,7 +236,7 @@ func (r *retry) rewrite(ns []int64) {
 		CROSS JOIN retried AS x ON x.retry = ? AND x.task = j.value WHERE x.queue IS NOT NULL`, list(ns), r.n); q.next(); {
 		changes = append(changes, change{q.int(0), q.int(1), q.int(2), q.int(3), plan.When(q.text(4)), q.bytes(5), q.bytes(6)})
 	}
-	const ofDefinition = flagContinue | flagForeach | flagOnNode | flagBadParams
+	const ofDefinition = flagContinue | flagForeach | flagOnNode | flagBadParams | flagBudget
 	for _, c := range changes {
 		withParents := r.exec("UPDATE gates SET waits = waits & ~ ? | ? WHERE n = ?", neverBits, never(c.rule, c.flags&flagAlong != 0), c.n) > 0
 		if _, err := rules.Deliver(c.params, nil); err != nil && withParents {

@@ -177,6 +177,7 @@ type foreachRow struct {
 	seen   rules.Outcome
 	bytes  int64
 	dirty  bool
+	fails  bool // an item failed in this transaction
 }
 
 const writeForeach = "INSERT OR REPLACE INTO foreachs (n, items, made, undone, failed, seen, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -205,6 +206,7 @@ func (f *foreachRow) ended(outcome rules.Outcome, size int64) {
 	f.bytes += max(size, int64(len("null")))
 	if outcome == rules.OutcomeFailed {
 		f.failed++
+		f.fails = true
 	}
 }
 

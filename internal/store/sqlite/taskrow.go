@@ -35,8 +35,9 @@ const (
 	flagBadParams             // it has parents, and params that nothing can be delivered into
 	flagItems                 // a foreach task whose items are all in, and of which there are some
 	_
-	flagRan   // as plan.Task has it; also of a task that has ended since
-	flagAlong // a foreach task that goes along with others, or an item of one, which has parents of its own
+	flagRan    // as plan.Task has it; also of a task that has ended since
+	flagAlong  // a foreach task that goes along with others, or an item of one, which has parents of its own
+	flagBudget // max_failures, of a foreach task or of an item of one
 )
 
 // inlineOutput is how long an output may be, in bytes, to lie in the row of its task. Longer ones would fill the pages that every turn
@@ -65,6 +66,7 @@ type taskRow struct {
 	seen    rules.Outcome // of the task's parents that have finished
 	all     bool          // all of them have
 	stopped *taskRow      // the foreach task of an item, if a person cancelled it; else nil
+	over    bool          // it is an item of one of which too many failed
 }
 
 // Small columns come as one: what the driver does for a column costs more than SQLite's arithmetic.
@@ -95,7 +97,7 @@ func (r *taskRow) is(flag int64) bool { return r.flags&flag != 0 }
 
 // counted returns what the counts of a plan ask of the task.
 func (r *taskRow) counted() rules.Counted {
-	return rules.Counted{Status: r.status, Reason: r.reason, ContinueOnError: r.is(flagContinue), Items: r.is(flagItems)}
+	return rules.Counted{Status: r.status, Reason: r.reason, ContinueOnError: r.is(flagContinue), Items: r.status.Gathers(r.is(flagItems), r.is(flagBudget))}
 }
 
 // taskRows is tasks for who has nothing to be written first.
@@ -135,6 +137,9 @@ func (r *taskRow) endsWithItems() bool {
 // few such tasks read their parents each time something happens to one of these.
 func (r *taskRow) goesAlong() bool { return r.is(flagAlong) && r.of == 0 }
 
+// allowed reports whether children count a failure of the task as success.
+func (r *taskRow) allowed() bool { return r.is(flagContinue) && !r.is(flagBudget) }
+
 func numbers(tasks []taskRow) []int64 { return each(tasks, func(r *taskRow) int64 { return r.n }) }
 
 // A token, as the node has it, is the task's number and what the row holds: so that an ending finds its row without another index.
@@ -155,6 +160,9 @@ func unpackToken(t protocol.Token) (n, token int64) {
 func definitionFlags(d *plan.Definition) (flags int64) {
 	if d.ContinueOnError {
 		flags |= flagContinue
+	}
+	if d.MaxFailures != "" {
+		flags |= flagBudget
 	}
 	if d.Foreach != nil {
 		flags |= flagForeach

@@ -100,7 +100,7 @@ func (t *tx) finish(r *taskRow, s rules.Step) {
 	}
 	was := r.status
 	t.move(r, s.Status, s.Reason)
-	outcome, size := rules.OutcomeOf(s.Status, s.Reason, r.is(flagContinue)), int64(len(s.Output))
+	outcome, size := rules.OutcomeOf(s.Status, s.Reason, r.allowed()), int64(len(s.Output))
 	if r.is(flagGathered) {
 		size = t.foreach(r.n).size()
 	}
@@ -118,7 +118,7 @@ func (t *tx) finish(r *taskRow, s rules.Step) {
 		t.foreach(r.of).ended(outcome, size)
 	}
 	if p := t.plan(r.plan); p != nil {
-		t.failOn(engine.TaskEnded(t.ctx, t, p, outcome, s.Reason))
+		t.failOn(engine.TaskEnded(t.ctx, t, p, rules.OutcomeOf(s.Status, s.Reason, r.is(flagContinue)), s.Reason))
 	}
 }
 

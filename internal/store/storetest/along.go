@@ -185,4 +185,41 @@ var alongCases = []testCase{
 		w.equal("counts", w.plan(p.ID).Counts, plan.Counts{Succeeded: 3*items + 1, Gathered: 3})
 		w.equal("an item", w.named(p, "mark[299]").ID, rules.ItemID(w.named(p, "mark").ID, 299))
 	}},
+	{"a task that goes along is decided after a retry of a task above its other parents", func(w *world) {
+		after := along("after", "", "copy")
+		after.Needs = []string{"undo", "other"}
+		p := w.submit(each("copy", list(0, 1)), task("first"), plan.TaskSpec{Name: "undo", When: plan.AnyFailed, Needs: []string{"first"}}, task("other"), after)
+		n := w.node("n1")
+		n.end()
+		by := map[string]protocol.ClaimedTask{}
+		for _, c := range n.claim(4) {
+			by[c.Name] = c
+		}
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy").ID))
+		n.end(later(by["copy[0]"], delay), ok(by["copy[1]"]))
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		n.end(giveBack(by["other"]), giveBack(by["first"]))
+		n.sweep()
+		w.wantPlan(p, plan.PlanCancelled)
+		w.retry(p, true, "first")
+		n.end()
+		n.run(failing())
+		w.want(p, "first succeeded", "undo skipped", "after skipped")
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a retry of a plan that a person cancelled goes on with the items that go along", func(w *world) {
+		then := along("then", "", "check")
+		then.Needs = []string{"copy"}
+		p := w.submit(each("copy", list(0, 1)), along("check", "", "copy"), then)
+		n := w.node("n1")
+		n.end()
+		c := n.claim(2)
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		n.end(ok(c[0]), ok(c[1]))
+		w.wantPlan(p, plan.PlanCancelled)
+		w.retry(p, false)
+		w.want(p, "copy succeeded", "check held", "check[0] queued", "then held", "then[0] held", "then[1] held")
+		w.equal("ran", n.run(failing()), "[check[0] check[1] then[0] then[1]]")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 }

@@ -29,6 +29,7 @@ var groups = []struct {
 	{"cancel", cancelCases},
 	{"foreach", foreachCases},
 	{"along", alongCases},
+	{"max failures", budgetCases},
 	{"retry", slices.Concat(retryCases, retryItemCases)},
 	{"retry half-way", halfwayCases},
 	{"queues", queueCases},

@@ -119,6 +119,9 @@ func (w *walker) taskSpec(spec *plan.Spec, k int) plan.TaskSpec {
 	default:
 		t.Foreach = w.foreach()
 	}
+	if t.Foreach != nil && !t.ContinueOnError && w.chance(3) {
+		t.MaxFailures = []string{"0", "1", "50%"}[w.r.IntN(3)]
+	}
 	return t
 }
 
@@ -151,7 +154,7 @@ func (w *walker) replacements(tasks []plan.Task, retried []rules.Retried) (repla
 	for _, r := range retried {
 		k := slices.IndexFunc(tasks, func(t plan.Task) bool { return t.ID == r.ID })
 		if t := tasks[k]; t.Of.IsZero() && w.chance(2) {
-			t.ContinueOnError = w.chance(2)
+			t.ContinueOnError = t.MaxFailures == "" && w.chance(2)
 			t.Description, t.Params = "another task", json.RawMessage(fmt.Sprintf(`{"n":%d}`, w.r.IntN(100)))
 			if t.Foreach != nil && w.chance(3) {
 				t.Foreach = nil

@@ -76,6 +76,17 @@ func (tx *tx) insertItems(t *task) error {
 	return nil
 }
 
+// itemsState is what the rules ask of the items of a foreach task.
+func (t *task) itemsState() rules.Items {
+	return rules.Items{Count: t.Items, Left: t.Items - t.done, Failed: t.failed, Seen: t.outcomes, Allowed: plan.AllowedFailures(t.MaxFailures, t.Items)}
+}
+
+// crosses reports whether an item that ended so is a failure that a foreach task does not allow.
+func (t *task) crosses(o rules.Outcome) bool {
+	items := t.itemsState()
+	return t.MaxFailures != "" && o == rules.OutcomeFailed && items.Over()
+}
+
 // gather takes notice of an item that has finished.
 func (t *task) gather(item *task) {
 	outcome := rules.OutcomeOfTask(&item.Task)

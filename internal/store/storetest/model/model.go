@@ -117,6 +117,7 @@ type task struct {
 	results  map[plan.Stream][]byte
 	seq      int64 // of its last change
 	gone     bool  // deleted
+	dropped  bool  // an item that does not start any more, since too many others failed
 
 	// for a foreach task:
 	making   []json.RawMessage // the items that are being made

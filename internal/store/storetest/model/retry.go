@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -49,6 +50,7 @@ func (r *retry) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan.T
 		for _, t := range r.plan.tasks {
 			tasks = append(tasks, t.Task)
 		}
+		slices.SortFunc(tasks, func(a, b plan.Task) int { return bytes.Compare(a.ID.ID[:], b.ID.ID[:]) })
 		return tasks, nil, nil
 	}
 	for _, id := range named {
@@ -132,6 +134,7 @@ func (tx *tx) reset(t *task, with *plan.Task) {
 	if t.Params = t.own; with != nil {
 		t.Definition, t.Params, t.Queue = with.Definition, with.Params, with.Queue
 	}
+	t.dropped = false
 	t.Output, t.Progress, t.results, t.Attempt, t.Rescues, t.Cancel, t.Ran = nil, nil, nil, 0, 0, false, false
 	t.Started, t.Ended, t.Params = time.Time{}, time.Time{}, orNone(t.Params)
 	t.own, t.queue = t.Params, tx.queues[t.Queue]

@@ -75,8 +75,8 @@ func (t *task) waiter(at time.Time) *rules.Waiter {
 	w := &rules.Waiter{
 		Status: t.Status, When: t.When, Seen: t.seen, All: t.waiting == 0, Early: t.NotBefore.After(at),
 		List: t.Foreach != nil && !t.Foreach.OnNode(), Making: t.Expanding, Made: t.Expanded,
-		Items:  rules.Items{Count: t.Items, Left: t.Items - t.done, Failed: t.failed, Seen: t.outcomes},
-		Cancel: t.Cancel, Ran: t.Ran, Allow: t.ContinueOnError,
+		Items:  t.itemsState(),
+		Cancel: t.Cancel, Ran: t.Ran, Allow: t.ContinueOnError && t.MaxFailures == "",
 	}
 	if t.goesAlong() {
 		w.Seen, w.All = 0, true
@@ -96,6 +96,7 @@ func (t *task) waiter(at time.Time) *rules.Waiter {
 	if t.of != nil {
 		w.Item, w.Stopped, w.Alone = true, rules.StopsItems(t.of.Status, t.of.Cancel), !t.of.Expanded
 		w.Of, w.OfWhy = t.of.Status, t.of.Reason
+		w.Over = t.dropped
 	}
 	if t.plan != nil {
 		w.InPlan, w.State, w.Closing = true, t.plan.State, t.plan.Closing
@@ -235,7 +236,13 @@ func (tx *tx) finished(t *task) error {
 		}
 	}
 	if t.of != nil {
-		t.of.gather(t)
+		if t.of.gather(t); t.of.crosses(outcome) {
+			for _, item := range t.of.items {
+				if item.dropped = rules.Pending(item.Status); item.dropped {
+					tx.due.push(item)
+				}
+			}
+		}
 		if t.of.Expanded && t.of.done == t.of.Items { // only its end is left to do
 			tx.ending.push(t.of)
 		}
@@ -243,7 +250,7 @@ func (tx *tx) finished(t *task) error {
 	if t.plan == nil {
 		return nil
 	}
-	if err := engine.TaskEnded(tx.ctx, tx, t.plan, outcome, t.Reason); err != nil {
+	if err := engine.TaskEnded(tx.ctx, tx, t.plan, rules.OutcomeOf(t.Status, t.Reason, t.ContinueOnError), t.Reason); err != nil {
 		return err
 	}
 	return engine.EndPlan(tx.ctx, tx, t.plan)
