@@ -24,6 +24,7 @@ type GroupSettings struct {
 	Weight int    `json:"weight,omitempty" minimum:"1" maximum:"1000" doc:"Its share of starts beside the other groups and queues of its parent; left out: 1."`
 	Rate   Rate   `json:"rate,omitzero" doc:"How many tasks of all its queues together may start, over all nodes, in addition to the rate of each queue; left out: no limit."`
 	Paused bool   `json:"paused,omitempty" doc:"No task of its queues, and of the queues of its groups, starts. Running tasks continue."`
+	Keep   Keep   `json:"keep,omitzero" doc:"The keep of the activity types of OSTE that are made in it. The keep of a queue counts, not that of its group."`
 }
 
 // MostWeight is the largest weight of a queue or a group.

@@ -69,6 +69,9 @@ type QueueSettings struct {
 
 	Rate     Rate         `json:"rate,omitzero" doc:"How many of its tasks may start, over all nodes; left out: no limit."`
 	Defaults TaskDefaults `json:"defaults,omitzero" doc:"What its tasks have that they do not say themselves. It counts for attempts that begin later."`
+
+	Description string   `json:"description,omitempty" maxLength:"2000" doc:"What its tasks expect, for people."`
+	ObjectRef   []string `json:"object_ref,omitempty" maxItems:"20" doc:"The fields of the body, of a request of its tasks, whose values name the object that the task is about. An activity of OSTE that is added to the queue has them as its subject."`
 }
 
 // TaskDefaults are what the tasks of a queue have that they do not say themselves.

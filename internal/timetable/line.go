@@ -74,19 +74,41 @@ type Fields struct {
 	Year, Month, Day, DayOfWeek, Hour, Minute, Second string
 }
 
-// readFields reads the fields of the OSTE document. An error names the field as the document does.
-func readFields(f Fields) (*line, error) {
+// words returns the fields in the order of a cron line, with what an empty field stands for. Minute and
+// Hour stand for nothing.
+func (f Fields) words() []string {
 	words := []string{f.Second, f.Minute, f.Hour, f.Day, f.Month, f.DayOfWeek, f.Year}
 	for i := range words {
 		words[i] = strings.TrimSpace(words[i])
 		switch {
-		case words[i] != "":
+		case words[i] != "" || i == minute || i == hour:
 		case i == second:
 			words[i] = "0"
-		case i == minute, i == hour:
-			return nil, fmt.Errorf("%s is missing; it holds %s, or *", fields[i].nameInOSTE, fields[i].holds)
 		default:
 			words[i] = "*"
+		}
+	}
+	return words
+}
+
+// Line returns fields that New accepts as a cron line of seven fields.
+func (f Fields) Line() string { return strings.Join(f.words(), " ") }
+
+// FieldsOf returns the fields of a cron line that New accepts. It reports false if there is no line.
+func FieldsOf(text string) (Fields, bool) {
+	words, err := split(text, "0")
+	if err != nil {
+		return Fields{}, false
+	}
+	return Fields{Second: words[0], Minute: words[1], Hour: words[2], Day: words[3], Month: words[4], DayOfWeek: words[5], Year: words[6]}, true
+}
+
+// readFields reads the fields of the OSTE document. An error names the field as the document does.
+func readFields(f Fields) (*line, error) {
+	words := f.words()
+	for _, i := range []int{minute, hour} {
+		if words[i] == "" {
+			return nil, fmt.Errorf("%s is missing; it holds %s, or *", fields[i].nameInOSTE, fields[i].holds)
 		}
 	}
 	return compile(words, func(f field) string { return f.nameInOSTE })
@@ -95,6 +117,15 @@ func readFields(f Fields) (*line, error) {
 // readLine reads a cron line of five fields, of six with seconds first, or of seven with years
 // last. A line of five fields gets the second that is given.
 func readLine(text, second string) (*line, error) {
+	words, err := split(text, second)
+	if err != nil {
+		return nil, err
+	}
+	return compile(words, func(f field) string { return "the " + f.name })
+}
+
+// split returns the seven fields of a cron line.
+func split(text, second string) ([]string, error) {
 	if len(text) > longest {
 		return nil, fmt.Errorf("the line has %d bytes; it can have %d", len(text), longest)
 	}
@@ -123,7 +154,7 @@ func readLine(text, second string) (*line, error) {
 		return nil, fmt.Errorf("the line has %d fields; it has 5 (minute, hour, day of month, month, day of week), "+
 			"6 with seconds first, or 7 with years last", len(words))
 	}
-	return compile(words, func(f field) string { return "the " + f.name })
+	return words, nil
 }
 
 // compile reads seven fields, seconds first.

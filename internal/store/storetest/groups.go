@@ -60,7 +60,7 @@ func (w *world) tree() string {
 
 var groupCases = []testCase{
 	{"a group is made once, changed as it was read, and deleted", func(w *world) {
-		first := plan.Group{Name: "acme", GroupSettings: plan.GroupSettings{Weight: 4, Rate: hourly}}
+		first := plan.Group{Name: "acme", GroupSettings: plan.GroupSettings{Weight: 4, Rate: hourly, Keep: plan.Keep{Failed: plan.Duration(time.Hour)}}}
 		w.no(w.s.PutGroup(w.ctx, plan.Group{}, first))
 		w.no(w.s.PutGroup(w.ctx, plan.Group{}, first)) // the answer was lost
 		w.is(w.s.PutGroup(w.ctx, plan.Group{}, plan.Group{Name: "acme"}), plan.ErrExists)

@@ -198,6 +198,7 @@ var queueCases = []testCase{
 				}
 			},
 			func(q *plan.Queue) { q.Defaults.Params = nil },
+			func(q *plan.Queue) { q.Description, q.ObjectRef = "a song", []string{"$SongId", "a.b"} },
 			func(q *plan.Queue) {
 				q.NodeThreads, q.Ignore, q.Sort, q.QueueSettings = 0, nil, "", plan.QueueSettings{}
 			},

@@ -57,8 +57,8 @@ function row(r, load) {
   const pause = r.group && action('Pause', async () => {
     const path = `/groups/${encodeURIComponent(r.name)}`;
     const { value, etag } = await getWithTag(path);
-    const { parent, weight, rate, paused } = value;
-    await send('PUT', path, { parent, weight, rate, paused: !paused }, { headers: { 'If-Match': etag } });
+    const { name, changed, rate_spent, ...settings } = value;
+    await send('PUT', path, { ...settings, paused: !value.paused }, { headers: { 'If-Match': etag } });
     await load();
   });
   const element = h('li', { class: 'queue' }, h('span', {}, state),
