@@ -31,8 +31,11 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Root is where the API begins.
-const Root = "/api/v1"
+// Root is where the API begins. OSTERoot is where its resources of the Open Scheduled Task Engine are.
+const (
+	Root     = "/api/v1"
+	OSTERoot = "/oste/v1"
+)
 
 // Server and client agree on these.
 const (

@@ -47,6 +47,9 @@ type Order struct {
 	// After is the Next of the portion before; "" begins. Tasks that are added after the first portion
 	// are left alone.
 	After string
+	// Keep, unless it is nil, says which of the tasks that the filter chooses the caller means. A server
+	// that makes portions itself is not told.
+	Keep func(*plan.Task) bool
 	// Accept, unless it is nil, is asked about the tasks of a portion before they change. If it refuses
 	// them, none of them changes.
 	Accept func(ctx context.Context, tasks []plan.Task) error
@@ -151,7 +154,7 @@ func choose(ctx context.Context, s Store, o *Order) (tasks []plan.Task, next str
 			if bytes.Compare(t.ID.ID[:], at.last.ID[:]) > 0 {
 				return tasks, "", nil
 			}
-			if at.after = t.ID; !keep(t, now) || in != nil && !in[t.Queue] {
+			if at.after = t.ID; !keep(t, now) || in != nil && !in[t.Queue] || o.Keep != nil && !o.Keep(t) {
 				continue
 			}
 			if tasks = append(tasks, *t); len(tasks) == MostTasks {

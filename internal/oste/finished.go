@@ -2,6 +2,8 @@ package oste
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,12 +23,12 @@ type FinishedActivity struct {
 	ID           string    `json:"id"`
 	DateExecuted time.Time `json:"DateExecuted,omitzero" doc:"When its last try ended."`
 	Call
-	Object     string      `json:"Object,omitempty" doc:"What it is about: the fields of Parameter that ObjectIdRef names, with commas between them."`
-	State      string      `json:"State" doc:"succeeded, failed, terminated or orphaned."`
-	Reason     plan.Reason `json:"Reason,omitempty" doc:"How it failed, in a word."`
-	Detail     string      `json:"Detail,omitempty" doc:"Why it failed, for people."`
-	Tries      int         `json:"Tries" doc:"How often it was tried since it was added, or queued again by a person."`
-	LogDetails []Try       `json:"LogDetails,omitempty" doc:"What was sent and what came back on each try, and what else its log says. Lists leave it out."`
+	Object     string `json:"Object,omitempty" doc:"What it is about: the fields of Parameter that ObjectIdRef names, with commas between them."`
+	State      string `json:"State" doc:"succeeded, failed, terminated or orphaned."`
+	Reason     string `json:"Reason,omitempty" doc:"How its last try failed: the status of the answer, as 404, or a word, as timeout."`
+	Detail     string `json:"Detail,omitempty" doc:"Why it failed, for people."`
+	Tries      int    `json:"Tries" doc:"How often it was tried since it was added, or queued again by a person."`
+	LogDetails []Try  `json:"LogDetails,omitempty" doc:"What was sent and what came back on each try, and what else its log says. Lists leave it out."`
 }
 
 // A Try is an entry of the log of an activity.
@@ -55,10 +57,38 @@ type CameBack struct {
 	Cut     bool              `json:"Cut,omitempty" doc:"The answer was longer."`
 }
 
+// Way returns how the last try of a task failed, in a word: the status of an answer, as 404, or else the
+// reason. It is "" for a task that did not fail.
+func Way(t *plan.Task) string {
+	if t.Reason != "" || t.Status == plan.Succeeded {
+		return string(t.Reason)
+	}
+	how := t.Detail // 404 Not Found from HOST, maybe in brackets behind the words of the receiver
+	if at := strings.LastIndex(how, " ("); at >= 0 && strings.HasSuffix(how, ")") {
+		how = how[at+2:]
+	}
+	if word, _, ok := strings.Cut(how, " "); ok && isStatus(word) {
+		return word
+	}
+	return string(plan.ReasonError)
+}
+
+// CheckWay returns why a word is no way to fail.
+func CheckWay(word string) error {
+	if isStatus(word) || slices.Contains(rules.ReasonWords(), word) {
+		return nil
+	}
+	return fmt.Errorf("%q is no way to fail; give the status of an answer, as 404, or %s", word, strings.Join(rules.ReasonWords(), ", "))
+}
+
+func isStatus(word string) bool {
+	return len(word) == 3 && word[0] >= '1' && word[0] <= '5' && strings.Trim(word, "0123456789") == ""
+}
+
 // FinishedOf returns the finished activity that a task in the queue of a type is, without LogDetails.
 func FinishedOf(t *plan.Task, of string) FinishedActivity {
 	return FinishedActivity{
-		ID: t.ID.String(), DateExecuted: t.Ended, Call: callOf(of, t.Params, t.Retry.Attempts), Object: t.Subject, State: t.State(), Reason: t.Reason,
+		ID: t.ID.String(), DateExecuted: t.Ended, Call: callOf(of, t.Params, t.Retry.Attempts), Object: t.Subject, State: t.State(), Reason: Way(t),
 		Detail: t.Detail, Tries: t.Attempt,
 	}
 }

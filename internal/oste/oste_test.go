@@ -216,6 +216,31 @@ func TestARecurringActivityIsASchedule(t *testing.T) {
 	}
 }
 
+func TestTheWayToFailIsAWord(t *testing.T) {
+	for _, c := range []struct {
+		task plan.Task
+		want string
+	}{
+		{plan.Task{Status: plan.Failed, Detail: "404 Not Found from a.example"}, "404"},
+		{plan.Task{Status: plan.Failed, Detail: "no song (of 17) (503 Service Unavailable from a.example)"}, "503"},
+		{plan.Task{Status: plan.Failed, Detail: "301 Moved Permanently from a.example: it leads to http://b.example/ (a)"}, "error"},
+		{plan.Task{Status: plan.Failed, Detail: "301 Moved Permanently from a.example: it leads to http://b.example/"}, "301"},
+		{plan.Task{Status: plan.Failed, Detail: "404 Not Found from a.example", Reason: plan.ReasonTimeout}, "timeout"},
+		{plan.Task{Status: plan.Failed, Detail: "connection refused"}, "error"},
+		{plan.Task{Status: plan.Orphaned, Reason: plan.ReasonLost}, "lost"},
+		{plan.Task{Status: plan.Succeeded, Detail: "404 x"}, ""},
+	} {
+		if got := Way(&c.task); got != c.want {
+			t.Errorf("%q is %q, want %q", c.task.Detail, got, c.want)
+		}
+	}
+	for word, ok := range map[string]bool{"404": true, "timeout": true, "999": false, "40": false, "odd": false} {
+		if (CheckWay(word) == nil) != ok {
+			t.Errorf("%q is a way: %v", word, !ok)
+		}
+	}
+}
+
 func TestTheLogTellsWhatWasSentAndWhatCameBack(t *testing.T) {
 	entry := func(attempt int, text string) plan.LogEntry {
 		return plan.LogEntry{Attempt: attempt, Stream: plan.System, Text: text}

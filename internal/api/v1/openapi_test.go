@@ -149,25 +149,25 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 			}
 		}
 		var q api.Queue
-		r.get("create-group", "/groups", `{"name": "acme", "weight": 4, "rate": {"starts": 5, "per": "1m", "burst": 7}}`, 201)
-		no(json.Unmarshal([]byte(r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": 7, "pin": ["n1"], "ignore": ["n2"], "node_threads": 3, "group": "acme", "weight": 2, "on_lost": "fail", "keep": {"succeeded": "24h", "failed": "-1s"}, "rate": {"starts": 5, "per": "1m", "burst": 7}, "defaults": {"params": {"a": 1}, "retry": {"attempts": 3, "delay": "1s"}, "timeout": "1m"}}`, 201)), &q))
+		r.get("create-group", "/groups", `{"name": "customer", "weight": 4, "rate": {"starts": 5, "per": "1m", "burst": 7}}`, 201)
+		no(json.Unmarshal([]byte(r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": 7, "pin": ["n1"], "ignore": ["n2"], "node_threads": 3, "group": "customer", "weight": 2, "on_lost": "fail", "keep": {"succeeded": "24h", "failed": "-1s"}, "rate": {"starts": 5, "per": "1m", "burst": 7}, "defaults": {"params": {"a": 1}, "retry": {"attempts": 3, "delay": "1s"}, "timeout": "1m"}}`, 201)), &q))
 		r.get("create-queue", "/queues?ensure=true", `{"name": "q", "plugin": "demo", "threads": null}`, 201)
 		r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": null}`, 409)
 		r.get("create-queue", "/queues", `{"name": 7}`, 422)
 		r.get("create-queue", "/queues", `{"name": "r", "plugin": "demo", "threads": 1, "keep": {"done": "24h"}}`, 422)
 		r.get("create-queue", "/queues", `{"name": "r", "plugin": "demo", "threads": 1, "defaults": {"params": [1]}}`, 422)
 		r.get("create-queue", "/queues", `{"name": "r", "plugin": "demo", "threads": 1, "rate": {"starts": 5, "per": "0s"}}`, 422)
-		r.get("create-group", "/groups", `{"name": "acme"}`, 409)
-		r.get("create-group", "/groups", `{"name": "mail", "parent": "acme", "paused": true}`, 201)
+		r.get("create-group", "/groups", `{"name": "customer"}`, 409)
+		r.get("create-group", "/groups", `{"name": "mail", "parent": "customer", "paused": true}`, 201)
 		r.get("create-group", "/groups", `{"name": "deep", "parent": "mail"}`, 409)
 		r.get("create-group", "/groups", `{"name": "deep", "parent": "nobody"}`, 404)
 		r.get("create-group", "/groups", `{"name": "light", "weight": 0}`, 422)
 		r.get("list-groups", "/groups", "", 200)
-		r.get("get-group", "/groups/acme", "", 200)
+		r.get("get-group", "/groups/customer", "", 200)
 		r.get("get-group", "/groups/nobody", "", 404)
-		r.get("set-group", "/groups/mail", `{"parent": "acme", "weight": 2}`, 200)
+		r.get("set-group", "/groups/mail", `{"parent": "customer", "weight": 2}`, 200)
 		r.get("set-group", "/groups/mail", `{"rate": {"starts": 5, "per": "0s"}}`, 422)
-		r.get("delete-group", "/groups/acme", "", 409)
+		r.get("delete-group", "/groups/customer", "", 409)
 		r.get("delete-group", "/groups/mail", "", 204)
 		r.get("get-queue", "/queues/q", "", 200)
 		r.get("get-queue", "/queues/none", "", 404)
@@ -329,6 +329,8 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		r.get("delete-schedule", "/schedules/daily", "", 204)
 		r.get("delete-schedule", "/schedules/daily", "", 404)
 
+		asksOSTE(r)
+
 		r.listens("listen", "/events")
 		r.listens("listen-plans", "/events/plans")
 		r.listens("listen-plan", "/plans/nightly/events")
@@ -339,6 +341,65 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 			}
 		}
 	})
+}
+
+// asksOSTE calls the operations of api.OSTERoot.
+func asksOSTE(s *reading) {
+	e := osteOn(s.T, s.site)
+	r := &reading{e.site, s.ops, s.answered}
+	const song = `"ActivityType": "acme.music.republish", "Parameter": {"SongId": 1}`
+	r.get("oste-create-company", "/companies", `{"Name": "idle", "QoSLevel": 2}`, 201)
+	r.get("oste-create-company", "/companies", `{"Name": "idle", "QoSLevel": 3}`, 409)
+	r.get("oste-list-companies", "/companies", "", 200)
+	r.get("oste-get-company", "/companies/idle", "", 200)
+	r.get("oste-get-company", "/companies/none", "", 404)
+	r.get("oste-replace-company", "/companies/idle", `{"QoSLevel": 3}`, 200)
+	r.get("oste-change-company", "/companies/idle", `{"QoSLevel": null}`, 200)
+	r.get("oste-create-solution", "/solutions", `{"Company": "idle", "Name": "music", "SuccessPeriod": 7, "DeadLetterPeriod": 30}`, 201)
+	r.get("oste-create-solution", "/solutions", `{"Company": "none", "Name": "music"}`, 404)
+	r.get("oste-list-solutions", "/solutions", "", 200)
+	r.get("oste-get-solution", "/solutions/idle.music", "", 200)
+	r.get("oste-replace-solution", "/solutions/idle.music", `{"QoSLevel": 3}`, 200)
+	r.get("oste-change-solution", "/solutions/idle.music", `{"SuccessPeriod": 1}`, 200)
+	r.get("oste-create-activity-type", "/activity-types", `{"Solution": "idle.music", "Name": "a", "Verb": "GET", "UriPattern": "https://a.example/{a}", "ParameterExpected": "a", "Retries": 2, "ObjectIdRef": ["a"]}`, 201)
+	r.get("oste-create-activity-type", "/activity-types", `{"Solution": "idle.music", "Name": "b", "Verb": "GET"}`, 422)
+	r.get("oste-list-activity-types", "/activity-types?company=idle", "", 200)
+	r.get("oste-get-activity-type", "/activity-types/idle.music.a", "", 200)
+	r.get("oste-replace-activity-type", "/activity-types/idle.music.a", `{"Verb": "PUT", "UriPattern": "https://a.example/"}`, 200)
+	r.get("oste-change-activity-type", "/activity-types/idle.music.a", `{"Retries": 1}`, 200)
+	r.get("oste-delete-activity-type", "/activity-types/idle.music.a", "", 204)
+	r.get("oste-delete-solution", "/solutions/idle.music", "", 204)
+	r.get("oste-delete-company", "/companies/idle", "", 204)
+	var made struct{ ID string }
+	if err := json.Unmarshal([]byte(r.get("oste-create-recurring-activity", "/recurring-activities", `{"Hour": "4", "Minute": "0", `+song+`}`, 201)), &made); err != nil {
+		r.Fatal(err)
+	}
+	recurring := "/recurring-activities/" + made.ID
+	r.get("oste-list-recurring-activities", "/recurring-activities?limit=1", "", 200)
+	r.get("oste-get-recurring-activity", recurring, "", 200)
+	r.get("oste-replace-recurring-activity", recurring, `{"Hour": "5", "Minute": "0", "Zone": "Europe/Berlin", `+song+`}`, 200)
+	r.get("oste-change-recurring-activity", recurring, `{"Minute": "30"}`, 200)
+	r.get("oste-create-point-in-time-activity", "/point-in-time-activities", `{`+song+`}`, 422)
+	waiting := e.add("2099-01-01T00:00:00Z", "acme.music.republish", `{"SongId": 1}`)
+	r.get("oste-create-point-in-time-activity", "/point-in-time-activities", `{"Date": "2099-01-01T00:00:00Z", `+song+`}`, 201)
+	r.get("oste-list-point-in-time-activities", "/point-in-time-activities?limit=1", "", 200)
+	r.get("oste-get-point-in-time-activity", waiting, "", 200)
+	r.get("oste-replace-point-in-time-activity", waiting, `{"Date": "2098-01-01T00:00:00Z", `+song+`}`, 200)
+	r.get("oste-change-point-in-time-activity", waiting, `{"Retries": 3}`, 200)
+	r.get("oste-change-object", "/point-in-time-activities?object=1", `{"UriPattern": "https://api.example.org/"}`, 200)
+	r.get("oste-delete-point-in-time-activity", waiting, "", 204)
+	r.get("oste-delete-recurring-activity", recurring, "", 204)
+	one, two := e.add("2001-01-01T00:00:00Z", "acme.music.drop", `{"AlbumId": 1}`), e.add("2001-01-01T00:00:00Z", "acme.music.drop", `{"AlbumId": 2}`)
+	finished := func(path, as string) string { return strings.Replace(path, "point-in-time", as, 1) }
+	e.run(plan.Failed, "404 from a.example")
+	r.get("oste-list-failed-activities", "/failed-activities?reason=404&detail=404&from=2001-01-01T00:00:00Z", "", 200)
+	r.get("oste-get-failed-activity", finished(one, "failed"), "", 200)
+	r.get("oste-retry-failed-activity", finished(one, "failed")+"/retry", "", 200)
+	r.get("oste-retry-failed-activity", finished(one, "failed")+"/retry", "", 404)
+	r.get("oste-retry-failed-activities", "/failed-activities/retry?type=acme.music.drop", "", 200)
+	e.run(plan.Succeeded, "")
+	r.get("oste-list-successful-activities", "/successful-activities?object=2", "", 200)
+	r.get("oste-get-successful-activity", finished(two, "successful"), "", 200)
 }
 
 // The document tells what the name of a plan may be, and a plan file takes the same names.

@@ -25,7 +25,8 @@ import (
 
 // An endpoint is what an operation says of itself.
 type endpoint struct {
-	method, path string // the path below api.Root
+	method, path string // the path below the root
+	root         string // default api.Root
 	id, summary  string
 	doc          string
 	tag          string
@@ -71,7 +72,7 @@ type operation struct {
 
 func (a *API) operation(e *endpoint, in, out reflect.Type) *operation {
 	o := &operation{a: a, Operation: huma.Operation{
-		Method: e.method, Path: api.Root + e.path, OperationID: e.id, Summary: e.summary, Description: e.doc, Tags: []string{e.tag},
+		Method: e.method, Path: cmp.Or(e.root, api.Root) + e.path, OperationID: e.id, Summary: e.summary, Description: e.doc, Tags: []string{e.tag},
 		DefaultStatus: e.status, MaxBodyBytes: cmp.Or(e.body, smallBody), BodyReadTimeout: bodyTime, Responses: map[string]*huma.Response{},
 		Errors:      append([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable}, e.errors...),
 		Security:    []map[string][]string{{"token": {string(e.scope)}}, {"basic": {string(e.scope)}}},

@@ -11,6 +11,9 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/http"
 )
 
 // onEachStore runs a test on the API over SQLite and, if there is a server, over MongoDB, with the role that docs/users.md gives its user there.
@@ -32,7 +35,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, s *site)) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = server.Close() })
-		test(t, serveStore(t, st, v1.Config{Store: server}))
+		test(t, serveStore(t, st, v1.Config{Store: server, Check: checkHTTP()}))
 	})
 }
 
@@ -56,8 +59,15 @@ func onSQLite(t *testing.T, test func(t *testing.T, s *site)) {
 	}
 	t.Run("sqlite", func(t *testing.T) {
 		st := openSQLite(t, nil)
-		test(t, serveStore(t, st, v1.Config{Store: st}))
+		test(t, serveStore(t, st, v1.Config{Store: st, Check: checkHTTP()}))
 	})
+}
+
+// checkHTTP asks the plugin http about its tasks, as a server does.
+func checkHTTP() func(*plan.Spec) plan.Problems {
+	r := plugins.NewRegistry()
+	r.Register(http.Name, http.New(http.Options{}))
+	return r.Refused
 }
 
 func openSQLite(t *testing.T, now func() time.Time) store.Store {

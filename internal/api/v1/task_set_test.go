@@ -112,9 +112,41 @@ func TestParamsOfATaskAreChangedByWhoMaySubmit(t *testing.T) {
 	s := serve(t)
 	s.must("POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 3}`, nil)
 	path := s.newPlain("q", "")
+	ask := guarded(t, s)
+	const matching = "/tasks/matching"
+	for _, c := range []struct {
+		scopes, method, path, body string
+		code                       int
+	}{
+		{"operate", "PATCH", path, `{"attempts":3,"not_before":"2099-01-01T00:00:00Z"}`, 200},
+		{"operate", "PATCH", path, `{"attempts":4,"params":{"a":1}}`, 403},
+		{"submit", "PATCH", path, `{"attempts":5}`, 403},
+		{"operate,submit", "PATCH", path, `{"params":{"a":2}}`, 200},
+		{"operate", "POST", matching + "/set", `{"filter":{"queue":"q"},"change":{"timeout":"1m"}}`, 200},
+		{"operate", "POST", matching + "/set", `{"filter":{"queue":"q"},"change":{"params":{"a":3}}}`, 403},
+		{"operate,submit", "POST", matching + "/set", `{"filter":{"queue":"q"},"change":{"params":{"a":4}}}`, 200},
+		{"submit", "POST", matching + "/cancel", `{"filter":{"queue":"q"}}`, 403},
+		{"submit", "POST", matching + "/retry", `{"filter":{"queue":"q"}}`, 403},
+		{"operate", "POST", matching + "/retry", `{"filter":{"queue":"q"}}`, 200},
+	} {
+		code, text := ask(c.scopes, c.method, api.Root+c.path, c.body)
+		if code != c.code || c.code == 403 && !strings.Contains(text, `"code":"forbidden"`) {
+			t.Errorf("%s %s with %s: %d %s, want %d", c.path, c.body, c.scopes, code, text, c.code)
+		}
+	}
+	var got api.Task
+	if s.must("GET", path, "", &got); got.Retry.Attempts != 3 || string(got.Params) != `{"a":4}` || time.Duration(got.Timeout) != time.Minute {
+		t.Errorf("the task is %+v", got)
+	}
+}
+
+// guarded returns a function that asks the site with tokens of some scopes: read, operate, submit, or
+// operate,submit.
+func guarded(t *testing.T, s *site) func(scopes, method, path, body string) (code int, text string) {
+	t.Helper()
 	file, tokens := filepath.Join(t.TempDir(), "access.json"), map[string]string{}
 	err := auth.Edit(file, true, func(a *auth.Access) error {
-		for _, scopes := range []auth.Scopes{{auth.Operate}, {auth.Submit}, {auth.Operate, auth.Submit}} {
+		for _, scopes := range []auth.Scopes{{auth.Read}, {auth.Operate}, {auth.Submit}, {auth.Operate, auth.Submit}} {
 			token, hash := auth.NewToken()
 			tokens[scopes.String()] = token
 			a.Tokens = append(a.Tokens, auth.Token{ID: fmt.Sprint("t", len(tokens)), SHA256: hash, Scopes: scopes})
@@ -132,34 +164,15 @@ func TestParamsOfATaskAreChangedByWhoMaySubmit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guarded := guard.Wrap(s.api, s.api.Scope)
-	const matching = "/tasks/matching"
-	for _, c := range []struct {
-		scopes, method, path, body string
-		code                       int
-	}{
-		{"operate", "PATCH", path, `{"attempts":3,"not_before":"2099-01-01T00:00:00Z"}`, 200},
-		{"operate", "PATCH", path, `{"attempts":4,"params":{"a":1}}`, 403},
-		{"submit", "PATCH", path, `{"attempts":5}`, 403},
-		{"operate,submit", "PATCH", path, `{"params":{"a":2}}`, 200},
-		{"operate", "POST", matching + "/set", `{"filter":{"queue":"q"},"change":{"timeout":"1m"}}`, 200},
-		{"operate", "POST", matching + "/set", `{"filter":{"queue":"q"},"change":{"params":{"a":3}}}`, 403},
-		{"operate,submit", "POST", matching + "/set", `{"filter":{"queue":"q"},"change":{"params":{"a":4}}}`, 200},
-		{"submit", "POST", matching + "/cancel", `{"filter":{"queue":"q"}}`, 403},
-		{"submit", "POST", matching + "/retry", `{"filter":{"queue":"q"}}`, 403},
-		{"operate", "POST", matching + "/retry", `{"filter":{"queue":"q"}}`, 200},
-	} {
-		r := httptest.NewRequest(c.method, "http://127.0.0.1"+api.Root+c.path, strings.NewReader(c.body))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Authorization", "Bearer "+tokens[c.scopes])
-		w := httptest.NewRecorder()
-		guarded.ServeHTTP(w, r)
-		if w.Code != c.code || c.code == 403 && !strings.Contains(w.Body.String(), `"code":"forbidden"`) {
-			t.Errorf("%s %s with %s: %d %s, want %d", c.path, c.body, c.scopes, w.Code, w.Body, c.code)
+	handler := guard.Wrap(s.api, s.api.Scope)
+	return func(scopes, method, path, body string) (int, string) {
+		r := httptest.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(body))
+		if body != "" {
+			r.Header.Set("Content-Type", "application/json")
 		}
-	}
-	var got api.Task
-	if s.must("GET", path, "", &got); got.Retry.Attempts != 3 || string(got.Params) != `{"a":4}` || time.Duration(got.Timeout) != time.Minute {
-		t.Errorf("the task is %+v", got)
+		r.Header.Set("Authorization", "Bearer "+tokens[scopes])
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
 	}
 }

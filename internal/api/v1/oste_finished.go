@@ -1,0 +1,224 @@
+package v1
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/bulk"
+	"github.com/seed-1177d267/sluice/internal/oste"
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/hiding"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// OsteSpan selects activities by when they were executed.
+type OsteSpan struct {
+	From time.Time `query:"from" doc:"Only activities whose last try ended then or later."`
+	To   time.Time `query:"to" doc:"Only activities whose last try ended before then."`
+}
+
+func (s *OsteSpan) has(t *plan.Task) bool {
+	return !t.Ended.Before(s.From) && (s.To.IsZero() || t.Ended.Before(s.To))
+}
+
+// OsteFailure selects failed activities by how they failed.
+type OsteFailure struct {
+	Reason []string `query:"reason" doc:"Only activities whose last try failed in one of these ways: the status of an answer, as 404, or timeout, lost, input, output or error; separated by commas, or repeated."`
+	Detail string   `query:"detail" maxLength:"200" doc:"Only activities whose Detail has this text, as 503 or a host. Upper and lower case are the same."`
+}
+
+const failedActivity = "failed activity"
+
+type finishedAnswer = osteOne[oste.FinishedActivity]
+
+func (a *API) osteFinished() {
+	for _, k := range []struct {
+		path, id, what string
+		statuses       []plan.Status
+	}{
+		{"/successful-activities/{id}", "oste-get-successful-activity", "successful activity", oste.Successful},
+		{"/failed-activities/{id}", "oste-get-failed-activity", failedActivity, oste.Failed},
+	} {
+		serve(a, osteEndpoint(endpoint{
+			method: "GET", path: k.path, id: k.id, summary: "Read a " + k.what, scope: Read, errors: []int{404, 422},
+			doc: "With what was sent and what came back on each try.",
+		}), func(ctx context.Context, in *OsteTask) (*finishedAnswer, error) {
+			return a.getFinished(ctx, in.ID, k.what, k.statuses)
+		})
+	}
+	const newest = "The newest first, by id. A page may have fewer than the limit, or none, and still a next. LogDetails are left out."
+	serve(a, osteEndpoint(endpoint{
+		method: "GET", path: "/successful-activities", id: "oste-list-successful-activities", summary: "List successful activities", scope: Read, errors: []int{404, 422}, doc: newest,
+	}), func(ctx context.Context, in *struct {
+		OstePage
+		OsteSpan
+	}) (*ostePage[oste.FinishedActivity], error) {
+		return osteTasks(ctx, a, &in.OstePage, store.TaskQuery{Statuses: oste.Successful, Newest: true}, in.has, oste.FinishedOf)
+	})
+	serve(a, osteEndpoint(endpoint{
+		method: "GET", path: "/failed-activities", id: "oste-list-failed-activities", summary: "List failed activities", scope: Read, errors: []int{404, 422}, doc: newest,
+	}), func(ctx context.Context, in *struct {
+		OstePage
+		OsteSpan
+		OsteFailure
+	}) (*ostePage[oste.FinishedActivity], error) {
+		if err := in.check(); err != nil {
+			return nil, err
+		}
+		keep := func(t *plan.Task) bool { return in.OsteSpan.has(t) && in.OsteFailure.has(t) }
+		return osteTasks(ctx, a, &in.OstePage, store.TaskQuery{Statuses: oste.Failed, Newest: true}, keep, oste.FinishedOf)
+	})
+	serve(a, osteEndpoint(endpoint{
+		method: "POST", path: "/failed-activities/{id}/retry", id: "oste-retry-failed-activity", summary: "Queue a failed activity again", scope: Operate, errors: []int{404, 409, 413, 422},
+		doc: "Its tries count from 1 again. The body changes it before; a change needs the scope submit as well.",
+	}), a.retryFailed)
+	serve(a, osteEndpoint(endpoint{
+		method: "POST", path: "/failed-activities/retry", id: "oste-retry-failed-activities", summary: "Queue failed activities again, by a filter", scope: Operate, errors: []int{404, 409, 422},
+		doc: "Makes one portion, of at most 1,000: continue with its next as after, until there is none. A request without a condition is invalid. The rates of their queues hold.",
+	}), a.retryAllFailed)
+}
+
+// check refuses what is no way to fail.
+func (f *OsteFailure) check() error {
+	for _, word := range f.Reason {
+		if err := oste.CheckWay(word); err != nil {
+			return api.InvalidAt("query.reason", "%v", err)
+		}
+	}
+	return nil
+}
+
+// has reports whether a failed task failed in one of the chosen ways.
+func (f *OsteFailure) has(t *plan.Task) bool {
+	return (len(f.Reason) == 0 || slices.Contains(f.Reason, oste.Way(t))) && contains(t.Detail, f.Detail)
+}
+
+// mostLog is how many entries of a log the answer about an activity has at most: the newest.
+const mostLog = 1000
+
+func (a *API) getFinished(ctx context.Context, id plan.TaskID, what string, statuses []plan.Status) (*finishedAnswer, error) {
+	t, q, err := a.findActivity(ctx, a.st, id, what, statuses)
+	if err != nil {
+		return nil, err
+	}
+	log, _, err := a.st.Log(ctx, id, 0, mostLog)
+	if err != nil {
+		return nil, err
+	}
+	out := &finishedAnswer{ETag: api.TaskTag(t.Modified), Body: oste.FinishedOf(&t, q.Name)}
+	out.Body.LogDetails = oste.Tries(log, out.Body.Parameter)
+	return out, nil
+}
+
+// FailedChange is what a failed activity has from its next try on. Fields that are left out stay.
+type FailedChange struct {
+	ObjectChange
+	Retries *int `json:"Retries,omitempty" minimum:"0" maximum:"2147483646" doc:"How many more tries it has after the next one fails."`
+}
+
+func (a *API) retryFailed(ctx context.Context, in *struct {
+	OsteTask
+	Body *FailedChange
+}) (*activityAnswer, error) {
+	auth.Changed(ctx, in.ID.String())
+	t, q, err := a.findActivity(ctx, hiding.Of(a.st), in.ID, failedActivity, oste.Failed)
+	if err != nil {
+		return nil, err
+	}
+	ask := rules.Ask{Tasks: []plan.TaskID{t.ID}}
+	if c := in.Body; c != nil && (c.Parameter != nil || c.UriPattern != nil || c.Retries != nil) {
+		if !may(ctx, Submit) {
+			return nil, api.NewProblem(http.StatusForbidden, api.CodeForbidden, "a change of what activity %s does needs the scope submit", t.ID)
+		}
+		next, err := c.resubmitted(q, &t)
+		if err != nil {
+			return nil, misplaced(err)
+		}
+		call := c.apply(oste.Call{})
+		if err := a.checkCall(ctx, &next, &call); err != nil {
+			return nil, err
+		}
+		ask.Replace = []plan.Task{next}
+	}
+	if _, err := a.st.Retry(ctx, plan.PlanID{}, ask); err != nil {
+		return nil, err
+	}
+	if t, err = a.st.Task(ctx, t.ID); err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
+		return nil, err
+	}
+	return answerWaiting(&t, q), nil
+}
+
+// resubmitted returns a failed task as it is submitted again.
+func (c *FailedChange) resubmitted(q *plan.Queue, t *plan.Task) (plan.Task, error) {
+	is := oste.PointInTimeOf(t, q.Name)
+	is.Call = c.apply(is.Call)
+	if c.Retries != nil {
+		is.Retries = c.Retries
+	}
+	params, err := is.Params(t.Params)
+	if err != nil {
+		return plan.Task{}, err
+	}
+	object, err := oste.Object(q, is.Parameter)
+	if err != nil {
+		return plan.Task{}, err
+	}
+	next := plan.Task{ID: t.ID, Name: t.Name, Queue: t.Queue, Definition: t.Definition, Status: plan.Held, Params: params}
+	next.Subject, next.Retry = object, is.Retry(q).Retry()
+	return next, nil
+}
+
+func (a *API) retryAllFailed(ctx context.Context, in *struct {
+	OsteScope
+	Object string `query:"object" doc:"Only about that object."`
+	OsteSpan
+	OsteFailure
+	Check bool   `query:"check" doc:"Only count; change nothing."`
+	After string `query:"after" doc:"next of the answer before."`
+}) (*api.BulkAnswer, error) {
+	if in.OsteScope == (OsteScope{}) && in.Object == "" && in.OsteSpan == (OsteSpan{}) && len(in.Reason) == 0 && in.Detail == "" {
+		return nil, api.InvalidAt("query", "it names nothing, and would take every failed activity; give company, solution, type, object, reason, detail, from or to")
+	}
+	types, err := a.typesIn(ctx, &in.OsteScope)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	o := &bulk.Order{
+		What: rules.BulkRetry, Check: in.Check, After: in.After, Filter: rules.TaskFilter{Subject: in.Object, States: failing},
+		Keep: func(t *plan.Task) bool {
+			return queueIn(types, t.Queue) != nil && in.OsteSpan.has(t) && in.OsteFailure.has(t)
+		},
+		Changed: func(id plan.TaskID) { auth.Changed(ctx, id.String()) },
+	}
+	if len(types) == 1 {
+		o.Filter.Queue = types[0].ID
+	}
+	auth.Chosen(ctx, fmt.Sprintf("company=%q solution=%q type=%q object=%q reason=%q detail=%q from=%v to=%v", in.Company, in.Solution, in.Type, in.Object, in.Reason, in.Detail, in.From, in.To))
+	done, err := bulk.Do(ctx, a.st, o)
+	if err == nil && done.Changed == 0 {
+		auth.Unchanged(ctx)
+	}
+	var wrong *rules.FilterError
+	if errors.As(err, &wrong) {
+		place := map[string]string{"subject": "object"}[wrong.Condition]
+		if place == "" {
+			place = wrong.Condition
+		}
+		err = api.InvalidAt("query."+place, "%v", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &api.BulkAnswer{Matched: done.Matched, Changed: done.Changed, LeftOut: done.LeftOut, Next: done.Next}, nil
+}
