@@ -24,7 +24,7 @@ AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|take|foreign)/(
 # there are none.
 RACE         = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/memory=-race=false
 
-.PHONY: help build demo examples cluster-demo test test-browser test-mongodb test-whole test-mongodb-whole search check race lint cross bench clean
+.PHONY: help build demo oste-demo examples cluster-demo test test-browser test-mongodb test-whole test-mongodb-whole search check race lint cross bench clean
 
 help: ## what there is
 	@sed -n "s/^\\([a-z-]*\\):.*## /\\1: /p" $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ demo: build ## the main job on a real example: a migration in several steps, wit
 	@rm -rf tmp/demo && mkdir -p tmp/demo
 	bin/sluice plan run examples/migration/plan.yaml --store sqlite:tmp/demo/sluice.db --param target=$(CURDIR)/tmp/demo/mail
 	bin/sluice task list --store sqlite:tmp/demo/sluice.db --plan migrate-mail
+
+oste-demo: build ## the case study of the Open Scheduled Task Engine: songs are published again when their rights change
+	$(GO) run ./examples/oste bin/sluice
 
 examples: build ## every example, from a store of its own
 	examples/run-all bin/sluice
