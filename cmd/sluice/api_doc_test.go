@@ -47,9 +47,17 @@ func typedIn(t *testing.T, page string) (all []typed) {
 	return all
 }
 
-// Each command of docs/api.md gives the answer of the page, in one shell, on a server and a node of
-// its own.
-func TestThePageOfTheAPIIsTrue(t *testing.T) {
+// Each command of docs/api.md gives the answer of the page.
+func TestThePageOfTheAPIIsTrue(t *testing.T) { pageIsTrue(t, "api.md", 15) }
+
+// Each command of docs/oste.md gives the answer of the page.
+func TestThePageOfOSTEIsTrue(t *testing.T) {
+	pageIsTrue(t, "oste.md", 15, "--allow", "http", "--allow-net", "127.0.0.1")
+}
+
+// pageIsTrue runs the commands of a page in one shell, on a server and a node of its own, and compares
+// the answers. least is how many commands the page has at least.
+func pageIsTrue(t *testing.T, page string, least int, node ...string) {
 	t.Parallel()
 	for _, needed := range []string{"curl", "jq"} {
 		if _, err := exec.LookPath(needed); err != nil {
@@ -58,9 +66,9 @@ func TestThePageOfTheAPIIsTrue(t *testing.T) {
 	}
 	s := newSite(t, "sqlite:"+filepath.Join(t.TempDir(), "sluice.db"))
 	url := s.server()
-	s.daemon(nil)
+	s.daemon(nil, node...)
 
-	all := typedIn(t, "../../docs/api.md")
+	all := typedIn(t, "../../docs/"+page)
 	var script strings.Builder
 	fmt.Fprintf(&script, "sluice() { %q \"$@\"; }\ncd %q\n", binary, t.TempDir())
 	for i, c := range all {
@@ -79,10 +87,10 @@ func TestThePageOfTheAPIIsTrue(t *testing.T) {
 		rest = after
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(c.answer)), "…", ".*?")
 		if !regexp.MustCompile(`^` + pattern + `$`).MatchString(strings.TrimSpace(got)) {
-			t.Errorf("docs/api.md:%d: %s\nanswers\n%s\nand not\n%s", c.line, c.command, strings.TrimSpace(got), c.answer)
+			t.Errorf("docs/%s:%d: %s\nanswers\n%s\nand not\n%s", page, c.line, c.command, strings.TrimSpace(got), c.answer)
 		}
 	}
-	if len(all) < 15 {
+	if len(all) < least {
 		t.Errorf("the page has %d commands; it had more", len(all))
 	}
 }
