@@ -26,7 +26,7 @@ function exactly(text) {
 }
 
 async function ask(method, path, { query, body, type, headers, signal, exact, again } = {}) {
-  const url = new URL(ROOT + path, location.origin);
+  const url = new URL(path.startsWith('/oste/') ? path : ROOT + path, location.origin);
   for (const [name, value] of Object.entries(query || {})) {
     if (value === undefined || value === null || value === '' || value === false) continue;
     for (const one of Array.isArray(value) ? value : [value]) url.searchParams.append(name, one);

@@ -10,6 +10,7 @@ import task from './task.js';
 import submit from './submit.js';
 import queues from './queues.js';
 import groups from './groups.js';
+import activities from './activities.js';
 import nodes from './nodes.js';
 import schedules, { schedule } from './schedules.js';
 import balance from './balance.js';
@@ -18,7 +19,7 @@ import login from './login.js';
 // A page is a function of ({main, params, query, page}). It fills main, and tells page what is to end with it.
 const routes = [
   [[], plans], [['plans'], plans], [['plans', ':plan'], plan], [['plans', ':plan', ':tab'], plan], [['tasks', ':task'], task], [['submit'], submit],
-  [['queues'], queues], [['groups'], groups], [['nodes'], nodes], [['schedules'], schedules], [['schedules', ':schedule'], schedule], [['balance'], balance], [['login'], login],
+  [['queues'], queues], [['groups'], groups], [['groups', ':type'], activities], [['nodes'], nodes], [['schedules'], schedules], [['schedules', ':schedule'], schedule], [['balance'], balance], [['login'], login],
 ];
 
 const nav = [
@@ -89,7 +90,7 @@ class Page {
 function current() {
   for (const a of document.querySelectorAll('#top nav a')) {
     const path = new URL(a.href).pathname;
-    const here = path === location.pathname || (path === '/ui/' && /^\/ui\/(plans|tasks)(\/|$)/.test(location.pathname)) || (path === '/ui/schedules' && location.pathname.startsWith('/ui/schedules/'));
+    const here = path === location.pathname || (path === '/ui/' && /^\/ui\/(plans|tasks)(\/|$)/.test(location.pathname)) || (['/ui/schedules', '/ui/groups'].includes(path) && location.pathname.startsWith(`${path}/`));
     if (here) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
   }

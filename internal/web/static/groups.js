@@ -1,5 +1,5 @@
 // The groups of queues: a tree with the queues of each group, what waits and runs in them, and which groups are paused.
-import { h, fill, put, arrange, number, empty, errorBox, command } from './dom.js';
+import { h, fill, put, arrange, href, number, empty, errorBox, command } from './dom.js';
 import { get, getWithTag, send } from './api.js';
 import { action } from './dialog.js';
 import { badge } from './states.js';
@@ -22,6 +22,9 @@ function tree(groups, queues) {
   groups.filter((g) => !byName.has(g.parent)).forEach((g) => walk(g, 0, false));
   return rows;
 }
+
+// isType reports whether a queue is an activity type of OSTE, whose activities have a page.
+const isType = (q) => q.plugin === 'http' && q.group.includes('.') && q.name.startsWith(`${q.group}.`);
 
 const rateText = (r) => r && `rate: ${r.starts} in ${r.per}, ${r.burst || r.starts} at once`;
 
@@ -62,7 +65,7 @@ function row(r, load) {
     await load();
   });
   const element = h('li', { class: 'queue' }, h('span', {}, state),
-    h('span', { class: 'who' }, r.group ? h('span', { class: 'name' }, r.name) : h('a', { class: 'name', href: '/ui/queues' }, r.name), more),
+    h('span', { class: 'who' }, r.group ? h('span', { class: 'name' }, r.name) : h('a', { class: 'name', href: isType(r.queue) ? href('groups', r.name) : '/ui/queues' }, r.name), more),
     active, h('span', { class: 'waits' }, queued), h('span', { class: 'buttons needs-operate' }, pause));
   return {
     element,

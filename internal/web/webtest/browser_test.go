@@ -29,6 +29,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/polltest"
 )
 
@@ -126,10 +127,13 @@ func (s *site) sluice(args ...string) string {
 	return string(out)
 }
 
-// ask asks the API.
+// ask asks the API. A path is below api.Root, unless it begins with api.OSTERoot.
 func (s *site) ask(method, path, kind, body string) []byte {
 	s.Helper()
-	r, err := http.NewRequestWithContext(s.Context(), method, s.url+"/api/v1"+path, strings.NewReader(body))
+	if !strings.HasPrefix(path, api.OSTERoot) {
+		path = api.Root + path
+	}
+	r, err := http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		s.Fatal(err)
 	}

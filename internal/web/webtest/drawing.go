@@ -34,6 +34,7 @@ func Drawings(rest http.Handler) http.Handler {
 	pages := http.StripPrefix("/ui", web.New())
 	mux := http.NewServeMux()
 	mux.Handle(api.Root+"/", rest)
+	mux.Handle(api.OSTERoot+"/", rest)
 	mux.Handle("/ui/", pages)
 	own := func(kind string, body []byte) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {

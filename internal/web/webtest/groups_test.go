@@ -2,7 +2,12 @@
 
 package webtest
 
-import "testing"
+import (
+	"regexp"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+)
 
 func TestGroupsAreShownPausedAndResumed(t *testing.T) {
 	t.Parallel()
@@ -32,4 +37,40 @@ func (s *site) groups() {
 	s.ask("POST", "/groups", "application/json", `{"name": "`+long+`", "parent": "acme"}`)
 	s.ask("POST", "/queues", "application/json", `{"name": "files", "plugin": "exec", "threads": 3, "group": "acme", "weight": 2}`)
 	s.ask("POST", "/queues", "application/json", `{"name": "calendars", "plugin": "exec", "threads": null, "group": "`+long+`"}`)
+}
+
+// A dead letter shows what was sent and what came back, and runs again.
+func TestDeadLettersAreReadAndRunAgain(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	oste := func(method, path, body string) {
+		t.Helper()
+		s.ask(method, api.OSTERoot+path, "application/json", body)
+	}
+	const of = "/activity-types/acme.music.republish"
+	oste("POST", "/companies", `{"Name": "acme"}`)
+	oste("POST", "/solutions", `{"Company": "acme", "Name": "music"}`)
+	oste("POST", "/activity-types", `{"Solution": "acme.music", "Name": "republish", "Verb": "POST", "UriPattern": "`+s.url+`/song/{SongId}", "ObjectIdRef": ["SongId"]}`)
+	for _, song := range []string{"17", "18"} {
+		oste("POST", "/point-in-time-activities", `{"Date": "2026-01-01T00:00:00Z", "ActivityType": "acme.music.republish", "Parameter": {"SongId": `+song+`, "lang": "de"}}`)
+	}
+	s.start(regexp.MustCompile(`.`), "worker", "--allow-net", "127.0.0.1")
+	b := s.browse(light)
+	b.open("/ui/groups")
+	b.sees(".groups .in2", "acme.music.republish")
+	b.click(".groups .in2 a", "acme.music.republish")
+	b.sees(".toolbar", "2: 2 by 404")
+	b.click(".activity:first-child summary", "404 Not Found")
+	b.sees(".tries", `"lang": "de"`)
+	b.sees(".tries", "/song/1")
+	b.sees(".tries", "404")
+	oste("PATCH", of, `{"Verb": "GET", "UriPattern": "`+s.url+`/healthz?song={SongId}"}`)
+	b.click(".activity button[aria-label='Run 17 again']", "Run again")
+	b.sees(".toolbar", "1: 1 by 404")
+	b.click(".head button", "Run all again")
+	b.sees("main", "There are no dead letters.")
+	b.sees(".said", "1 activity queued again.")
+	b.open("/ui/groups/acme.music.republish?show=succeeded")
+	b.sees(".activities", "17")
+	b.sees(".activities", "18")
 }
