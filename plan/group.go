@@ -25,6 +25,9 @@ type GroupSettings struct {
 	Rate   Rate   `json:"rate,omitzero" doc:"How many tasks of all its queues together may start, over all nodes, in addition to the rate of each queue; left out: no limit."`
 	Paused bool   `json:"paused,omitempty" doc:"No task of its queues, and of the queues of its groups, starts. Running tasks continue."`
 	Keep   Keep   `json:"keep,omitzero" doc:"The keep of the activity types of OSTE that are made in it. The keep of a queue counts, not that of its group."`
+
+	SuccessURI    string `json:"success_uri,omitempty" doc:"The http or https address to which succeeded tasks of no plan, of the queues directly in it, are handed over once their keep is over; left out: they are deleted then."`
+	DeadLetterURI string `json:"dead_letter_uri,omitempty" doc:"The same for tasks that failed, were stopped, or were lost."`
 }
 
 // MostWeight is the largest weight of a queue or a group.

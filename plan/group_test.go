@@ -11,6 +11,7 @@ func TestAGroupReadsItsText(t *testing.T) {
 	g := plan.Group{
 		Name: "mail", Changed: time.Date(2030, 1, 2, 3, 4, 5, 678000000, time.UTC), GroupSettings: plan.GroupSettings{
 			Parent: "acme", Weight: 4, Rate: plan.Rate{Starts: 10, Per: plan.Duration(time.Second), Burst: 20}, Paused: true,
+			SuccessURI: "https://example.com/ok", DeadLetterURI: "https://example.com/bad",
 		},
 	}
 	if got := plan.GroupOf("mail", g.Text()); got != g {

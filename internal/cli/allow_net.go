@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/plugins/http"
 )
 
 // allowNetFlag adds --allow-net, of a command that runs tasks. The plugin learns of it as the flag is
@@ -53,3 +55,11 @@ func (n *networks) String() string {
 
 // Type implements pflag.Value.
 func (*networks) Type() string { return "CIDR" }
+
+// receiver returns what says why nodes could hand over nothing to an address.
+func (a *app) receiver() func(uri string) error {
+	if a.Requests == nil {
+		return http.CheckReceiver
+	}
+	return a.Requests.CheckReceiver
+}

@@ -26,9 +26,11 @@ func groupWord(word string) string {
 
 // groupFlags are the flags that a group is made and changed with.
 type groupFlags struct {
-	parent, rate  string
-	weight        int
-	pause, resume bool
+	parent, rate        string
+	weight              int
+	pause, resume       bool
+	success, deadLetter string
+	refuse              func(uri string) error // returns why finished tasks cannot be handed over there
 }
 
 func (f *groupFlags) add(a *app, cmd *cobra.Command) {
@@ -38,6 +40,28 @@ func (f *groupFlags) add(a *app, cmd *cobra.Command) {
 	flags.IntVar(&f.weight, "weight", 1, "its share of starts beside the other groups and queues of its parent, 1 to 1000")
 	flags.StringVar(&f.rate, "rate", "", "how many tasks of all its queues may start, over all nodes, as in 10/s or 600/1h,burst=20; none removes the limit")
 	flags.BoolVar(&f.pause, "pause", false, "start no task of its queues, and of the queues of its groups; running tasks continue")
+	flags.StringVar(&f.success, successURI, "", "the `URI` to which nodes hand over succeeded tasks of no plan of its queues, once their keep is over; none deletes them instead")
+	flags.StringVar(&f.deadLetter, deadLetterURI, "", "the `URI` for those that failed, were stopped, or were lost")
+	a.allowNetFlag(cmd)
+	f.refuse = a.receiver()
+}
+
+// The flags for where finished tasks are handed over.
+const (
+	successURI    = "success-uri"
+	deadLetterURI = "dead-letter-uri"
+)
+
+// uri reads where finished tasks are handed over.
+func (f *groupFlags) uri(flag, word string) (string, error) {
+	uri := groupWord(word)
+	if uri == "" {
+		return "", nil
+	}
+	if err := f.refuse(uri); err != nil {
+		return "", usagef("--%s: %w", flag, err)
+	}
+	return uri, nil
 }
 
 // apply changes of a group what the flags say that were given.
@@ -54,6 +78,16 @@ func (f *groupFlags) apply(cmd *cobra.Command, s *plan.GroupSettings) (err error
 	if given("rate") {
 		if s.Rate, err = plan.ParseRate(f.rate); err != nil {
 			return usagef("--rate: %w", err)
+		}
+	}
+	if given(successURI) {
+		if s.SuccessURI, err = f.uri(successURI, f.success); err != nil {
+			return err
+		}
+	}
+	if given(deadLetterURI) {
+		if s.DeadLetterURI, err = f.uri(deadLetterURI, f.deadLetter); err != nil {
+			return err
 		}
 	}
 	if f.pause && f.resume {
@@ -148,6 +182,12 @@ func groupSaid(g *plan.Group) string {
 	}
 	if g.Rate.Starts > 0 {
 		text += ", rate " + g.Rate.String()
+	}
+	if g.SuccessURI != "" {
+		text += ", success URI " + g.SuccessURI
+	}
+	if g.DeadLetterURI != "" {
+		text += ", dead letter URI " + g.DeadLetterURI
 	}
 	if g.Paused {
 		text += ", and is paused"

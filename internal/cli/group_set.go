@@ -15,7 +15,7 @@ import (
 func groupSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME",
-		Short: "Change a group's parent, weight and rate, pause and resume it",
+		Short: "Change a group's parent, weight, rate and URIs, pause and resume it",
 		Long: "Change the settings of a group of queues. Nodes follow with their next claim. Running " +
 			"tasks continue. \"sluice queue set QUEUE --group NAME\" puts a queue into a group.",
 		Args:              exactly(1),
@@ -25,7 +25,7 @@ func groupSet(a *app) *cobra.Command {
 	var flags groupFlags
 	flags.add(a, cmd)
 	cmd.Flags().BoolVar(&flags.resume, "resume", false, "let its tasks start again")
-	names := []string{"parent", "weight", "rate", "pause", "resume"}
+	names := []string{"parent", "weight", "rate", "pause", "resume", successURI, deadLetterURI}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.ContainsFunc(names, cmd.Flags().Changed) {
 			return usagef("nothing to change: give one of --%s", strings.Join(names, ", --"))

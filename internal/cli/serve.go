@@ -52,6 +52,7 @@ func serveCommand(a *app) *cobra.Command {
 	}
 	var s dciSettings
 	s.flags(cmd, "listen", "127.0.0.1:8080", "the `ADDRESS` to listen on: HOST:PORT, or unix:PATH for a socket of your own")
+	a.allowNetFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.needsStore(cmd, "is such a server", ""); err != nil {
 			return err
@@ -180,7 +181,8 @@ func (s *dciSetup) beside(ctx context.Context, server *dci.Server) (end func() e
 func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *telemetry.Metrics) (*dci.Server, error) {
 	version := a.version().Version
 	api := v1.New(v1.Config{
-		Store: st, Version: version, Log: s.log, Plugins: a.pluginsOfAPI, Check: a.Plugins.Refused, Notes: func(spec *plan.Spec) plan.Problems { return a.pluginNotes(spec, false) }, URI: a.storeAnywhere(),
+		Receiver: a.receiver(),
+		Store:    st, Version: version, Log: s.log, Plugins: a.pluginsOfAPI, Check: a.Plugins.Refused, Notes: func(spec *plan.Spec) plan.Problems { return a.pluginNotes(spec, false) }, URI: a.storeAnywhere(),
 		End: func(ctx context.Context, p plan.Plan) error {
 			_, _, err := forsaken.Config{Store: hiding.Of(st), Version: version}.End(ctx, p)
 			return err

@@ -131,7 +131,7 @@ func failure(ctx, limited context.Context, s *settings, err error) plan.Result {
 		r.Lacks = plan.LacksRoom
 	case errors.Is(err, ssrf.ErrProhibitedIP): // another node may have been started with it
 		r.Final, r.Lacks = true, plan.LacksMeans
-		r.Detail = fmt.Sprintf("%v; nodes may reach it with --allow-net", err)
+		r.Detail = reachable(err).Error()
 	}
 	return r
 }

@@ -87,7 +87,7 @@ func (a *API) createGroup(ctx context.Context, in *struct{ Body api.NewGroup }) 
 	}
 	found, err := a.st.Groups(ctx)
 	if err == nil {
-		err = checkGroup(found, &g)
+		err = a.checkGroup(found, &plan.Group{}, &g)
 	}
 	if err != nil {
 		return nil, err
@@ -108,13 +108,24 @@ func (a *API) putGroup(ctx context.Context, was, g plan.Group) (*groupAnswer, er
 	return answerGroup(&g), nil
 }
 
-// checkGroup refuses settings that cannot be, with their place.
-func checkGroup(groups []plan.Group, g *plan.Group) error {
+// checkGroup refuses settings that cannot be, with their place. The server may reach less than the nodes,
+// so it does not ask again about an address that the group had before.
+func (a *API) checkGroup(groups []plan.Group, was, g *plan.Group) error {
 	if err := g.Rate.Check(); err != nil {
 		return api.InvalidAt("body.rate", "%v", err)
 	}
 	if err := g.GroupSettings.Check(); err != nil {
 		return api.InvalidAt("body.weight", "%v", err)
+	}
+	for _, x := range []struct{ location, was, uri string }{
+		{"body.success_uri", was.SuccessURI, g.SuccessURI}, {"body.dead_letter_uri", was.DeadLetterURI, g.DeadLetterURI},
+	} {
+		if x.uri == x.was || x.uri == "" || a.c.Receiver == nil {
+			continue
+		}
+		if err := a.c.Receiver(x.uri); err != nil {
+			return api.InvalidAt(x.location, "%v", err)
+		}
 	}
 	return placed(rules.CheckGroup(groups, g), "body.parent")
 }
@@ -139,7 +150,7 @@ func (a *API) setGroup(ctx context.Context, in *struct {
 	}
 	auth.Changed(ctx, was.Name)
 	g := plan.Group{Name: was.Name, GroupSettings: in.Body}
-	if err := checkGroup(found, &g); err != nil {
+	if err := a.checkGroup(found, &was, &g); err != nil {
 		return nil, err
 	}
 	if !in.matches(&was) && !was.Same(&g.GroupSettings) { // else it is asked again, since an answer was lost

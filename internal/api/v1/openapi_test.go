@@ -162,6 +162,7 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		r.get("create-group", "/groups", `{"name": "deep", "parent": "mail"}`, 409)
 		r.get("create-group", "/groups", `{"name": "deep", "parent": "nobody"}`, 404)
 		r.get("create-group", "/groups", `{"name": "light", "weight": 0}`, 422)
+		r.get("create-group", "/groups", `{"name": "solution", "success_uri": "https://example.com/ok", "dead_letter_uri": "https://example.com/bad"}`, 201)
 		r.get("list-groups", "/groups", "", 200)
 		r.get("get-group", "/groups/customer", "", 200)
 		r.get("get-group", "/groups/nobody", "", 404)

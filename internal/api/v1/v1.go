@@ -55,6 +55,8 @@ type Config struct {
 	URI     string                                 // of the store, for commands that need it; shown only if it holds no secret
 	Version string
 	Log     *slog.Logger // of what is the server's fault; default: none
+
+	Receiver func(uri string) error // returns why nodes could hand over nothing there; nil: it is not asked
 }
 
 // A Plugin is what a task can be for.
