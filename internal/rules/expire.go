@@ -49,13 +49,15 @@ type Kept[Q comparable] struct {
 // KeptAs names the tasks that are kept like one of that queue with that status.
 func KeptAs[Q comparable](q Q, s plan.Status) Kept[Q] { return Kept[Q]{q, min(s, plan.Failed)} }
 
-// KeepLimits returns how long finished tasks of no plan are kept. Tasks that are not in the map are
-// kept for ever. byDefault is the store's value for what a queue leaves open.
-func KeepLimits[Q comparable](queues map[Q]plan.Keep, byDefault time.Duration) map[Kept[Q]]time.Duration {
+// KeepLimits returns how long finished tasks of no plan are kept until a sweep deletes them. It does not
+// delete tasks that are not in the map, because they are kept for ever or are handed over. byDefault is
+// the store's value for what a queue leaves open.
+func KeepLimits[Q comparable](queues map[Q]plan.QueueSettings, groups []plan.Group, byDefault time.Duration) map[Kept[Q]]time.Duration {
 	limits := map[Kept[Q]]time.Duration{}
-	for q, keep := range queues {
+	for q, settings := range queues {
 		for _, s := range KeptStatuses {
-			if limit := cmp.Or(time.Duration(*KeepOf(&keep, s)), byDefault); limit > 0 {
+			limit := cmp.Or(time.Duration(*KeepOf(&settings.Keep, s)), byDefault)
+			if limit > 0 && ReceiverOf(groups, settings.Group, RollKindOf(s)) == "" {
 				limits[Kept[Q]{q, s}] = limit
 			}
 		}

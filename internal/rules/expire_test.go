@@ -79,7 +79,7 @@ func TestTasksOfNoPlanAreKeptByTheirQueueAndTheirStatus(t *testing.T) {
 				want[rules.Kept[string]{Queue: "q", Status: s}] = limit
 			}
 			other := plan.Keep{Succeeded: -1, Failed: plan.Duration(time.Minute), Terminated: -1, Cancelled: -1, Orphaned: -1}
-			if got := rules.KeepLimits(map[string]plan.Keep{"q": c.keep, "other": other}, c.byDefault); !maps.Equal(got, want) {
+			if got := rules.KeepLimits(map[string]plan.QueueSettings{"q": {Keep: c.keep}, "other": {Keep: other}}, nil, c.byDefault); !maps.Equal(got, want) {
 				t.Errorf("the limits are %v, want %v", got, want)
 			}
 		})

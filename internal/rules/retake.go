@@ -10,17 +10,28 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+// A Busy says why a task cannot be taken back, whatever its state is.
+type Busy uint8
+
+// Why a task is busy. The zero value says that it is not.
+const (
+	BusyCall Busy = 1 + iota // another call is about to change it
+	BusyRoll                 // it is in a batch that is handed over
+)
+
 // CheckRetried refuses to take a task back that SelectRetry chose. The first rule that applies decides:
 //
-//  1. Another call is about to change the task (busy): ErrConflict.
+//  1. The task is busy: ErrConflict.
 //  2. The retry gives the task a queue that is not there: ErrNotFound.
 //  3. The queue of the task was deleted, and the retry gives it no other one: ErrConflict. Nothing
 //     would ever claim the task.
 //
 // with replaces the task, and is mostly nil. queues are all queues that there are.
-func CheckRetried(t *plan.Task, busy bool, with *plan.Task, queues map[plan.QueueID]bool) error {
+func CheckRetried(t *plan.Task, busy Busy, with *plan.Task, queues map[plan.QueueID]bool) error {
 	switch {
-	case busy:
+	case busy == BusyRoll:
+		return refusal.New(plan.ErrConflict, "task %q is %s, and is being handed over to the receiver of its group: it cannot run again", t.Key(), states.OfTask(t))
+	case busy != 0:
 		return refusal.New(plan.ErrConflict, "task %q is %v, and another call is about to change it", t.Key(), t.Status)
 	case with != nil && !queues[with.Queue]:
 		return fmt.Errorf("task %q: queue %s: %w", with.Key(), with.Queue, plan.ErrNotFound)

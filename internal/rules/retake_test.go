@@ -40,17 +40,18 @@ func TestWhatARetryMayTake(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		queue plan.QueueID
-		busy  bool
+		busy  rules.Busy
 		with  *plan.Task
 		kind  error
 		want  string
 	}{
-		{"a task that failed", there, false, nil, nil, ""},
-		{"a task that another call changes", there, true, nil, plan.ErrConflict, `another call is about to change it`},
-		{"a task without a queue", gone, false, nil, plan.ErrConflict, `its queue was deleted`},
-		{"a task without a queue that gets one", gone, false, &plan.Task{Queue: there}, nil, ""},
-		{"a task that gets a queue that is not there", there, false, &plan.Task{Name: "a", Queue: gone}, plan.ErrNotFound, `queue ` + gone.String()},
-		{"the call that changes a task comes before its queue", gone, true, nil, plan.ErrConflict, `about to change it`},
+		{"a task that failed", there, 0, nil, nil, ""},
+		{"a task that another call changes", there, rules.BusyCall, nil, plan.ErrConflict, `another call is about to change it`},
+		{"a task that is handed over", there, rules.BusyRoll, nil, plan.ErrConflict, `is being handed over`},
+		{"a task without a queue", gone, 0, nil, plan.ErrConflict, `its queue was deleted`},
+		{"a task without a queue that gets one", gone, 0, &plan.Task{Queue: there}, nil, ""},
+		{"a task that gets a queue that is not there", there, 0, &plan.Task{Name: "a", Queue: gone}, plan.ErrNotFound, `queue ` + gone.String()},
+		{"the call that changes a task comes before its queue", gone, rules.BusyCall, nil, plan.ErrConflict, `about to change it`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := rules.CheckRetried(&plan.Task{Name: "a", Status: plan.Failed, Queue: c.queue}, c.busy, c.with, map[plan.QueueID]bool{there: true})

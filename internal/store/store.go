@@ -209,7 +209,8 @@ type Node interface {
 	// Expire also deletes tasks of no plan that ended longer ago than their queue's Keep says, or,
 	// without one, than the driver's default. Their logs and results go with them. A task stays while
 	// a task in the store needs it, so that the child can be retried. A task also stays if another
-	// program ended it and no Sluice node had to note its end.
+	// program ended it and no Sluice node had to note its end. So does a task that rules.ReceiverOf has
+	// handed over (Roller).
 	Expire(ctx context.Context, budget int) (protocol.Expired, error)
 
 	// Wakes returns a channel on which a value arrives soon after another process queued tasks. A
@@ -448,6 +449,40 @@ type Roles interface {
 	// heartbeats, and the role is free when the instance was rescued or has left. Hold returns
 	// plan.ErrInstanceGone for an instance that is not registered.
 	Hold(ctx context.Context, role protocol.Role, i plan.InstanceID) (held bool, err error)
+}
+
+// A Batch is finished tasks of no plan of one queue that are handed over together.
+type Batch struct {
+	ID    plan.ID
+	Queue plan.QueueID
+	Tasks []plan.TaskID
+}
+
+// Roller is an optional part of a store: it remembers which finished tasks of no plan are being handed
+// over. storetest tests it with Expire.
+type Roller interface {
+	Roles
+
+	// ToRoll returns up to limit tasks of no plan of a queue that Expire would delete by these limits,
+	// which are for each status how long tasks are kept, and that are in no batch. Tasks
+	// with the same status come in the order of their ends. They have ID, Status and Ended.
+	ToRoll(ctx context.Context, q plan.QueueID, limits map[plan.Status]time.Duration, limit int) ([]plan.Task, error)
+
+	// BeginBatch writes the batch into these tasks of the queue, and returns those that it is in then. A
+	// task that is not as ToRoll returned it stays out. No retry takes a task of a batch
+	// (rules.BusyRoll), AddTasks does not find it as a parent, and Expire leaves it.
+	BeginBatch(ctx context.Context, id plan.ID, q plan.QueueID, tasks []plan.Task) ([]plan.TaskID, error)
+
+	// Batches returns the batches that have begun and not ended, the oldest first. It first completes
+	// the calls of dead processes, so that the tasks of a batch which it has returned never change.
+	Batches(ctx context.Context) ([]Batch, error)
+
+	// Logs returns the whole logs of tasks, as Log does. A task that is not there has none.
+	Logs(ctx context.Context, tasks []plan.TaskID) (map[plan.TaskID][]plan.LogEntry, error)
+
+	// EndBatch deletes the tasks of a batch that was received. Otherwise it takes the batch out of them,
+	// and they are as before. A batch that is not there is no error.
+	EndBatch(ctx context.Context, id plan.ID, received bool) error
 }
 
 // Schedules is an optional part of a store: it keeps schedules, and knows nothing of timetables.

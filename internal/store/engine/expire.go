@@ -83,9 +83,12 @@ type Expirer[P any, Q comparable] interface {
 	// many tasks went, and whether that was all.
 	CompleteDeletions(ctx context.Context) (tasks int, done bool, err error)
 
-	// Keeps returns what queues say of their tasks. It may leave out queues that say nothing, if the
-	// driver has no default.
-	Keeps(ctx context.Context) (map[Q]plan.Keep, error)
+	// Settings returns what queues say. It may leave out queues that say nothing, if the driver has no
+	// default.
+	Settings(ctx context.Context) (map[Q]plan.QueueSettings, error)
+
+	// Groups is that of store.Reader.
+	Groups(ctx context.Context) ([]plan.Group, error)
 
 	// DeleteExpired deletes tasks of no plan that ended longer ago than these limits, and returns how
 	// many tasks went. A task stays while a task that needs it is in the store. So does a task that a
@@ -124,11 +127,15 @@ func Expire[P any, Q comparable](ctx context.Context, u Expirer[P, Q], byDefault
 	if gone.Tasks, gone.More = completed, true; err != nil || !done {
 		return gone, err
 	}
-	keeps, err := u.Keeps(ctx)
+	queues, err := u.Settings(ctx)
 	if err != nil {
 		return gone, err
 	}
-	expired, err := u.DeleteExpired(ctx, rules.KeepLimits(keeps, byDefault))
+	groups, err := u.Groups(ctx)
+	if err != nil {
+		return gone, err
+	}
+	expired, err := u.DeleteExpired(ctx, rules.KeepLimits(queues, groups, byDefault))
 	gone.Tasks += expired
 	gone.More = gone.Tasks > 0 || *u.Budget() <= 0
 	return gone, err

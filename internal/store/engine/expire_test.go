@@ -84,9 +84,11 @@ func (d *deleter) CompleteDeletions(context.Context) (int, bool, error) {
 	return n, d.half == 0, nil
 }
 
-func (d *deleter) Keeps(context.Context) (map[string]plan.Keep, error) {
-	return map[string]plan.Keep{"q": {Succeeded: plan.Duration(time.Hour)}}, nil
+func (d *deleter) Settings(context.Context) (map[string]plan.QueueSettings, error) {
+	return map[string]plan.QueueSettings{"q": {Keep: plan.Keep{Succeeded: plan.Duration(time.Hour)}}}, nil
 }
+
+func (d *deleter) Groups(context.Context) ([]plan.Group, error) { return nil, nil }
 
 func (d *deleter) DeleteExpired(_ context.Context, limits map[rules.Kept[string]]time.Duration) (int, error) {
 	n := d.spend(&d.over)

@@ -21,8 +21,8 @@ type Retrier interface {
 
 	// Skeleton returns what rules.SelectRetry reads of the tasks of the plan, with Queue, Expanded
 	// and Items. Without a plan, it returns those of the named tasks that are of no plan. busy are
-	// tasks that another call is about to change.
-	Skeleton(ctx context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]bool, err error)
+	// tasks that rules.CheckRetried refuses therefore.
+	Skeleton(ctx context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]rules.Busy, err error)
 
 	// Queues returns which queues there are.
 	Queues(ctx context.Context) (map[plan.QueueID]bool, error)

@@ -38,8 +38,8 @@ func (s *selecting) Queues(context.Context) (map[plan.QueueID]bool, error) {
 	return map[plan.QueueID]bool{{}: true}, nil
 }
 
-func (s *selecting) Skeleton(context.Context, []plan.TaskID) ([]plan.Task, map[plan.TaskID]bool, error) {
-	return s.tasks, map[plan.TaskID]bool{idOf(s.busy): true}, nil
+func (s *selecting) Skeleton(context.Context, []plan.TaskID) ([]plan.Task, map[plan.TaskID]rules.Busy, error) {
+	return s.tasks, map[plan.TaskID]rules.Busy{idOf(s.busy): rules.BusyCall}, nil
 }
 
 func (s *selecting) Below(_ context.Context, _ *engine.Selection, check engine.BelowCheck) error {

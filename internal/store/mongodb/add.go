@@ -435,12 +435,12 @@ func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.
 	all := idsFrom(slices.Collect(maps.Keys(outside)), func(id plan.TaskID) bson.ObjectID { return oid(id.ID) })
 	there := make(map[plan.TaskID]*rules.Needed, len(all))
 	for ids := range slices.Chunk(all, addAtOnce) {
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of deleting")})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of deleting rolling")})
 		if err != nil {
 			return err
 		}
 		for i := range docs {
-			if !docs[i].Deleting {
+			if !docs[i].Deleting && !docs[i].Rolling {
 				there[taskID(docs[i].ID)] = &rules.Needed{Plan: planID(docs[i].Plan), Item: !docs[i].Of.IsZero()}
 			}
 		}

@@ -248,8 +248,8 @@ func (r *round) lookAgain(ctx context.Context, ids idList) error {
 	return nil
 }
 
-// auditGates removes gates of retries that do not exist any more. A round that meets a gate waits
-// for the end of its retry.
+// auditGates removes gates of retries, and of batches, that do not exist any more. A round that meets
+// a gate waits for the end of its retry.
 func (r *round) auditGates(ctx context.Context) error {
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("gate", d("$exists", true)),
 		wire.Query{Fields: ones("status hold gate gen"), Hint: indexGate, Limit: auditHeld})
@@ -261,6 +261,9 @@ func (r *round) auditGates(ctx context.Context) error {
 		gates.add(docs[i].Gate)
 	}
 	gone, err := r.retriesGone(ctx, gates.list)
+	if err == nil {
+		err = r.leaveRolls(ctx, gone)
+	}
 	if err != nil || len(gone) == 0 {
 		return err
 	}
@@ -271,7 +274,7 @@ func (r *round) auditGates(ctx context.Context) error {
 		case t.Hold == holdRetry:
 			changes = append(changes, t.held(leaveGate()))
 		default:
-			changes = append(changes, wire.Change{ID: t.ID, Where: d("gate", t.Gate, "status", t.Status), Update: d("$unset", ones("gate"))})
+			changes = append(changes, wire.Change{ID: t.ID, Where: d("gate", t.Gate, "status", t.Status), Update: d("$unset", ones("gate rolling"))})
 		}
 	}
 	_, err = r.Bulk(ctx, r.tasks, changes)

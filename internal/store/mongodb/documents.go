@@ -65,6 +65,7 @@ type taskDoc struct {
 	Joins     int             `bson:"joins,omitempty"`     // else how many joins hold them
 	Shared    int             `bson:"shared,omitempty"`    // of a task of no plan that has ended: how often tasks were added that need it
 	Deleting  bool            `bson:"deleting,omitempty"`  // the same: its deletion has begun
+	Rolling   bool            `bson:"rolling,omitempty"`   // the same: it is in the batch that its gate names, see roll.go
 	Of        bson.ObjectID   `bson:"of,omitempty"`
 	Index     int             `bson:"index,omitempty"`
 	Made      int             `bson:"made,omitempty"` // of an item: see made

@@ -34,14 +34,14 @@ func (r *round) CompleteDeletions(ctx context.Context) (n int, done bool, err er
 	return n, r.budget > 0, err
 }
 
-// Keeps implements engine.Expirer.
-func (r *round) Keeps(ctx context.Context) (map[bson.ObjectID]plan.Keep, error) {
+// Settings implements engine.Expirer.
+func (r *round) Settings(ctx context.Context) (map[bson.ObjectID]plan.QueueSettings, error) {
 	queues, err := wire.Find[queueDoc](ctx, r.queues, d("settings", d("$exists", true)), wire.Query{Fields: ones("settings")})
-	keeps := map[bson.ObjectID]plan.Keep{}
+	settings := map[bson.ObjectID]plan.QueueSettings{}
 	for i := range queues {
-		keeps[queues[i].ID] = queues[i].domain().Keep
+		settings[queues[i].ID] = queues[i].domain().QueueSettings
 	}
-	return keeps, err
+	return settings, err
 }
 
 // DeleteExpired implements engine.Expirer.
@@ -57,15 +57,14 @@ func (r *round) DeleteExpired(ctx context.Context, limits map[rules.Kept[bson.Ob
 
 // expireQueue deletes tasks of a queue that ended so before an instant. It reads no more at once than the budget may delete.
 func (r *round) expireQueue(ctx context.Context, queue bson.ObjectID, status plan.Status, before time.Time) (n int, err error) {
-	old := d("queue", queue, "status", codes(status), "ended", d("$exists", true, "$lt", before), "plan", nil, "open", nil, "gate", nil)
-	q := wire.Query{Fields: ones("status ended shared"), Sort: d("ended", 1)}
+	old, q := endedBefore(queue, status, before), wire.Query{Fields: unneededFields, Sort: d("ended", 1)}
 	for r.budget > 0 {
 		q.Limit = min(r.budget, deleteAtOnce)
 		docs, err := wire.Find[taskDoc](ctx, r.tasks, old, q)
 		if err != nil || len(docs) == 0 {
 			return n, err
 		}
-		marked, err := r.markUnneeded(ctx, docs)
+		marked, err := r.markUnneeded(ctx, docs, r.id, "deleting")
 		if err != nil {
 			return n, err
 		}
@@ -78,11 +77,19 @@ func (r *round) expireQueue(ctx context.Context, queue bson.ObjectID, status pla
 	return n, nil
 }
 
-// markUnneeded begins the deletion of the tasks that no task needs, and returns them. A marked task
-// has a gate, as in a retry, so that nobody takes it back. An adder of a child first inserts the
+// endedBefore matches the finished tasks of no plan of a queue that ended so before an instant.
+func endedBefore(queue bson.ObjectID, status plan.Status, before time.Time) bson.D {
+	return d("queue", queue, "status", codes(status), "ended", d("$exists", true, "$lt", before), "plan", nil, "open", nil, "gate", nil)
+}
+
+// unneededFields are those that markUnneeded asks for.
+var unneededFields = ones("status ended shared")
+
+// markUnneeded marks the tasks that no task needs: their deletion or their batch begins. It returns those
+// that have the mark. A marked task has a gate, as in a retry, so that nobody takes it back. An adder of a child first inserts the
 // child and then counts it: see keepNeeded. So either markUnneeded sees the child, or the count has
 // changed.
-func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []taskDoc, err error) {
+func (r *round) markUnneeded(ctx context.Context, docs []taskDoc, gate bson.ObjectID, mark string) (marked []taskDoc, err error) {
 	free := make(map[bson.ObjectID]*taskDoc, len(docs))
 	for i := range docs {
 		free[docs[i].ID] = &docs[i]
@@ -91,17 +98,31 @@ func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []task
 	if err := r.eachNeeded(ctx, ids, func(id bson.ObjectID) { delete(free, id) }); err != nil {
 		return nil, err
 	}
+	// Nearly always nobody has added a task that needs one of them, and one command marks all. A task that ran again has ended later.
+	var alike idList
+	var latest time.Time
 	var changes []wire.Change
+	as := d("plan", nil, "open", nil, "gate", nil, "deleting", nil, "rolling", nil)
 	for _, t := range free {
-		as := d("status", t.Status, "ended", t.Ended, "plan", nil, "open", nil, "gate", nil, "deleting", nil, "shared", wire.OrNone(t.Shared))
-		changes = append(changes, wire.Change{ID: t.ID, Where: as, Update: d("$set", d("deleting", true, "gate", r.id))})
-		marked = append(marked, *t)
+		if marked = append(marked, *t); t.Shared > 0 {
+			where := append(as[:len(as):len(as)], d("status", t.Status, "ended", t.Ended, "shared", t.Shared)...)
+			changes = append(changes, wire.Change{ID: t.ID, Where: where, Update: d("$set", d(mark, true, "gate", gate))})
+			continue
+		}
+		if alike = append(alike, t.ID); t.Ended.After(latest) {
+			latest = t.Ended
+		}
 	}
 	made, err := r.Bulk(ctx, r.tasks, changes)
-	if err != nil || made == len(changes) {
+	if err == nil && len(alike) > 0 {
+		ended := append(as[:len(as):len(as)], d("_id", d("$in", alike), "shared", nil, "ended", d("$exists", true, "$lte", latest), "$nor", bson.A{onlyUnfinished(nil)})...)
+		n, failed := r.UpdateMany(ctx, r.tasks, ended, d("$set", d(mark, true, "gate", gate)))
+		made, err = made+n, failed
+	}
+	if err != nil || made == len(marked) {
 		return marked, err
 	}
-	return wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "gate", r.id), wire.Query{Fields: ones("_id")})
+	return wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "gate", gate), wire.Query{Fields: ones("_id")})
 }
 
 // eachNeeded calls do with the tasks that tasks of no plan need, whatever the state of these. It
@@ -157,8 +178,8 @@ func (r *round) deleteMarked(ctx context.Context, docs []taskDoc) (n int, err er
 // keepNeeded counts on finished tasks of no plan that tasks, held by now, need them, and reports whether all parents are there.
 func (s *Store) keepNeeded(ctx context.Context, parents idList) (kept bool, err error) {
 	for ids := range slices.Chunk(parents, addAtOnce) {
-		there := d("_id", d("$in", ids), "deleting", nil)
-		if _, err := s.UpdateMany(ctx, s.tasks, append(there[:2:2], d("ended", d("$exists", true))...), d("$inc", d("shared", 1))); err != nil {
+		there := d("_id", d("$in", ids), "deleting", nil, "rolling", nil)
+		if _, err := s.UpdateMany(ctx, s.tasks, append(there[:3:3], d("ended", d("$exists", true))...), d("$inc", d("shared", 1))); err != nil {
 			return false, err
 		}
 		left, err := wire.Find[taskDoc](ctx, s.tasks, there, wire.Query{Fields: ones("_id")})

@@ -35,6 +35,10 @@ type entryDoc struct {
 	Text    text        `bson:"text"`
 }
 
+func (e *entryDoc) domain() plan.LogEntry {
+	return plan.LogEntry{At: e.At.UTC(), Attempt: e.Attempt, Stream: e.Stream, Text: string(e.Text)}
+}
+
 // A document has at most that many entries and, but for one that is longer, bytes.
 const (
 	logEntries = 1000
@@ -116,7 +120,7 @@ func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int)
 			if len(entries) == limit {
 				return entries, next, nil
 			}
-			entries = append(entries, plan.LogEntry{At: e.At.UTC(), Attempt: e.Attempt, Stream: e.Stream, Text: string(e.Text)})
+			entries = append(entries, e.domain())
 			next = at
 		}
 	}

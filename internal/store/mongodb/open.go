@@ -100,10 +100,11 @@ type schemaDoc struct {
 }
 
 // schemaVersion is what this program writes. Version 1 is the first.
-const schemaVersion = withSchedules
+const schemaVersion = withRolls
 
-// withSchedules is the version from which on nodes start what schedules say.
-const withSchedules = 4
+// withRolls is the version from which on nodes hand over finished tasks. A node that does not know of
+// receivers would delete the tasks.
+const withRolls = 5
 
 // Database returns the database that a URI names, "" if it names none.
 func Database(uri string) (string, error) { return wire.Database(uri) }

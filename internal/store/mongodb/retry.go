@@ -68,17 +68,17 @@ func (r *retrier) Begin(ctx context.Context, check engine.RetryCheck) (err error
 	return check(&known, n, other)
 }
 
-func (r *retrier) Skeleton(ctx context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]bool, err error) {
+func (r *retrier) Skeleton(ctx context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]rules.Busy, err error) {
 	filter := d("plan", oid(r.id.ID))
 	q := wire.Query{
-		Fields: ones("plan of name status reason queue def coe needs joins ran hold gate items inserted expanded empty making"), Sort: d("_id", 1), Hint: indexList,
+		Fields: ones("plan of name status reason queue def coe needs joins ran hold gate items inserted expanded empty making rolling"), Sort: d("_id", 1), Hint: indexList,
 	}
 	if r.plan == nil {
 		filter, _ = taskFilter(&store.TaskQuery{NoPlan: true, IDs: named})
 		q.Hint = ""
 	}
 	found, err := wire.Find[taskDoc](ctx, r.tasks, filter, q)
-	tasks, busy = make([]plan.Task, len(found)), map[plan.TaskID]bool{}
+	tasks, busy = make([]plan.Task, len(found)), map[plan.TaskID]rules.Busy{}
 	for i := range found {
 		t := &found[i]
 		parents, err := r.parentIDs(ctx, t)
@@ -87,8 +87,11 @@ func (r *retrier) Skeleton(ctx context.Context, named []plan.TaskID) (tasks []pl
 		}
 		tasks[i] = t.domain()
 		tasks[i].Needs = needs(parents)
-		if t.Hold == holdAdding || !t.Gate.IsZero() {
-			busy[tasks[i].ID] = true
+		switch {
+		case t.Rolling:
+			busy[tasks[i].ID] = rules.BusyRoll
+		case t.Hold == holdAdding || !t.Gate.IsZero():
+			busy[tasks[i].ID] = rules.BusyCall
 		}
 		r.docs[tasks[i].ID] = t
 	}

@@ -400,6 +400,7 @@ func TestRolesAreWhatTheCodeAsksFor(t *testing.T) {
 		// prepare makes indexes, which is for a node; the others find a database that was prepared, and only look.
 		"disbatchd": s.uses(slices.Concat([]string{"prepare", "Indexes", "PutResults", "Plan"}, methodsOf[store.Node](), methodsOf[den.Balancer](),
 			[]string{"Schedules", "PutSchedules", "CreatePlan", "AddTasks", "Ready", "CancelPlan", "CancelTask", "EnsureQueue"},
+			[]string{"Groups", "Tasks", "Log"}, methodsOf[store.Roller](),
 			methodsOf[store.Reporter]())...),
 		"disbatch_web": s.uses(slices.Concat([]string{"Balance", "SetBalance", "OpenResult"}, methodsOf[store.Admin](), methodsOf[store.Reader](), methodsOf[store.Documents](), []string{"Schedules", "PutSchedules", "DeleteSchedule"})...),
 		"task_runner":  s.uses(methodsOf[taskRunner]()...),

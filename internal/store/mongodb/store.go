@@ -29,7 +29,7 @@ type Store struct {
 	tasks, plans, queues, nodes, instances   *mongo.Collection
 	work, joins, items, retries              *mongo.Collection
 	logs, meta, runs, files, chunks, balance *mongo.Collection
-	schedules, groups                        *mongo.Collection
+	schedules, groups, rolls                 *mongo.Collection
 
 	mu        sync.Mutex
 	doing     map[bson.ObjectID]bool            // documents of work that a call is busy with
@@ -63,7 +63,7 @@ func newStore(client *mongo.Client, database string, o Options) *Store {
 		tasks: db.Collection("tasks"), plans: db.Collection("plans"), queues: db.Collection("queues"), nodes: db.Collection("nodes"),
 		instances: db.Collection("instances"), work: db.Collection("work"), joins: db.Collection("joins"), items: db.Collection("items"),
 		retries: db.Collection("retries"), logs: db.Collection("logs"), meta: db.Collection("meta"), runs: db.Collection("runs"),
-		files: db.Collection("tasks.files"), chunks: db.Collection("tasks.chunks"), balance: db.Collection("balance"), schedules: db.Collection("schedules"), groups: db.Collection("groups"),
+		files: db.Collection("tasks.files"), chunks: db.Collection("tasks.chunks"), balance: db.Collection("balance"), schedules: db.Collection("schedules"), groups: db.Collection("groups"), rolls: db.Collection("rolls"),
 	}
 }
 

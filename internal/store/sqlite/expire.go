@@ -45,25 +45,33 @@ func (t *tx) ExpiredPlans(_ context.Context, byDefault time.Duration) iter.Seq2[
 	}
 }
 
-// overTasks selects finished tasks of no plan that are kept no longer, of the queues and statuses of a list, each with the instant before
-// which tasks ended that may go. A task stays that another one needs.
-var overTasks = "SELECT " + taskColumns + `, 1 + (SELECT coalesce(max(seq), 0) FROM logs WHERE task = t.n)
-	FROM json_each(?1) AS j CROSS JOIN tasks AS t INDEXED BY tasks_over
-	WHERE t.plan = 0 AND t.of = 0 AND t.ended > 0 AND t.queue = j.value ->> 0 AND ` + keptStatus + ` = j.value ->> 1 AND t.ended < j.value ->> 2
-		AND t.ended + ` + lateBy("t.ended") + ` < j.value ->> 2 AND NOT EXISTS (SELECT 1 FROM kids AS k WHERE k.parent = t.n)
-	LIMIT ?2 + 0`
+// isFree says of a finished task of no plan that no task needs it, and that it is in no batch.
+const isFree = "t.plan = 0 AND t.of = 0 AND t.ended > 0 AND NOT EXISTS (SELECT 1 FROM kids AS k WHERE k.parent = t.n) AND NOT EXISTS (SELECT 1 FROM rolled AS r WHERE r.task = t.n)"
 
-// CompleteDeletions implements engine.Expirer. A task goes in one transaction.
-func (t *tx) CompleteDeletions(context.Context) (int, bool, error) { return 0, true, nil }
+// overTasks selects free tasks that are kept no longer, of the queues and statuses of a list, each with the instant before which tasks
+// ended that may go.
+var overTasks = "SELECT " + taskColumns + ", " + logCost + " FROM json_each(?1) AS j CROSS JOIN tasks AS t INDEXED BY tasks_over WHERE " + isFree +
+	" AND t.queue = j.value ->> 0 AND " + keptStatus + " = j.value ->> 1 AND " + endedBefore("j.value ->> 2") + " LIMIT ?2 + 0"
 
-// Keeps implements engine.Expirer.
-func (t *tx) Keeps(context.Context) (map[int64]plan.Keep, error) {
-	keeps := map[int64]plan.Keep{}
-	for r := t.query("SELECT n, settings FROM queues"); r.next(); {
-		keeps[r.int(0)] = plan.QueueSettingsOf(r.text(1)).Keep
-	}
-	return keeps, nil
+// endedBefore says of a task that it ended before an instant, and was not moved there by a jump of the clock.
+func endedBefore(at string) string {
+	return "t.ended < " + at + " AND t.ended + " + lateBy("t.ended") + " < " + at
 }
+
+// logCost is how many rows a task of no plan has at most, but for those of its parents.
+const logCost = "1 + (SELECT coalesce(max(seq), 0) FROM logs WHERE task = t.n)"
+
+// Settings implements engine.Expirer.
+func (t *tx) Settings(context.Context) (map[int64]plan.QueueSettings, error) {
+	settings := map[int64]plan.QueueSettings{}
+	for r := t.query("SELECT n, settings FROM queues"); r.next(); {
+		settings[r.int(0)] = plan.QueueSettingsOf(r.text(1))
+	}
+	return settings, nil
+}
+
+// Groups implements engine.Expirer.
+func (t *tx) Groups(context.Context) ([]plan.Group, error) { return t.groups(), nil }
 
 // DeleteExpired implements engine.Expirer.
 func (t *tx) DeleteExpired(_ context.Context, limits map[rules.Kept[int64]]time.Duration) (n int, err error) {

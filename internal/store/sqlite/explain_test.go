@@ -121,7 +121,16 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 			[]string{"SEARCH plans USING INDEX plans_old (ended>? AND ended<?)", "CORRELATED SCALAR SUBQUERY 1", "SCAN jumps"}},
 		{"and tasks of no plan, of the queues and statuses that are not kept for ever", overTasks, []string{
 			"SCAN j VIRTUAL TABLE INDEX 1:", "SEARCH t USING INDEX tasks_over (queue=? AND <expr>=? AND ended>? AND ended<?)",
-			"CORRELATED SCALAR SUBQUERY 2", "SCAN jumps", "CORRELATED SCALAR SUBQUERY 3", "SEARCH k USING PRIMARY KEY (parent=?)",
+			"CORRELATED SCALAR SUBQUERY 2", "SEARCH k USING PRIMARY KEY (parent=?)", "CORRELATED SCALAR SUBQUERY 3", "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)",
+			"CORRELATED SCALAR SUBQUERY 4", "SCAN jumps", "CORRELATED SCALAR SUBQUERY 1", "SEARCH logs USING PRIMARY KEY (task=?)",
+		}},
+		{"and tasks that are handed over, in the order of their ends", tasksToRoll, []string{
+			"SEARCH t USING INDEX tasks_over (queue=? AND <expr>=? AND ended>? AND ended<?)",
+			"CORRELATED SCALAR SUBQUERY 1", "SEARCH k USING PRIMARY KEY (parent=?)", "CORRELATED SCALAR SUBQUERY 2", "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)",
+			"CORRELATED SCALAR SUBQUERY 3", "SCAN jumps",
+		}},
+		{"and tasks of batches that were received", receivedTasks, []string{
+			"SEARCH r USING COVERING INDEX rolled_batch (batch=?)", "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)",
 			"CORRELATED SCALAR SUBQUERY 1", "SEARCH logs USING PRIMARY KEY (task=?)",
 		}},
 		{"and deletions that were left half-way", "SELECT " + planColumns + " FROM plans " + deletingPlans, []string{"SCAN plans USING INDEX plans_leaving"}},

@@ -172,7 +172,7 @@ func (t *tx) deleteRows(tasks []taskRow) {
 	}
 	for _, from := range []string{
 		"tasks WHERE n", "bodies WHERE n", "outputs WHERE n", "gates WHERE n", "frozen WHERE n", "foreachs WHERE n", "lists WHERE of",
-		"logs WHERE task",
+		"logs WHERE task", "rolled WHERE task",
 	} {
 		t.exec("DELETE FROM "+from+" IN (SELECT value FROM json_each(?))", ns)
 	}

@@ -424,11 +424,16 @@ func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int)
 		}
 		for r := c.query("SELECT seq, at, attempt, stream, text FROM logs WHERE task = ? AND seq > ? ORDER BY seq LIMIT ? + 0", n, after, limit); r.next(); {
 			next = r.int(0)
-			entries = append(entries, plan.LogEntry{At: instant(r.int(1)), Attempt: int(r.int(2)), Stream: plan.Stream(r.int(3)), Text: r.text(4)})
+			entries = append(entries, r.logEntry(1))
 		}
 		return nil
 	})
 	return entries, next, err
+}
+
+// logEntry reads an entry of a log, whose columns begin at the given one.
+func (r *rows) logEntry(at int) plan.LogEntry {
+	return plan.LogEntry{At: instant(r.int(at)), Attempt: int(r.int(at + 1)), Stream: plan.Stream(r.int(at + 2)), Text: r.text(at + 3)}
 }
 
 // Inputs implements store.Node.

@@ -121,7 +121,7 @@ func (r *retrier) Begin(_ context.Context, check engine.RetryCheck) (err error) 
 	return err
 }
 
-func (r *retrier) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]bool, err error) {
+func (r *retrier) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]rules.Busy, err error) {
 	q := store.TaskQuery{Plan: r.id, Needs: true, Limit: -1}
 	if r.plan == nil {
 		q.NoPlan, q.IDs = true, named
@@ -132,7 +132,13 @@ func (r *retrier) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan
 	for i := range found {
 		tasks[i], r.rows[found[i].ID] = found[i].Task, found[i].n
 	}
-	return tasks, nil, cmpErr(err, r.err)
+	if r.plan == nil {
+		busy = map[plan.TaskID]rules.Busy{}
+		for _, id := range r.rolling(each(found, func(t *foundTask) int64 { return t.n })) {
+			busy[id] = rules.BusyRoll
+		}
+	}
+	return tasks, busy, cmpErr(err, r.err)
 }
 
 func (r *retrier) Queues(context.Context) (map[plan.QueueID]bool, error) {

@@ -211,7 +211,7 @@ func (t *tx) check(p *planRow, tasks []plan.Task) ([]addition, error) {
 			}
 			var needed *rules.Needed
 			parent, is := there.parents[need]
-			if is {
+			if is && !parent.goes {
 				needed = &rules.Needed{Plan: parent.plan, Item: parent.item}
 			}
 			if err := rules.CheckNeed(a.Task, of, need, needed); err != nil {
@@ -288,6 +288,7 @@ type knownTask struct {
 	n    int64
 	plan plan.PlanID
 	item bool
+	goes bool // it is handed over, or is being deleted
 }
 
 func (k *known) has(id plan.TaskID) bool { return k.parents[id].n != 0 }
@@ -309,14 +310,14 @@ func (t *tx) known(p *planRow, tasks []plan.Task) (known, error) {
 		}
 	}
 	var r *rows
-	const knownColumns = "SELECT t.n, t.id, p.id, t.of <> 0 FROM tasks AS t LEFT JOIN plans AS p ON p.n = t.plan WHERE t.id "
+	const knownColumns = "SELECT t.n, t.id, p.id, t.of <> 0, t.plan = 0 AND EXISTS (SELECT 1 FROM rolled AS r WHERE r.task = t.n) FROM tasks AS t LEFT JOIN plans AS p ON p.n = t.plan WHERE t.id "
 	if least, most, ok := dense(ids); ok {
 		r = t.query(knownColumns+"BETWEEN ? AND ?", least[:], most[:])
 	} else {
 		r = t.query(knownColumns+"IN (SELECT unhex(value) FROM json_each(?))", listIDs(ids))
 	}
 	for r.next() {
-		k.parents[plan.TaskID{ID: r.id(1)}] = knownTask{r.int(0), plan.PlanID{ID: r.id(2)}, r.bool(3)}
+		k.parents[plan.TaskID{ID: r.id(1)}] = knownTask{r.int(0), plan.PlanID{ID: r.id(2)}, r.bool(3), r.bool(4)}
 	}
 	if p == nil || p.Counts.Stored() == 0 {
 		return k, t.err

@@ -38,6 +38,7 @@ var groups = []struct {
 	{"changes", changeCases},
 	{"delete", deleteCases},
 	{"expire", expireCases},
+	{"roll", rollCases},
 	{"concurrent", concurrentCases},
 	{"crash", crashCases},
 	{"walks", walkCases},

@@ -135,7 +135,7 @@ func (d *db) check(p *planRow, tasks []plan.Task) ([]*task, error) {
 				parent = d.tasks[id]
 			}
 			var needed *rules.Needed
-			if parent != nil {
+			if _, rolled := d.rolled[id]; parent != nil && !rolled {
 				needed = &rules.Needed{Plan: parent.Plan, Item: parent.of != nil}
 			}
 			if err := rules.CheckNeed(&t.Task, t.Plan, id, needed); err != nil {

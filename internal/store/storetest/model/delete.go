@@ -92,21 +92,22 @@ func (tx *tx) ExpiredPlans(_ context.Context, byDefault time.Duration) iter.Seq2
 // CompleteDeletions implements engine.Expirer. A task of no plan goes at once.
 func (tx *tx) CompleteDeletions(context.Context) (int, bool, error) { return 0, true, nil }
 
-// Keeps implements engine.Expirer.
-func (tx *tx) Keeps(context.Context) (map[plan.QueueID]plan.Keep, error) {
-	keeps := map[plan.QueueID]plan.Keep{}
+// Settings implements engine.Expirer.
+func (tx *tx) Settings(context.Context) (map[plan.QueueID]plan.QueueSettings, error) {
+	settings := map[plan.QueueID]plan.QueueSettings{}
 	for id, q := range tx.queues {
-		keeps[id] = q.Keep
+		settings[id] = q.QueueSettings
 	}
-	return keeps, nil
+	return settings, nil
 }
+
+// Groups implements engine.Expirer.
+func (tx *tx) Groups(context.Context) ([]plan.Group, error) { return tx.groups, nil }
 
 // DeleteExpired implements engine.Expirer.
 func (tx *tx) DeleteExpired(_ context.Context, limits map[rules.Kept[plan.QueueID]]time.Duration) (n int, err error) {
 	for _, t := range tx.tasks {
-		limit, limited := limits[rules.KeptAs(t.Queue, t.Status)]
-		needed := slices.ContainsFunc(t.children, func(c *task) bool { return !c.gone })
-		if tx.budget <= 0 || t.plan != nil || !limited || tx.at.Sub(t.Ended) <= limit || needed {
+		if tx.budget <= 0 || !tx.expired(t, limits) {
 			continue
 		}
 		tx.delete(t)
@@ -114,6 +115,18 @@ func (tx *tx) DeleteExpired(_ context.Context, limits map[rules.Kept[plan.QueueI
 		n++
 	}
 	return n, nil
+}
+
+// expired reports whether a task of no plan is kept no longer, and nothing in the store needs it, or hands it over.
+func (tx *tx) expired(t *task, limits map[rules.Kept[plan.QueueID]]time.Duration) bool {
+	limit, limited := limits[rules.KeptAs(t.Queue, t.Status)]
+	return t.plan == nil && limited && tx.at.Sub(t.Ended) > limit && tx.free(t)
+}
+
+// free reports whether nothing in the store needs a task of no plan, or hands it over.
+func (tx *tx) free(t *task) bool {
+	_, rolled := tx.rolled[t.ID]
+	return !rolled && !slices.ContainsFunc(t.children, func(c *task) bool { return !c.gone })
 }
 
 // delete takes a task that nobody runs, and that is not queued, from everywhere but its plan's list.

@@ -36,7 +36,7 @@ var _ store.Store = (*Store)(nil)
 func New(o Options) *Store {
 	d := &db{
 		now: o.Now, plans: map[plan.PlanID]*planRow{}, runs: map[string]int{}, submitting: map[plan.PlanID]*planRow{}, tasks: map[plan.TaskID]*task{},
-		queues: map[plan.QueueID]*queue{}, instances: map[plan.InstanceID]*instance{}, gone: map[plan.InstanceID]bool{}, maxThreads: map[plan.NodeName]int{}, holders: map[protocol.Role]plan.InstanceID{}, schedules: map[plan.ScheduleID]kept{},
+		queues: map[plan.QueueID]*queue{}, instances: map[plan.InstanceID]*instance{}, gone: map[plan.InstanceID]bool{}, maxThreads: map[plan.NodeName]int{}, holders: map[protocol.Role]plan.InstanceID{}, schedules: map[plan.ScheduleID]kept{}, rolled: map[plan.TaskID]plan.ID{},
 		wakers: map[chan struct{}]bool{}, delays: byDelay(),
 	}
 	if d.now == nil {
@@ -74,11 +74,12 @@ type db struct {
 	balance    json.RawMessage                   // the balance document; nil: there is none
 	holders    map[protocol.Role]plan.InstanceID // who has a role, if it is registered
 	schedules  map[plan.ScheduleID]kept
-	groups     []plan.Group   // by name
-	due        fifo           // tasks that settle has to look at,
-	ending     fifo           // and after those, foreach tasks whose items have finished
-	delays     ordered[*task] // held tasks by the instant until which they are held
-	changes    changes        // what Changes reads
+	rolled     map[plan.TaskID]plan.ID // the batches of finished tasks of no plan
+	groups     []plan.Group            // by name
+	due        fifo                    // tasks that settle has to look at,
+	ending     fifo                    // and after those, foreach tasks whose items have finished
+	delays     ordered[*task]          // held tasks by the instant until which they are held
+	changes    changes                 // what Changes reads
 	wake       int64
 	wakers     map[chan struct{}]bool
 }

@@ -45,7 +45,7 @@ func (r *retry) Queues(context.Context) (map[plan.QueueID]bool, error) {
 	return there, nil
 }
 
-func (r *retry) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]bool, err error) {
+func (r *retry) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]rules.Busy, err error) {
 	if r.plan != nil {
 		for _, t := range r.plan.tasks {
 			tasks = append(tasks, t.Task)
@@ -57,8 +57,14 @@ func (r *retry) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan.T
 		if t := r.tasks[id]; t != nil && t.plan == nil {
 			tasks = append(tasks, t.Task)
 		}
+		if _, rolled := r.rolled[id]; rolled {
+			if busy == nil {
+				busy = map[plan.TaskID]rules.Busy{}
+			}
+			busy[id] = rules.BusyRoll
+		}
 	}
-	return tasks, nil, nil
+	return tasks, busy, nil
 }
 
 func (r *retry) Below(_ context.Context, s *engine.Selection, check engine.BelowCheck) error {
