@@ -13,9 +13,9 @@ export GOFLAGS    := -trimpath $(GOFLAGS)
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BUILD        = -ldflags "-s -w -X main.version=$(VERSION)"
 # Packages with goroutines that share state, or that several processes share.
-CONCURRENT   = ./den/... ./plugins/... ./internal/runner/... ./internal/store/... ./internal/cli/... ./internal/api/... ./internal/auth ./internal/dci ./internal/telemetry
+CONCURRENT   = ./den/... ./internal/roll ./plugins/... ./internal/runner/... ./internal/store/... ./internal/cli/... ./internal/api/... ./internal/auth ./internal/dci ./internal/telemetry
 # The suite of the MongoDB driver, which runs beside the rest, the routes over it, the program itself, and the API for Go programs.
-OVER_MONGODB = ./internal/store/mongodb/... ./internal/store/storetest ./internal/api/... ./cmd/sluice ./.
+OVER_MONGODB = ./internal/store/mongodb/... ./internal/store/storetest ./internal/roll ./internal/api/... ./cmd/sluice ./.
 # What of it has many goroutines at one handle, or many handles at one database: it runs once more, with the race detector.
 AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|take|foreign)/(any_number_of|beside_a|however_many|of_both)|OppositeOrders|ThatClash|AtOnce'
 # The race detector without its calls in SQLite's own code, which is translated to Go. The memory of that is not the Go heap, so that the

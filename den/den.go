@@ -63,6 +63,9 @@ type Config struct {
 	// Schedules starts what the schedules of the store say, whenever no other node does. A node with
 	// a Plan never does. Default: the node starts nothing.
 	Schedules Scheduler
+	// Rolls hands finished tasks over to the receivers of their groups, whenever no other node does. A
+	// node with a Plan never does. Default: the node hands over nothing.
+	Rolls Roller
 	// Logger gets a warning for each failed attempt, and at slog.LevelDebug a line for each attempt
 	// that starts or succeeds. Lines about a task have its plan, task_name, task (the id) and
 	// attempt. A node with a Plan, which somebody follows, logs failures at slog.LevelDebug too.
@@ -355,6 +358,9 @@ func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) err
 		}
 		wg.Go(func() { w.run(alive) })
 		wg.Go(func() { (&keeper{n.store, log}).run(claiming) })
+		if n.cfg.Rolls != nil && n.cfg.Plan.IsZero() {
+			wg.Go(func() { (&rolling{n.cfg.Rolls, log, me.ID}).run(claiming) })
+		}
 		if n.evens != nil {
 			b := &balancer{cfg: n.cfg.Balance, beat: n.cfg.Beat, store: n.evens, log: log, me: me.ID, pretends: map[plan.QueueID]int{}}
 			wg.Go(func() { b.run(alive) })

@@ -118,6 +118,7 @@ type Role string
 const (
 	RoleBalance  Role = "balance"  // it sets the threads of queues by the balance document
 	RoleSchedule Role = "schedule" // it starts what schedules say
+	RoleRoll     Role = "roll"     // it hands over finished tasks before they are deleted
 )
 
 // Expired is the number of deleted objects whose time to keep was over.

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/dtr"
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/roll"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/schedule"
@@ -26,6 +27,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/telemetry"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/http"
 )
 
 func workerCommand(a *app) *cobra.Command {
@@ -248,6 +250,11 @@ func (d *denSetup) beside(ctx context.Context, st store.Store, cfg *den.Config) 
 			fired = figures.Fired
 		}
 		cfg.Schedules = schedule.NewFirer(s, fired)
+	}
+	if s, ok := roll.StoreOf(st); ok && d.Requests != nil {
+		if _, runs := d.allowed.Get(http.Name); runs {
+			cfg.Rolls = roll.New(s, d.Requests, d.log.Logger)
+		}
 	}
 	observer, sent, err := d.observe(ctx, st, figures, d.log.Logger)
 	if err != nil {

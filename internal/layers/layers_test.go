@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	"internal/planfile":              {"plan", "internal/timetable", "internal/hint", "internal/jsontext", "internal/textfile", "internal/duration", "internal/rules", "internal/compiler", "internal/expr", "internal/secret", "go.yaml.in/yaml/v3"},
 	"internal/submit":                {"plan", "internal/rules", "internal/hint", "internal/store", "internal/jsontext", "internal/refusal", "internal/compiler", "internal/secret"},
 	"internal/oste":                  {"plan", "internal/compiler", "internal/jsontext", "internal/rules", "internal/timetable"},
+	"internal/roll":                  {"plan", "den/protocol", "internal/api", "internal/rules", "internal/secret", "internal/store", "plugins/http", "golang.org/x/sync/errgroup"},
 	"internal/schedule":              {"plan", "den/protocol", "internal/rules", "internal/secret", "internal/store", "internal/submit", "internal/compiler", "internal/planfile", "internal/refusal", "internal/timetable"},
 	"internal/api/disbatch":          {"internal/jsontext", "plan", "internal/store", "internal/store/hiding", "internal/config", "internal/auth", "internal/balance", "internal/textfile"},
 	"internal/disbatchtest":          {"go.mongodb.org/mongo-driver/v2/"},
