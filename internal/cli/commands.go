@@ -69,6 +69,14 @@ func scheduleCommands(a *app) *cobra.Command {
 		scheduleBackfill(a), scheduleDelete(a), scheduleApply(a))
 }
 
+func osteCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "oste",
+		Short: "Hand over finished activities of a solution",
+		Long:  "Hand over finished activities. A solution is a group of queues, and its activities are their tasks of no plan.",
+	}, osteRoll(a))
+}
+
 func discoCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "disco",

@@ -75,6 +75,7 @@ var privileges = []struct{ role, collection, actions, disbatch, why string }{
 	{"disbatch_web", "plans", "find insert remove update", "", "plans are submitted, shown, cancelled, retried and deleted"},
 	{"disbatch_web", "queues", "find insert remove update", "listIndexes", "queues are made, set and deleted"},
 	{"disbatch_web", "retries", "find insert remove update", "", "a retry is noted before it begins"},
+	{"disbatch_web", "rolls", "find insert remove update", "", "batches of finished tasks that `sluice oste roll` hands over"},
 	{"disbatch_web", "runs", "find insert remove update", "", "which run of its name a plan is"},
 	{"disbatch_web", "schedules", "find insert remove update", "", "schedules are made, shown, changed and deleted"},
 	{"disbatch_web", "tasks", "find insert listIndexes remove update", "", "tasks are submitted, shown, cancelled, retried and deleted; they are asked for by what is indexed"},

@@ -400,9 +400,9 @@ func TestRolesAreWhatTheCodeAsksFor(t *testing.T) {
 		// prepare makes indexes, which is for a node; the others find a database that was prepared, and only look.
 		"disbatchd": s.uses(slices.Concat([]string{"prepare", "Indexes", "PutResults", "Plan"}, methodsOf[store.Node](), methodsOf[den.Balancer](),
 			[]string{"Schedules", "PutSchedules", "CreatePlan", "AddTasks", "Ready", "CancelPlan", "CancelTask", "EnsureQueue"},
-			[]string{"Groups", "Tasks", "Log"}, methodsOf[store.Roller](),
+			[]string{"Groups", "Tasks"}, methodsOf[store.Roller](),
 			methodsOf[store.Reporter]())...),
-		"disbatch_web": s.uses(slices.Concat([]string{"Balance", "SetBalance", "OpenResult"}, methodsOf[store.Admin](), methodsOf[store.Reader](), methodsOf[store.Documents](), []string{"Schedules", "PutSchedules", "DeleteSchedule"})...),
+		"disbatch_web": s.uses(slices.Concat([]string{"Balance", "SetBalance", "OpenResult"}, methodsOf[store.Admin](), methodsOf[store.Reader](), methodsOf[store.Documents](), []string{"Schedules", "PutSchedules", "DeleteSchedule", "ToRoll", "BeginBatch", "Batches", "Logs", "EndBatch"})...),
 		"task_runner":  s.uses(methodsOf[taskRunner]()...),
 		"queuebalance": {},
 	}
