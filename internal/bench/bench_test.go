@@ -37,7 +37,7 @@ func scenarios() []scenario {
 		noopScenarios(), onBoth("outside", outside), onBoth("due", due), onBoth("http", requests), execScenarios(), discoScenarios(),
 		onBoth("hop", hop), onBoth("runner", runners), []scenario{{"busy/sqlite", onSQLite, busy}}, onBoth("fan", fan), onBoth("waiting", waiting),
 		[]scenario{{"watching/run", onSQLite, watchingRun}, {"watching/events", onSQLite, watchingEvents}}, largeScenarios(), makespanScenarios(),
-		[]scenario{{"idle/sqlite", onSQLite, idle}}, onBoth("schedules", fires), onBoth("fair/small", small), onBoth("fair/thousand", thousand), onBoth("fair/weights", weights), onBoth("fair/slow", slow), onBoth("fair/hundred", hundred), onBoth("fair/rate", paced), onBoth("progress", reporting), servedScenarios(), pagesScenarios(), clusterScenarios(),
+		[]scenario{{"idle/sqlite", onSQLite, idle}}, onBoth("schedules", fires), onBoth("rolls", rolls), onBoth("fair/small", small), onBoth("fair/thousand", thousand), onBoth("fair/weights", weights), onBoth("fair/slow", slow), onBoth("fair/hundred", hundred), onBoth("fair/rate", paced), onBoth("progress", reporting), servedScenarios(), pagesScenarios(), clusterScenarios(),
 	)
 }
 

@@ -46,6 +46,7 @@ var floors = []floor{
 	{`makespan/.*`, `makespan`, most, 1.05},
 	{`idle/sqlite`, `turns|sweeps|beats`, most, 1},
 	{`schedules/.*`, `lateness-p99|processor`, most, 1},
+	{`rolls/.*`, `hand-over|memory`, most, 1},
 	{`fair/small/.*`, `turns`, most, 1},
 	{`fair/thousand/sqlite`, `tasks`, least, 0.9},
 	{`fair/weights/.*`, `off-on-.*`, most, 1},
