@@ -388,11 +388,11 @@ var groupLateCases = []testCase{
 		s := w.reopen(k.hook)
 		for _, c := range groupChanges {
 			for _, d := range deaths {
-				for at, writes := 1, 1; at <= writes; at++ {
+				for at, fails := 1, true; fails; at++ {
 					w.afresh()
 					k = killer{at: at, after: d.after, dies: d.dies}
 					err := c.do(w, s)
-					if writes = k.writes; errors.Is(err, errKilled) && !d.dies {
+					if fails = k.tripped; errors.Is(err, errKilled) && !d.dies {
 						if err = c.do(w, s); errors.Is(err, plan.ErrNotFound) && c.name == "it is deleted" {
 							err = nil // it was, and the answer was lost
 						}

@@ -180,12 +180,12 @@ var setTaskLateCases = []testCase{
 		s, n, tasks := w.reopen(k.hook), w.node("n1"), 0
 		for way := range changings {
 			for how, d := range deaths {
-				for at, writes := 1, 1; at <= writes; at++ {
+				for at, fails := 1, true; fails; at++ {
 					c := w.changing(way, n, tasks)
 					tasks++
 					k = killer{at: at, after: d.after, dies: d.dies}
 					err := s.SetTask(w.ctx, c.id, c.change)
-					if writes = k.writes; errors.Is(err, errKilled) && !d.dies {
+					if fails = k.tripped; errors.Is(err, errKilled) && !d.dies {
 						err = s.SetTask(w.ctx, c.id, c.change)
 					}
 					k = killer{}
