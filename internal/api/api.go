@@ -415,7 +415,7 @@ type BulkAnswer struct {
 	Matched  int    `json:"matched" doc:"How many tasks the filter chose, of at most 1,000 in a portion."`
 	Changed  int    `json:"changed" doc:"How many of them were cancelled, changed or retried; with check none."`
 	Stopping int    `json:"stopping,omitempty" doc:"How many of the cancelled tasks a node has, which stops them."`
-	LeftOut  int    `json:"left_out" doc:"How many are not any more as they were chosen: a node claimed them, or they ended."`
+	LeftOut  int    `json:"left_out" doc:"How many are not any more as they were chosen: a node claimed them, they ended, or they are being handed over."`
 	Next     string `json:"next,omitempty" doc:"after continues; left out: that was the last portion. Tasks that are added meanwhile are left alone."`
 }
 

@@ -68,7 +68,7 @@ type Portion struct {
 	Matched int    // tasks that the filter chose
 	Changed int    // those of them that were cancelled, changed or retried
 	Active  int    // of the cancelled, those that a node has: the node stops them
-	LeftOut int    // tasks that a node claimed, or that ended or were deleted, since they were chosen
+	LeftOut int    // tasks that a node claimed, or that ended or were deleted, since they were chosen; and those in a batch
 	Next    string // continues; "": that was the last portion
 }
 

@@ -141,7 +141,7 @@ func (a *app) inBulk(ctx context.Context, f *taskFilter, done string, o bulk.Ord
 			a.note("nodes have %s of them, and stop them", view.Number(sum.Active, "task"))
 		}
 		if sum.LeftOut > 0 {
-			a.note("%s left out: a node claimed them meanwhile, or they ended", view.Number(sum.LeftOut, "task"))
+			a.note("%s left out: a node claimed them meanwhile, they ended, or they are being handed over", view.Number(sum.LeftOut, "task"))
 		}
 		return failed
 	})
