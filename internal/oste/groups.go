@@ -39,7 +39,9 @@ type Solution struct {
 	Name             string `json:"Name,omitempty" doc:"Unique in its company; the rules are those of its name."`
 	QoSLevel         int    `json:"QoSLevel,omitempty" minimum:"1" maximum:"1000" doc:"Its share of starts beside the other solutions of its company; left out: 1."`
 	SuccessPeriod    int    `json:"SuccessPeriod,omitempty" minimum:"1" maximum:"36500" doc:"The number of days for which its successful activities stay; left out: they stay."`
+	SuccessUri       string `json:"SuccessUri,omitempty" maxLength:"8192" doc:"The address to which its successful activities are sent once their period is over; left out: they are deleted then."`
 	DeadLetterPeriod int    `json:"DeadLetterPeriod,omitempty" minimum:"1" maximum:"36500" doc:"The number of days for which its failed activities stay; left out: they stay."`
+	DeadLetterUri    string `json:"DeadLetterUri,omitempty" maxLength:"8192" doc:"The address to which its failed activities are sent once their period is over; left out: they are deleted then."`
 }
 
 // SolutionOf returns the solution that a group is. It reports false for a group that is none.
@@ -47,7 +49,7 @@ func SolutionOf(g *plan.Group) (Solution, bool) {
 	company, name, ok := split(g.Name, solutionDepth)
 	return Solution{
 		ID: g.Name, Company: company, Name: name, QoSLevel: plan.WeightOf(g.Weight),
-		SuccessPeriod: daysOf(g.Keep.Succeeded), DeadLetterPeriod: daysOf(g.Keep.Failed),
+		SuccessPeriod: daysOf(g.Keep.Succeeded), DeadLetterPeriod: daysOf(g.Keep.Failed), SuccessUri: g.SuccessURI, DeadLetterUri: g.DeadLetterURI,
 	}, ok && g.Parent == company
 }
 
@@ -64,6 +66,7 @@ func (s *Solution) Apply(g *plan.Group) error {
 	}
 	company, name, _ := split(g.Name, solutionDepth)
 	dead := periodOf(s.DeadLetterPeriod)
+	g.SuccessURI, g.DeadLetterURI = s.SuccessUri, s.DeadLetterUri
 	g.Weight, g.Keep = s.QoSLevel, plan.Keep{Succeeded: periodOf(s.SuccessPeriod), Failed: dead, Terminated: dead, Orphaned: dead}
 	return cmp.Or(same("id", s.ID, g.Name), same("Company", s.Company, company), same("Name", s.Name, name))
 }

@@ -54,7 +54,7 @@ func TestResourcesAreReadAsTheyWereWritten(t *testing.T) {
 	if got, ok := CompanyOf(&g); !ok || got != company {
 		t.Errorf("the company is %+v", got)
 	}
-	solution, g := Solution{ID: "acme.music", Company: "acme", Name: "music", QoSLevel: 2, SuccessPeriod: 3, DeadLetterPeriod: 30}, plan.Group{}
+	solution, g := Solution{ID: "acme.music", Company: "acme", Name: "music", QoSLevel: 2, SuccessPeriod: 3, DeadLetterPeriod: 30, SuccessUri: "https://a.example/", DeadLetterUri: "https://b.example/"}, plan.Group{}
 	if err := solution.Apply(&g); err != nil {
 		t.Fatal(err)
 	}

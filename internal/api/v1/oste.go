@@ -218,7 +218,7 @@ func (k *osteGroup[T]) create(ctx context.Context, a *API, body *T) (*osteOne[T]
 	if err != nil {
 		return nil, err
 	}
-	if err := placed(rules.CheckGroup(groups, &g), "body.Company"); err != nil {
+	if err := a.checkOsteGroup(groups, &plan.Group{}, &g); err != nil {
 		return nil, err
 	}
 	auth.Changed(ctx, g.Name)
@@ -234,7 +234,7 @@ func (k *osteGroup[T]) create(ctx context.Context, a *API, body *T) (*osteOne[T]
 }
 
 func (k *osteGroup[T]) change(ctx context.Context, a *API, in *OsteChange, change func(T) (T, error)) (*osteOne[T], error) {
-	_, was, is, err := k.find(ctx, a, in.ID)
+	groups, was, is, err := k.find(ctx, a, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -246,6 +246,9 @@ func (k *osteGroup[T]) change(ctx context.Context, a *API, in *OsteChange, chang
 	g, match := was, ChangeGroup{InGroup{in.ID}, in.IfMatch}
 	if err := k.apply(&want, &g); err != nil {
 		return nil, misplaced(err)
+	}
+	if err := a.checkOsteGroup(groups, &was, &g); err != nil {
+		return nil, err
 	}
 	if !match.matches(&was) && !was.Same(&g.GroupSettings) { // else it is asked again, since an answer was lost
 		return nil, match.outdated()
@@ -259,6 +262,23 @@ func (k *osteGroup[T]) change(ctx context.Context, a *API, in *OsteChange, chang
 		return nil, match.unmatched(err)
 	}
 	return k.answer(&g), nil
+}
+
+// checkOsteGroup is checkGroup, with the places of a company or a solution.
+func (a *API) checkOsteGroup(groups []plan.Group, was, g *plan.Group) error {
+	err := a.checkGroup(groups, was, g)
+	if err == nil {
+		return nil
+	}
+	p := api.ProblemOf(err)
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		is := f.Location
+		if place := map[string]string{"body.parent": "body.Company", "body.success_uri": "body.SuccessUri", "body.dead_letter_uri": "body.DeadLetterUri"}[is]; place != "" {
+			f.Location, p.Detail = place, strings.Replace(p.Detail, is+":", place+":", 1)
+		}
+	}
+	return p
 }
 
 // keepTypes gives the activity types of a solution its periods, before the solution has them. So a

@@ -2,6 +2,7 @@ package v1_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api"
+	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/oste"
+	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -125,6 +128,23 @@ func TestCompaniesSolutionsAndTypes(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAnAddressThatNodesDoNotReachIsRefusedForASolution(t *testing.T) {
+	st := model.New(model.Options{})
+	s := serveStore(t, st, v1.Config{Store: st, Receiver: func(uri string) error {
+		if strings.Contains(uri, "10.1.2.3") {
+			return errors.New("nobody reaches " + uri)
+		}
+		return nil
+	}})
+	e := osteOn(t, s)
+	e.refuses("POST", "/solutions", `{"Company": "acme", "Name": "video", "SuccessUri": "http://10.1.2.3/"}`, 422, "body.SuccessUri")
+	e.refuses("PATCH", "/solutions/acme.music", `{"DeadLetterUri": "http://10.1.2.3/"}`, 422, "body.DeadLetterUri")
+	e.must("PATCH", "/solutions/acme.music", `{"DeadLetterUri": "https://a.example/", "SuccessUri": "https://b.example/"}`, nil)
+	e.is("/solutions/acme.music", `"SuccessPeriod":7,"SuccessUri":"https://b.example/","DeadLetterUri":"https://a.example/"}`)
+	e.must("PATCH", "/solutions/acme.music", `{"DeadLetterUri": null}`, nil)
+	e.is("/solutions", `"SuccessUri":"https://b.example/"}]}`)
 }
 
 func TestAnActivityWaitsFailsAndIsQueuedAgain(t *testing.T) {
