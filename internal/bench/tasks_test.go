@@ -105,6 +105,59 @@ func fan(m *measurement) {
 	})
 }
 
+// chains is so many chains of so many tasks each.
+func chains(n, length int) *graph {
+	g := flat(n * length)
+	for i := n; i < n*length; i++ {
+		g.needs[i] = []int{i - n}
+	}
+	return g
+}
+
+// stepped submits and runs a plan of so many items and so many steps of each, and returns what that took
+// for each task, with its submission.
+func (m *measurement) stepped(items, steps int) float64 {
+	s := plan.New("steps")
+	list := make([]int, items)
+	f := &plan.Foreach{List: must(json.Marshal(list))}
+	for i := range steps {
+		s.Add(plan.TaskSpec{Name: taskName(i), Plugin: "noop", Foreach: f})
+		f = &plan.Foreach{Each: []string{taskName(i)}}
+	}
+	db := m.open()
+	defer db.close()
+	return m.ranIn(db, s, items*steps)
+}
+
+// ranIn submits and runs a plan that has so many tasks at its end, and returns the microseconds for each of these.
+func (m *measurement) ranIn(db *database, s *plan.Spec, tasks int) float64 {
+	settle()
+	start := time.Now()
+	p, _ := m.submitted(db, s)
+	node := must(den.New(db, den.Config{Plugins: named{"noop": &counting{output: smallOutput}}.registry(), Name: "bench", Threads: mostThreads, Plan: p.ID}))
+	check(node.Run(m.Context()))
+	took := time.Since(start)
+	m.succeeded(db, p.ID, tasks)
+	return float64(took.Microseconds()) / float64(tasks)
+}
+
+// steps compares three steps of each item with chains of three tasks that are written out, and two steps of
+// many items with those of few.
+func steps(m *measurement) {
+	items, few, many := size(10_000, 300), size(1000, 100), size(100_000, 1000)
+	if m.on == onMongoDB {
+		items, few, many = size(1000, 100), size(200, 50), size(2000, 200)
+	}
+	m.repeat(func() {
+		db := m.open()
+		written := m.ranIn(db, chains(items, 3).spec("chains", "noop"), 3*items)
+		db.close()
+		m.pair("three-steps", "µs/task", m.stepped(items, 3), "chains written out", written)
+		m.pair("two-steps", "µs/task", m.stepped(many, 2), fmt.Sprintf("of %d items", few), m.stepped(few, 2))
+		m.note("each, with the submission; %d and %d items, %d threads", items, many, mostThreads)
+	})
+}
+
 // hop measures a chain: from the end of a parent to the start of its child.
 func hop(m *measurement) {
 	g := chain(size(2000, 200))
