@@ -182,7 +182,7 @@ type Definition struct {
 	Description     string        `json:"description,omitempty"`
 	Subject         string        `json:"subject,omitempty" doc:"What it is about, as an order number: one line of at most 200 bytes. For a foreach task it may hold ${{ item }}, which its items have their own value for."`
 	When            plan.When     `json:"when,omitempty" doc:"Whether it runs, given how its parents ended; default all_succeeded."`
-	Foreach         *plan.Foreach `json:"foreach,omitempty" doc:"The source of its items: one of list, value, lines, glob and each."`
+	Foreach         *plan.Foreach `json:"foreach,omitempty" doc:"The source of its items: one of list, value, lines, glob and each. Beside list or value, group says how inputs of workers are grouped."`
 	Retry           *Retry        `json:"retry,omitempty"`
 	Timeout         Duration      `json:"timeout,omitempty" doc:"The limit of one attempt."`
 	OnLost          plan.OnLost   `json:"on_lost,omitempty"`

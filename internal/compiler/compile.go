@@ -94,7 +94,7 @@ func parentsFirst(tasks []plan.Task, g *plan.Graph) []plan.Task {
 
 // attempts is how often the tasks of a plugin are tried where nothing says it. A worker of Disco says
 // ERROR because it counts on another attempt.
-var attempts = map[string]int{"disco": 5}
+var attempts = map[string]int{pluginDisco: 5}
 
 func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) error {
 	t.Plan, t.Name, t.Status, t.Created, t.Modified = p.ID, spec.Name, plan.Held, p.Created, p.Created
@@ -184,7 +184,7 @@ func compileForeach(f *plan.Foreach, scope expr.Scope) (*plan.Foreach, error) {
 		}
 	}
 	if c.List != nil {
-		if _, err := rules.ParseItems(c.List); err != nil {
+		if _, err := rules.ExpandItems(&c, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -374,7 +374,7 @@ func ranks(s *plan.Spec, g *plan.Graph) []int64 {
 }
 
 // validateExpressions reports expressions that cannot be resolved, as far as that can be told before anything has run.
-func validateExpressions(s *plan.Spec, i int, add addProblem) {
+func validateExpressions(s *plan.Spec, i int, index map[string]int, add addProblem) {
 	t := &s.Tasks[i]
 	if t.Params != nil {
 		raw, err := rawObject(t.Params)
@@ -402,6 +402,7 @@ func validateExpressions(s *plan.Spec, i int, add addProblem) {
 			add(i, "foreach", -1, "task %q: foreach cannot go over ${{ %s }}, which it makes itself", t.Name, f.Value)
 		}
 	}
+	validateGroup(s, i, index, add)
 	paths := slices.Concat(expr.Paths(f.Lines), expr.Paths(f.Glob))
 	_, _ = expr.EachText(f.List, func(_ []string, text string) (json.RawMessage, error) { // a list that is no JSON is found below
 		paths = append(paths, expr.Paths(text)...)
@@ -414,6 +415,29 @@ func validateExpressions(s *plan.Spec, i int, add addProblem) {
 			continue
 		}
 		validatePath(s, i, "foreach", path, add)
+	}
+}
+
+// pluginDisco is the plugin whose outputs a foreach may group.
+const pluginDisco = "disco"
+
+// validateGroup refuses to group what is neither a param nor the whole output of a task whose output is a list of inputs.
+func validateGroup(s *plan.Spec, i int, index map[string]int, add addProblem) {
+	t := &s.Tasks[i]
+	if f := t.Foreach; f.Group == "" || f.Value == "" {
+		return
+	}
+	steps, err := expr.Parse(t.Foreach.Value)
+	switch {
+	case err != nil || steps[0] != "needs" && steps[0] != "results": // what is wrong with others is told elsewhere
+	case steps[0] != "needs" || len(steps) != 2:
+		add(i, "foreach", -1, "task %q: ${{ %s }} cannot be grouped; group takes a param, or all outputs of a task of the plugin disco, as in of: ${{ needs.map }}",
+			t.Name, t.Foreach.Value).Expr = t.Foreach.Value
+	default:
+		if parent, there := index[steps[1]]; there && pluginOf(&s.Tasks[parent]) != pluginDisco {
+			add(i, "foreach", -1, "task %q: ${{ %s }} cannot be grouped, since task %q is not of the plugin disco; leave out group, as in foreach: ${{ %[2]s }}",
+				t.Name, t.Foreach.Value, steps[1]).Expr = t.Foreach.Value
+		}
 	}
 }
 

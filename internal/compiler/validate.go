@@ -221,7 +221,7 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 			add(i, called.key, -1, "task %q: %v", t.Name, err)
 		}
 	}
-	validateExpressions(s, i, add)
+	validateExpressions(s, i, index, add)
 }
 
 // CheckNeeded returns why a task with so many parents could never run.
@@ -244,8 +244,12 @@ func CheckForeach(f *plan.Foreach) error {
 	switch {
 	case set != 1:
 		return errors.New("foreach takes one of a list, ${{ … }}, {lines: FILE} and {glob: PATTERN}")
+	case f.Group != "" && f.List == nil && f.Value == "":
+		return errors.New("foreach groups a list, or the outputs of a parent; give it list or value beside group")
+	case f.Group != "" && rules.CheckGrouping(f.Group) != nil:
+		return fmt.Errorf("foreach: %w", rules.CheckGrouping(f.Group))
 	case f.List != nil:
-		_, err := rules.ParseItems(f.List)
+		_, err := rules.ExpandItems(f, nil)
 		return err
 	case f.Glob != "" && !expr.Has(f.Glob):
 		return CheckPattern(f.Glob)

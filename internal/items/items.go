@@ -59,11 +59,14 @@ func (v Values) Label(id plan.TaskID, mark string) string { return Label(v[id], 
 const mostCells = 40
 
 // Label returns the label of an item, in at most 40 cells of one line without control characters. A
-// text is shown as it is, and anything else as compact JSON. mark marks a cut label. "" means that
+// text is shown as it is, a group of inputs as its label and its node, and anything else as compact JSON. mark marks a cut label. "" means that
 // there is nothing to show.
 func Label(item json.RawMessage, mark string) string {
 	if len(item) == 0 {
 		return ""
+	}
+	if g := rules.GroupOf(item); g != nil {
+		return cells.Cut(cells.Clean(g.String()), mostCells, mark)
 	}
 	var text string
 	if json.Unmarshal(item, &text) != nil || text == "" { // also null, and a text of nothing is seen by its quotes

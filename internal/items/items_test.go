@@ -16,6 +16,7 @@ func TestAnItemIsLabelledInFewWords(t *testing.T) {
 	long := strings.Repeat("x", 50)
 	for item, want := range map[string]string{
 		`"alice@example.com"`: "alice@example.com", `{"user": "ü", "n": [1, 2]}`: `{"user":"ü","n":[1,2]}`, `5`: "5", `null`: "null", `""`: `""`,
+		`{"label":3,"host":"n1","grouping":"group_node_label","of":"map","outputs":[1]}`: "3 n1", `{"label":-1,"host":"","grouping":"split"}`: "all",
 		`"a\nb\u001b[31m"`: "a b", `"` + long + `"`: long[:39] + "…", `12345678901234567890`: "12345678901234567890", ``: "", `{`: "",
 	} {
 		if got := Label(json.RawMessage(item), "…"); got != want {

@@ -36,6 +36,7 @@ var samples = []string{
 	`["a"]`, `["a", 1, true]`, `["a", ["b"]]`, `["a", null]`, `[5]`, `{"a": 1}`, `{"A": "b"}`, `{"A": 1.5, "B": false}`, `{"A": null}`, `{"A": ["b"]}`, `{"1A": "b"}`, `{"SLUICE_OUTPUT": "b"}`,
 	`{"A": {"from_env": "B"}}`, `{"A": {"from_file": "b/c"}}`, `{"A": {"from_env": "B", "from_file": "c"}}`, `{"A": {"from": "B"}}`, `{"A": {}}`,
 	`{"A": {"from_env": 5}}`, `{"lines": "f"}`, `{"glob": "*.x"}`, `{"lines": "f", "glob": "g"}`, `{"lines": 5}`, `{"files": "f"}`,
+	`{"group": "split"}`, `{"of": "a"}`, `{"group": "split", "of": "a"}`, `{"group": "split", "of": ["a"]}`, `{"group": 5, "of": "a"}`,
 	`{"attempts": 3}`, `{"attempts": 3, "delay": "1s", "factor": 1.5, "max": "1m"}`, `{"attempts": 0}`, `{"attempts": 99999999999999999999}`, `{"attempts": 2.5}`, `{"attempts": "3"}`,
 	`{"delay": "1s"}`, `{"attempts": 3, "delay": 1}`, `{"attempts": 3, "factor": 0.5}`, `{"attempts": 3, "limit": 1}`, `{"timeout": "30s"}`,
 	`{"timeout": 5}`, `{"exec": {"threads": 1}}`, `{"exec": {"threads": 1, "plugin": "exec"}}`, `{"exec": {"plugin": "demo"}}`, `{"exec": {"threads": 0}}`,
@@ -55,6 +56,9 @@ func TestTheSchemaTakesWhatTheReaderTakes(t *testing.T) {
 			file[name] = sample
 			agree(t, published, object(file))
 		}
+	}
+	for _, grouping := range []string{"split", "group_all", "lots"} {
+		agree(t, published, `{"plan": "p", "params": {"x": [{"urls": ["raw://a"]}]}, "tasks": {"t": {"foreach": {"group": "`+grouping+`", "of": "${{ params.x }}"}, "run": "make"}}}`)
 	}
 	for _, name := range taskKeys().names() {
 		for _, sample := range samples {

@@ -454,19 +454,16 @@ func (t *task) readForeach(n *yaml.Node) {
 	case yaml.SequenceNode:
 		f.List = t.r.appendJSON(nil, n)
 	case yaml.ScalarNode:
-		whole := strings.TrimSpace(n.Value)
-		paths := expr.Paths(whole)
-		if len(paths) != 1 || !strings.HasPrefix(whole, "${{") || strings.Index(whole, "}}") != len(whole)-2 {
-			t.r.errorf(n, "foreach must be %s, not the text %q", foreachShape.want, n.Value)
+		if f.Value = t.wholeExpression(n, "foreach", foreachShape); f.Value == "" {
 			return
 		}
-		f.Value = paths[0]
-		t.r.noteExpressions(n)
-		t.checkItems(n, f.Value)
+		t.checkItems(n, f)
 	default:
 		read := t.readFiles
 		if earlier(n.Content, "matrix") != nil || earlier(n.Content, "exclude") != nil {
 			read = t.readMatrix
+		} else if earlier(n.Content, "group") != nil || earlier(n.Content, "of") != nil {
+			read = t.readGroup
 		}
 		if !read(n, f) {
 			return
@@ -475,20 +472,78 @@ func (t *task) readForeach(n *yaml.Node) {
 	t.spec.Foreach = f
 }
 
+// wholeExpression returns the path of a text that is one expression; "" if it is not.
+func (t *task) wholeExpression(n *yaml.Node, name string, shape *schema) string {
+	whole := strings.TrimSpace(n.Value)
+	paths := expr.Paths(whole)
+	if len(paths) != 1 || !strings.HasPrefix(whole, "${{") || strings.Index(whole, "}}") != len(whole)-2 {
+		t.r.errorf(n, "%s must be %s, not the text %q", name, shape.want, n.Value)
+		return ""
+	}
+	t.r.noteExpressions(n)
+	return paths[0]
+}
+
 // checkItems looks whether what a task is repeated over is a list, if that is known already.
-func (t *task) checkItems(n *yaml.Node, path string) {
+func (t *task) checkItems(n *yaml.Node, f *plan.Foreach) {
+	path := f.Value
 	word, _, _ := strings.Cut(path, ".")
 	switch word {
 	case "plan", "task":
 		t.r.errorf(n, "${{ %s }} is not a list", path)
 	case "params":
 		if value, _, err := expr.Lookup(path, t.r.scope); err == nil {
-			if _, err := rules.ParseItems(value); err != nil {
+			if _, err := rules.ExpandItems(&plan.Foreach{List: value, Group: f.Group}, nil); err != nil {
 				is := "${{ " + path + " }}"
 				t.r.errorf(n, "%v", t.r.secrets().Uncited(is, fmt.Errorf("%s: %w", is, err)))
 			}
 		}
 	}
+}
+
+// readGroup reads {group: GROUPING, of: EXPRESSION}. The task needs the parent that it groups the outputs of.
+func (t *task) readGroup(n *yaml.Node, f *plan.Foreach) bool {
+	ok := true
+	t.r.entries(n, "key", func(k, v *yaml.Node) {
+		switch k.Value {
+		case "group":
+			if !t.r.fits(entry{k, v}, "group", text, groupingShape) {
+				ok = false
+				return
+			}
+			if f.Group = follow(v).Value; rules.CheckGrouping(f.Group) != nil {
+				t.r.add(fault{at: t.r.at(follow(v)), text: rules.CheckGrouping(f.Group).Error(), word: f.Group, known: rules.Groupings()})
+				ok = false
+			}
+		case "of":
+			if !t.r.fits(entry{k, v}, "of", text, groupedShape) {
+				ok = false
+				return
+			}
+			f.Value = t.wholeExpression(follow(v), "of", groupedShape)
+			ok = ok && f.Value != ""
+		default:
+			t.r.add(fault{at: t.r.at(k), text: fmt.Sprintf("a foreach with a group has no key %q", k.Value), word: k.Value,
+				known: []string{"group", "of"}, none: "; it has group and of"})
+			ok = false
+		}
+	})
+	switch {
+	case !ok:
+		return false
+	case f.Group == "":
+		t.r.errorf(n, "of says which inputs are grouped, and not how; add group, as in {group: split, of: \"${{ params.inputs }}\"}")
+		return false
+	case f.Value == "":
+		t.r.errorf(n, "group says how inputs are grouped, and not which; add of, as in {group: split, of: \"${{ params.inputs }}\"}")
+		return false
+	}
+	t.checkItems(follow(earlier(n.Content, "of")), f)
+	from, tasks := rules.ListFrom(f), follow(t.r.found[t.r.planKeys.index["tasks"]].v)
+	if earlier(tasks.Content, from) != nil && !slices.Contains(t.spec.Needs, from) { // else it is a mistake, which is found later
+		t.spec.Needs = append(t.spec.Needs, from)
+	}
+	return true
 }
 
 // readFiles reads {lines: FILE} or {glob: PATTERN}.
@@ -501,7 +556,7 @@ func (t *task) readFiles(n *yaml.Node, f *plan.Foreach) bool {
 		switch {
 		case into == nil:
 			t.r.add(fault{at: t.r.at(k), text: fmt.Sprintf("foreach has no key %q", k.Value), word: k.Value,
-				known: []string{"lines", "glob", "matrix"}, none: "; it has lines, glob or matrix"})
+				known: []string{"lines", "glob", "matrix", "group"}, none: "; it has lines, glob, matrix or group"})
 			ok = false
 		case !t.r.fits(entry{k, v}, k.Value, text, pathShape):
 			ok = false
@@ -525,7 +580,7 @@ func (t *task) readFiles(n *yaml.Node, f *plan.Foreach) bool {
 		}
 	})
 	if ok && count != 1 {
-		t.r.errorf(n, "foreach takes one of lines, glob and matrix, as in {lines: FILE}")
+		t.r.errorf(n, "foreach takes one of lines, glob, matrix and group, as in {lines: FILE}")
 		return false
 	}
 	return ok

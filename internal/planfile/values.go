@@ -71,7 +71,10 @@ var (
 		{Type: []string{"object"}, Properties: map[string]*schema{"lines": pathShape}, Required: []string{"lines"}, AdditionalProperties: false},
 		{Type: []string{"object"}, Properties: map[string]*schema{"glob": pathShape}, Required: []string{"glob"}, AdditionalProperties: false},
 		{Type: []string{"object"}, Properties: map[string]*schema{"matrix": matrixShape, "exclude": excludeShape}, Required: []string{"matrix"}, AdditionalProperties: false},
-	}, want: "a list, ${{ needs.TASK }} or another expression, {lines: FILE}, {glob: PATTERN}, or {matrix: {FIELD: [VALUE, …]}}"}
+		{Type: []string{"object"}, Properties: map[string]*schema{"group": groupingShape, "of": groupedShape}, Required: []string{"group", "of"}, AdditionalProperties: false},
+	}, want: "a list, ${{ needs.TASK }} or another expression, {lines: FILE}, {glob: PATTERN}, {matrix: {FIELD: [VALUE, …]}}, or {group: GROUPING, of: EXPRESSION}"}
+	groupingShape = &schema{Type: []string{"string"}, Enum: rules.Groupings(), want: "a grouping, like group_label"}
+	groupedShape  = &schema{Type: []string{"string"}, Pattern: `^\s*\$\{\{\s*(params|needs)\.[^}']*\}\}\s*$`, want: "${{ params.NAME }} or ${{ needs.TASK }}"}
 )
 
 // fieldName is the name of a field of a matrix, which is part of the name of a variable.

@@ -25,6 +25,10 @@ func NoItemsDetail(f *plan.Foreach, dir string) string {
 		return "no items: nothing matches " + f.Glob
 	case f.Lines != "":
 		return "no items: " + f.Lines + " has no lines"
+	case f.Group != "" && f.Value != "":
+		return "no items: " + f.Value + " has no outputs"
+	case f.Group != "":
+		return "no items: there are no inputs"
 	case f.Value != "":
 		return "no items: " + f.Value + " is an empty list"
 	}
@@ -34,7 +38,13 @@ func NoItemsDetail(f *plan.Foreach, dir string) string {
 // ExpandItems returns the items of a foreach whose source is a list or a parent's output. It needs no other input than that of From.
 func ExpandItems(f *plan.Foreach, inputs []plan.Input) ([]json.RawMessage, error) {
 	list := f.List
-	if f.Value != "" {
+	if from := ListFrom(f); f.Group != "" && from != "" {
+		for _, in := range inputs {
+			if in.Name == from {
+				list = in.Output
+			}
+		}
+	} else if f.Value != "" {
 		var err error
 		list, _, err = expr.Lookup(f.Value, func(word string) (json.RawMessage, bool, error) {
 			if word != "needs" {
@@ -52,6 +62,9 @@ func ExpandItems(f *plan.Foreach, inputs []plan.Input) ([]json.RawMessage, error
 		if err != nil {
 			return nil, err
 		}
+	}
+	if f.Group != "" {
+		return groups(f, list)
 	}
 	return ParseItems(list)
 }
@@ -71,9 +84,10 @@ func listFrom(f *plan.Foreach) (parent string, whole bool) {
 }
 
 // TakesAll reports whether items are made of all of the parent's output, so that ItemInputs leaves them nothing of it.
+// Groups say which of the outputs are theirs, and need them.
 func TakesAll(f *plan.Foreach, in InputSize) bool {
 	parent, whole := listFrom(f)
-	return in.Name == parent && (whole || in.Gathered)
+	return in.Name == parent && f.Group == "" && (whole || in.Gathered)
 }
 
 // CheckItemInputs is CheckInputs for the inputs of items: the outputs of their foreach task's
@@ -93,7 +107,7 @@ func CheckItemInputs(f *plan.Foreach, inputs []InputSize) error {
 func MayCopyIntoItems(f *plan.Foreach, inputs []InputSize) bool {
 	from, sum := ListFrom(f), 0
 	for _, in := range inputs {
-		if in.Name != from {
+		if in.Name != from || f.Group != "" {
 			sum += in.Bytes
 		}
 	}
@@ -103,10 +117,10 @@ func MayCopyIntoItems(f *plan.Foreach, inputs []InputSize) bool {
 // ItemInputs returns the inputs of items: the outputs of their foreach task's parents, without the
 // list that the items were made of. A list that is a parent's whole output becomes null. A list
 // inside an output is taken out. Otherwise 100,000 items would get 100,000 copies of a list of
-// 100,000.
+// 100,000. Groups get the list, since they say which outputs of it are theirs.
 func ItemInputs(f *plan.Foreach, inputs []plan.Input) []plan.Input {
 	steps, err := expr.Parse(f.Value)
-	if err != nil || len(steps) < 2 {
+	if err != nil || len(steps) < 2 || f.Group != "" {
 		return inputs
 	}
 	out := slices.Clone(inputs)

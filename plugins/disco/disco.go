@@ -6,7 +6,8 @@
 //
 //	worker   the program: a path that is absolute, or relative to dir
 //	dir      the folder of the plan
-//	inputs   a list: {"label": 0, "urls": [replicas]}, an output of another task, or a list of these
+//	inputs   a list: {"label": 0, "urls": [replicas]}, an output of another task, or a list of these;
+//	         default those of item, if that is a group of inputs, and else none
 //	env      variables: texts, numbers, booleans, and secrets as {"from_env": NAME} or {"from_file": PATH}
 //	jobfile  the job pack that the job home gets, a path as of the worker; default an empty one
 //
@@ -106,6 +107,9 @@ func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
 
 func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) {
 	s, key, err := readSettings(t.Params, false)
+	if err == nil && s.group != nil {
+		key, err = "item", s.readGroup(t)
+	}
 	if err != nil {
 		return plan.Result{Status: plan.Failed, Reason: plan.ReasonInput, Detail: fmt.Sprintf("%s: %v", key, err)}, nil
 	}
@@ -132,6 +136,9 @@ func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) 
 		Task:    host.Task{ID: taskID(t.ID), Stage: stage(t), Grouping: "split", DiscoPort: place.Port, PutPort: place.Port},
 		Message: func(text string) { t.Log.Print(secret.HideText(text, hidden)) },
 		Times:   p.Times, Grace: p.Grace, Hurry: t.Hurry,
+	}
+	if g := s.group; g != nil {
+		a.Task.Grouping, a.Task.Label, a.Task.GroupHost = g.Grouping, g.Label, g.Host
 	}
 	o, err := a.Run(ctx)
 	if err != nil {

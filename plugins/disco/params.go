@@ -26,6 +26,8 @@ var own = []string{"worker", "dir", "inputs", "env", "jobfile"}
 type settings struct {
 	worker, dir, pack string
 	inputs            []host.Input
+	group             *rules.Group // that the task is for; nil: it is for none
+	given             bool         // the task has the param inputs
 	env               map[string]source.Value
 }
 
@@ -63,6 +65,7 @@ func readSettings(params json.RawMessage, draft bool) (s *settings, key string, 
 			return s, name, err
 		}
 	}
+	s.given, s.group = all["inputs"] != nil, rules.GroupOf(all["item"])
 	if s.worker != "" && s.dir == "" && !filepath.IsAbs(s.worker) {
 		return s, "worker", fmt.Errorf("%q is relative, and the task has no dir; give an absolute path", s.worker)
 	}
@@ -74,6 +77,27 @@ func text(raw json.RawMessage) (s string, err error) {
 		return "", fmt.Errorf("%s is not a text", source.Brief(raw))
 	}
 	return s, nil
+}
+
+// readGroup reads the inputs of the group, unless the task has others.
+func (s *settings) readGroup(t *plugins.Task) error {
+	if s.given {
+		return nil
+	}
+	needs, err := t.Needs()
+	if err != nil {
+		return err
+	}
+	inputs, err := s.group.Read(needs[s.group.Of])
+	if err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		if err := s.readInputs(in, false, 1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mostNested is how deep lists of inputs lie in each other: the outputs of items of items.

@@ -98,6 +98,8 @@ func (b *Fields) Members(key string, object json.RawMessage) {
 func (b *Fields) Foreach(f *plan.Foreach) {
 	switch {
 	case f == nil:
+	case f.Value != "" && f.Group != "":
+		b.Add("foreach", f.Group+" of ${{ "+f.Value+" }}")
 	case f.Value != "":
 		b.Add("foreach", "${{ "+f.Value+" }}")
 	case f.Lines != "":

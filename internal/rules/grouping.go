@@ -1,0 +1,381 @@
+package rules
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// The groupings of a foreach. Inputs of no known node have the node "".
+const (
+	split          = "split" // each input is a group
+	groupLabel     = "group_label"
+	groupNode      = "group_node"
+	groupNodeLabel = "group_node_label"
+	groupAll       = "group_all" // all inputs are one group
+)
+
+var groupings = []string{split, groupLabel, groupNode, groupNodeLabel, groupAll}
+
+// Groupings returns the words that Foreach.Group may be.
+func Groupings() []string { return slices.Clone(groupings) }
+
+// CheckGrouping refuses other words.
+func CheckGrouping(word string) error {
+	if slices.Contains(groupings, word) {
+		return nil
+	}
+	return fmt.Errorf("group is %q; it is one of %s", word, strings.Join(groupings, ", "))
+}
+
+// allLabels is the label of an input that belongs to every label, as the plugin disco has it.
+const allLabels = -1
+
+// A Group is an item of a foreach with Foreach.Group: inputs for one worker.
+type Group struct {
+	Label    int64             `json:"label"` // of the inputs; 0 if the grouping does not go by labels, -1 for all
+	Host     string            `json:"host"`  // the node that the inputs are on; "" for none
+	Grouping string            `json:"grouping"`
+	Of       string            `json:"of,omitempty"`      // the parent whose outputs the inputs are
+	Outputs  []int             `json:"outputs,omitempty"` // which of them, counted through its lists
+	Inputs   []json.RawMessage `json:"inputs,omitempty"`  // the inputs themselves, if they are no outputs of a parent
+}
+
+// GroupOf returns the group that an item is; nil if it is none.
+func GroupOf(item json.RawMessage) *Group {
+	var g Group
+	if !bytes.Contains(item, []byte(`"grouping"`)) || json.Unmarshal(item, &g) != nil || CheckGrouping(g.Grouping) != nil {
+		return nil
+	}
+	return &g
+}
+
+// String is the group for people: its label and its node.
+func (g *Group) String() string {
+	label := strconv.FormatInt(g.Label, 10)
+	if g.Label == allLabels {
+		label = "all"
+	}
+	if g.Host == "" {
+		return label
+	}
+	return label + " " + g.Host
+}
+
+// Read returns the inputs of the group. output is that of the parent Of. The outputs of a parent that has
+// run again may be other ones: Read refuses those that do not belong to the group.
+func (g *Group) Read(output json.RawMessage) ([]json.RawMessage, error) {
+	inputs := slices.Clone(g.Inputs)
+	next, at := 0, 0
+	err := eachInput(output, func(raw []byte) error {
+		if at++; next == len(g.Outputs) || g.Outputs[next] != at-1 {
+			return nil
+		}
+		next++
+		in, err := readInput(raw)
+		if label, host := in.group(g.Grouping); err == nil && (label != g.Label || host != g.Host) {
+			return fmt.Errorf("output %d of %s is none of the group %s any more; retry %s with --downstream", at-1, g.Of, g, g.Of)
+		}
+		inputs = append(inputs, raw)
+		return err
+	})
+	if err == nil && next < len(g.Outputs) {
+		err = fmt.Errorf("output %d of %s is not there any more; retry %s with --downstream", g.Outputs[next], g.Of, g.Of)
+	}
+	if joinsLabels(g.Grouping) {
+		for i := range inputs {
+			if in, err := readInput(inputs[i]); err == nil && in.index != nil {
+				inputs[i] = fmt.Appendf(nil, `["all",%s,0]`, in.index)
+			}
+		}
+	}
+	return inputs, err
+}
+
+// joinsLabels reports whether groups have all labels of an index, which is then one input of them.
+func joinsLabels(grouping string) bool { return grouping == groupNode || grouping == groupAll }
+
+// groups returns the items of a foreach with Foreach.Group, in the order of their labels and nodes, and for
+// split in the order of the list. The same list gives the same items.
+func groups(f *plan.Foreach, list json.RawMessage) ([]json.RawMessage, error) {
+	type key struct {
+		label int64
+		host  string
+	}
+	type group struct {
+		key
+		inputs []byte
+	}
+	var all []group
+	of, known, index := ListFrom(f), map[key]int{}, []byte(nil)
+	at := -1
+	err := eachInput(list, func(raw []byte) error {
+		at++
+		in, err := readInput(raw)
+		if err != nil {
+			return fmt.Errorf("input %d: %w", at, err)
+		}
+		same := in.index != nil && bytes.Equal(in.index, index)
+		if index = in.index; same && joinsLabels(f.Group) {
+			return nil
+		}
+		var k key
+		k.label, k.host = in.group(f.Group)
+		i, there := known[k]
+		if !there || f.Group == split {
+			i = len(all)
+			known[k] = i
+			all = append(all, group{key: k})
+		}
+		g := &all[i]
+		if len(g.inputs) > 0 {
+			g.inputs = append(g.inputs, ',')
+		}
+		if of == "" {
+			g.inputs = append(g.inputs, raw...)
+		} else {
+			g.inputs = strconv.AppendInt(g.inputs, int64(at), 10)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("foreach: %w", err)
+	}
+	if f.Group != split {
+		slices.SortFunc(all, func(a, b group) int { return cmp.Or(cmp.Compare(a.label, b.label), strings.Compare(a.host, b.host)) })
+	}
+	items := make([]json.RawMessage, len(all))
+	for i := range all {
+		g := &all[i]
+		item := strconv.AppendInt([]byte(`{"label":`), g.label, 10)
+		item = jsontext.AppendText(append(item, `,"host":`...), g.host)
+		item = append(item, `,"grouping":"`+f.Group+`",`...)
+		if of == "" {
+			item = append(item, `"inputs":[`...)
+		} else {
+			item = append(appendName(append(item, `"of":`...), of), `,"outputs":[`...)
+		}
+		items[i] = append(append(item, g.inputs...), "]}"...)
+	}
+	return items, CheckItems(len(items))
+}
+
+// An input is what groups know of one.
+type input struct {
+	label int64
+	host  string
+	index []byte // the URL of the index in JSON, if it is an output that is one
+}
+
+// group returns the label and the host of the group that the input belongs to.
+func (in *input) group(grouping string) (label int64, host string) {
+	switch grouping {
+	case groupLabel:
+		return in.label, ""
+	case groupNode:
+		return 0, in.host
+	case groupAll:
+		return 0, ""
+	}
+	return in.label, in.host
+}
+
+// readInput reads an output, [label, URL, size], or an input, {"label": label, "urls": [URL, …]}. The host
+// is that of the first URL that names one.
+func readInput(raw []byte) (in input, err error) {
+	if raw[0] == '{' {
+		var said struct {
+			Label json.RawMessage
+			URLs  json.RawMessage
+		}
+		var urls []string
+		if err := json.Unmarshal(raw, &said); err != nil {
+			return in, noInput(raw)
+		}
+		if url, is := jsontext.TextOf(said.URLs); is {
+			urls = []string{url}
+		} else if json.Unmarshal(said.URLs, &urls) != nil || len(urls) == 0 {
+			return in, noInput(raw)
+		}
+		for _, url := range urls {
+			if in.host = nodeOf(url); in.host != "" {
+				break
+			}
+		}
+		in.label, err = readLabel(said.Label)
+		return in, err
+	}
+	c := cursor{b: raw, at: 1}
+	label := c.value()
+	c.skip(',')
+	url := c.value()
+	text, is := jsontext.TextOf(url)
+	if !is {
+		return in, noInput(raw)
+	}
+	if strings.HasPrefix(text, indexScheme) {
+		in.index = url
+	}
+	in.host = nodeOf(text)
+	in.label, err = readLabel(label)
+	return in, err
+}
+
+func noInput(raw []byte) error {
+	return fmt.Errorf("%s is no input; write {label: 0, urls: [http://…]} for each, or take the outputs of a task", jsontext.Brief(raw))
+}
+
+// readLabel reads the label of an input. It is 0 if it is left out.
+func readLabel(raw []byte) (int64, error) {
+	switch string(raw) {
+	case "", "null":
+		return 0, nil
+	case `"all"`:
+		return allLabels, nil
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 32)
+	if err != nil || n < allLabels {
+		return 0, fmt.Errorf("label %s is none; a label is an integer from 0 to 2147483647, or all", jsontext.Brief(raw))
+	}
+	return n, nil
+}
+
+// indexScheme begins the URL of an index of outputs.
+const indexScheme = "dir://"
+
+// nodeOf returns the host of a URL of a file that a node wrote, and "" for any other URL.
+func nodeOf(url string) string {
+	rest, is := strings.CutPrefix(url, "disco://")
+	if !is {
+		if rest, is = strings.CutPrefix(url, indexScheme); !is {
+			return ""
+		}
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return host
+}
+
+// mostNested is how deep lists of inputs lie in each other, as the plugin disco has it.
+const mostNested = 8
+
+// eachInput hands over the inputs of a list, and of lists in it, in order. It leaves out null. The
+// list is valid JSON. Outputs of a large stage have many megabytes, which are read once here.
+func eachInput(list json.RawMessage, each func(raw []byte) error) error {
+	c := cursor{b: list}
+	switch c.kind() {
+	case 0, 'n':
+		return nil
+	case '[':
+		c.at++
+		return c.inputs(each, 0)
+	}
+	return fmt.Errorf("%s is no list of inputs", jsontext.Brief(list))
+}
+
+// A cursor reads valid JSON in place.
+type cursor struct {
+	b  []byte
+	at int
+}
+
+// kind skips blanks and returns the first byte of the next value or mark, and 0 at the end.
+func (c *cursor) kind() byte {
+	for ; c.at < len(c.b); c.at++ {
+		switch c.b[c.at] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c.b[c.at]
+		}
+	}
+	return 0
+}
+
+// skip steps over a mark if it comes next.
+func (c *cursor) skip(mark byte) {
+	if c.kind() == mark {
+		c.at++
+	}
+}
+
+// value steps over a value and returns it.
+func (c *cursor) value() []byte {
+	c.kind()
+	from, depth := c.at, 0
+	for c.at < len(c.b) {
+		switch c.b[c.at] {
+		case '"':
+			for c.at++; c.at < len(c.b) && c.b[c.at] != '"'; c.at++ {
+				if c.b[c.at] == '\\' {
+					c.at++
+				}
+			}
+			c.at = min(c.at+1, len(c.b))
+		case '[', '{':
+			depth++
+			c.at++
+			continue
+		case ']', '}':
+			if depth == 0 {
+				return c.b[from:c.at]
+			}
+			depth--
+			c.at++
+		case ',', ':', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return c.b[from:c.at]
+			}
+			c.at++
+			continue
+		default:
+			c.at++
+			continue
+		}
+		if depth == 0 {
+			break
+		}
+	}
+	return c.b[from:c.at]
+}
+
+// inputs reads the rest of a list.
+func (c *cursor) inputs(each func(raw []byte) error, depth int) error {
+	for {
+		kind := c.kind()
+		if kind == '[' && depth < mostNested { // a list, unless it begins with a label
+			from := c.at
+			c.at++
+			switch c.kind() {
+			case '[', '{', 'n', ']':
+				if err := c.inputs(each, depth+1); err != nil {
+					return err
+				}
+				continue
+			}
+			c.at = from
+		}
+		switch kind {
+		case ']':
+			c.at++
+			return nil
+		case 0:
+			return nil
+		case ',':
+			c.at++
+		case 'n':
+			c.value()
+		case '[', '{':
+			if err := each(c.value()); err != nil {
+				return err
+			}
+		default:
+			return noInput(c.value())
+		}
+	}
+}
