@@ -17,14 +17,14 @@ def map(task):
 
 
 def reduce(task):
-    """One output: each word of all inputs with its count."""
+    """One output, with the label of the task's group: each word of all inputs with its count."""
     counts = collections.Counter()
     for _, lines in disco.inputs(task):
         for line in lines:
             word, n = line.split()
             counts[word] += int(n)
     print("there are %d words" % len(counts))
-    yield 0, b"".join(b"%s %d\n" % (word, n) for word, n in sorted(counts.items()))
+    yield task["group"][0], b"".join(b"%s %d\n" % (word, n) for word, n in sorted(counts.items()))
 
 
-disco.run(map=map, reduce=reduce)
+disco.run(map=map, shrink=reduce, reduce=reduce)

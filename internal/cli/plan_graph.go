@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -107,7 +108,7 @@ func graphOfSpec(spec *plan.Spec) draw.Graph {
 		t := &spec.Tasks[i]
 		g.Nodes[i].Name, g.Nodes[i].When = t.Name, drawnWhen(t.When)
 		if t.Foreach != nil {
-			g.Nodes[i].Note = "for each item"
+			g.Nodes[i].Note = cmp.Or(t.Foreach.Group, "for each item")
 		}
 		for _, parent := range needs.Parents(i) {
 			g.Edges = append(g.Edges, [2]int{int(parent), i})
