@@ -30,6 +30,9 @@ func (a *attempt) items(ctx context.Context, f *plan.Foreach) ([]json.RawMessage
 	if err == nil {
 		items, err = plugins.Within(ctx, func() ([]json.RawMessage, error) { return itemsOf(ctx, f, dir) })
 	}
+	if err == nil {
+		err = rules.CheckKeys(f, items)
+	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		err = plugins.NotBegun(err) // another node may have the files
 	}

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 )
 
-// Foreach says over what a task is repeated. Exactly one field is set, but for Group, which goes with Value or
-// List.
+// Foreach says over what a task is repeated. Exactly one field is set, but for Key, and for Group, which goes
+// with Value or List.
 //
 // The release that finds the task's parents finished makes the items of a literal list, and of a
 // parent's output, in the write that finishes the last parent. Lines and Glob name files of a
@@ -18,12 +18,16 @@ import (
 //
 // Group makes the items of inputs for workers of the plugin disco: Value is "needs.NAME" of such a task, or
 // List is a list as the param inputs of that plugin takes it. An item is a group of them, a rules.Group.
+//
+// Key names items: a text with expressions over the item, such as "${{ item.name }}". No two items have the
+// same key. Empty means that an item that is a text or a number names itself.
 type Foreach struct {
 	List  json.RawMessage `json:"list,omitempty"`  // a JSON array
 	Value string          `json:"value,omitempty"` // a path into needs, as in "needs.list.mailboxes"; its value is an array
 	Lines string          `json:"lines,omitempty"` // a file: an item for each line, without its end; blank lines are left out
 	Glob  string          `json:"glob,omitempty"`  // a pattern of files: an item for each path, sorted
 	Each  []string        `json:"each,omitempty"`  // names of other foreach tasks
+	Key   string          `json:"key,omitempty"`   // names items
 	Group string          `json:"group,omitempty"` // how inputs are grouped: split, group_label, group_node, group_node_label or group_all
 }
 

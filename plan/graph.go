@@ -70,10 +70,10 @@ func NewGraph(tasks []Task) *Graph {
 }
 
 // Graph returns the graph of the plan's tasks by their Parents. Names that no task has are left out.
-func (s *Spec) Graph() *Graph { return s.graph(s.index()) }
+func (s *Spec) Graph() *Graph { return s.graph(s.Index()) }
 
-// index returns the place of each name among the tasks; of one that comes twice the last.
-func (s *Spec) index() map[string]int {
+// Index returns the place of each name among the tasks; of one that comes twice the last.
+func (s *Spec) Index() map[string]int {
 	index := make(map[string]int, len(s.Tasks))
 	for i := range s.Tasks {
 		index[s.Tasks[i].Name] = i

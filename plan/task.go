@@ -75,6 +75,8 @@ type Definition struct {
 	OnLost          OnLost        `json:"on_lost,omitempty"`
 	MaxRescues      int           `json:"max_rescues,omitempty"` // 0 means DefaultRescues
 	ContinueOnError bool          `json:"continue_on_error,omitempty"`
+	// ItemKey names an item of a foreach task, by Foreach.Key. It is empty for other tasks.
+	ItemKey string `json:"item_key,omitempty"`
 	// MaxFailures is how many items of a foreach task may fail: a number, or a share of the items such as
 	// 1%, rounded down. Empty means none, and that other items start after a failure all the same. An item
 	// of such a task has it too, with ContinueOnError: its plan allows the failure, and its children see it.

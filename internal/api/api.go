@@ -188,6 +188,7 @@ type Definition struct {
 	OnLost          plan.OnLost   `json:"on_lost,omitempty"`
 	MaxRescues      int           `json:"max_rescues,omitempty" minimum:"1" doc:"How often it is queued again after its node died, at most 2147483647; left out: 3."`
 	ContinueOnError bool          `json:"continue_on_error,omitempty"`
+	ItemKey         string        `json:"item_key,omitempty" doc:"Of an item of a foreach task: its key, by the key of the foreach."`
 	MaxFailures     string        `json:"max_failures,omitempty" doc:"Of a foreach task: how many of its items may fail, as 3 or 1%. An item of such a task has it too, with continue_on_error."`
 	Estimate        Duration      `json:"estimate,omitempty" doc:"How long it probably runs."`
 	Rank            int64         `json:"rank,omitempty" doc:"The longest path to the plan's end, in microseconds of estimates; a higher rank is claimed first."`
@@ -202,7 +203,7 @@ type Retry = plan.RetryText
 func definitionOf(d *plan.Definition) Definition {
 	w := Definition{
 		Description: d.Description, Subject: d.Subject, When: d.When, Foreach: d.Foreach, Timeout: Duration(d.Timeout), OnLost: d.OnLost, MaxRescues: d.MaxRescues,
-		ContinueOnError: d.ContinueOnError, MaxFailures: d.MaxFailures, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template, Secrets: d.Secrets, Schedule: d.Schedule,
+		ContinueOnError: d.ContinueOnError, MaxFailures: d.MaxFailures, ItemKey: d.ItemKey, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template, Secrets: d.Secrets, Schedule: d.Schedule,
 	}
 	if r := d.Retry; r != (plan.Retry{}) {
 		w.Retry = &Retry{Attempts: r.Attempts, Delay: Duration(r.Delay), Factor: r.Factor, Max: Duration(r.Max), On: r.On, NotOn: r.NotOn}
@@ -213,7 +214,7 @@ func definitionOf(d *plan.Definition) Definition {
 func (w *Definition) domain() plan.Definition {
 	d := plan.Definition{
 		Description: w.Description, Subject: w.Subject, When: w.When, Foreach: w.Foreach, Timeout: time.Duration(w.Timeout), OnLost: w.OnLost, MaxRescues: w.MaxRescues,
-		ContinueOnError: w.ContinueOnError, MaxFailures: w.MaxFailures, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template, Secrets: w.Secrets, Schedule: w.Schedule,
+		ContinueOnError: w.ContinueOnError, MaxFailures: w.MaxFailures, ItemKey: w.ItemKey, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template, Secrets: w.Secrets, Schedule: w.Schedule,
 	}
 	if r := w.Retry; r != nil {
 		d.Retry = r.Retry()

@@ -47,7 +47,7 @@ func planExplain(a *app) *cobra.Command {
 		for i := range links {
 			tasks[i] = links[i].Task
 		}
-		values, err := itemValues(ctx, st, tasks)
+		values, err := itemKeys(ctx, st, tasks)
 		if err != nil {
 			return err
 		}

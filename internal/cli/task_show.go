@@ -92,6 +92,7 @@ type taskDetails struct {
 	OnLost          plan.OnLost     `json:"on_lost,omitempty"`
 	ContinueOnError bool            `json:"continue_on_error,omitempty"`
 	MaxFailures     string          `json:"max_failures,omitempty"`
+	ItemKey         string          `json:"item_key,omitempty"`
 	Estimate        string          `json:"estimate,omitempty"`
 	Rank            int64           `json:"rank,omitempty"`
 	Cancel          bool            `json:"cancel,omitempty"`
@@ -107,7 +108,7 @@ type taskDetails struct {
 func detailsOfTask(t *plan.Task, queues map[plan.QueueID]string) taskDetails {
 	d := taskDetails{
 		taskEntry: entryOfTask(t, queues), Description: t.Description, When: t.When, Foreach: t.Foreach, Attempts: t.Retry.Attempts,
-		OnLost: t.OnLost, ContinueOnError: t.ContinueOnError, MaxFailures: t.MaxFailures, Rank: t.Rank, Cancel: t.Cancel, Needs: t.Needs, Params: t.Params,
+		OnLost: t.OnLost, ContinueOnError: t.ContinueOnError, MaxFailures: t.MaxFailures, ItemKey: t.ItemKey, Rank: t.Rank, Cancel: t.Cancel, Needs: t.Needs, Params: t.Params,
 		Output: t.Output, took: tookTask(t, time.Now()), Retry: api.TaskOf(t, "").Retry,
 	}
 	if len(d.Output) == 0 {
@@ -197,6 +198,7 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 	b.Add("timeout", d.Timeout)
 	b.Add("estimate", d.Estimate)
 	b.Add("on_lost", string(d.OnLost))
+	b.Add("key", d.ItemKey)
 	b.Add("max_failures", d.MaxFailures)
 	if d.ContinueOnError {
 		b.Add("continue-on-error", "true")

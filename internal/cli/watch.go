@@ -422,7 +422,7 @@ func (w *watcher) wonder(ctx context.Context) error {
 		if last.Task.Status.Active() || last.Task.Status.Finished() {
 			return nil // which it has come to since
 		}
-		values, err := itemValues(ctx, w.st, []plan.Task{last.Task})
+		values, err := itemKeys(ctx, w.st, []plan.Task{last.Task})
 		if err != nil {
 			return err
 		}
@@ -451,7 +451,7 @@ func (w *watcher) values(ctx context.Context, changes []store.Change) (values, e
 			named = append(named, plan.Task{ID: c.Task, Of: c.Of})
 		}
 	}
-	return itemValues(ctx, w.st, named)
+	return itemKeys(ctx, w.st, named)
 }
 
 // began returns when the attempts began that the changes end. The time is zero if another attempt has

@@ -80,7 +80,7 @@ func (w *watcher) name(ctx context.Context, runs []view.Run) error {
 			unknown = append(unknown, plan.Task{ID: r.Task, Of: r.Task})
 		}
 	}
-	read, err := itemValues(ctx, w.st, unknown)
+	read, err := itemKeys(ctx, w.st, unknown)
 	if err != nil {
 		return err
 	}

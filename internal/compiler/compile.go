@@ -59,11 +59,18 @@ func compile(s *plan.Spec, ids *plan.IDs, now time.Time, queue func(QueueNeed) (
 	for i := range s.Tasks {
 		tasks[i].ID = plan.TaskID{ID: ids.Next()}
 	}
+	var sources []int // of the items of each
 	for i := range s.Tasks {
 		if err := compileTask(s, &tasks[i], &s.Tasks[i], &p); err != nil {
 			return plan.Plan{}, nil, fmt.Errorf("task %q: %w", s.Tasks[i].Name, err)
 		}
 		t, spec := &tasks[i], &s.Tasks[i]
+		if t.Foreach != nil && len(t.Foreach.Each) > 0 {
+			if sources == nil {
+				sources = sourcesOf(s, s.Index())
+			}
+			t.Foreach.Key = s.Tasks[sources[i]].Foreach.Key // its items are those
+		}
 		t.Queue = queues[need(spec)]
 		t.Rank = ranks[i]
 		for _, parent := range g.Parents(i) {
@@ -396,6 +403,7 @@ func validateExpressions(s *plan.Spec, i int, index map[string]int, add addProbl
 	if f == nil {
 		return
 	}
+	validateKey(s, i, add)
 	if f.Value != "" {
 		validatePath(s, i, "foreach", f.Value, add)
 		if head(f.Value) == "item" {
@@ -438,6 +446,27 @@ func validateGroup(s *plan.Spec, i int, index map[string]int, add addProblem) {
 			add(i, "foreach", -1, "task %q: ${{ %s }} cannot be grouped, since task %q is not of the plugin disco; leave out group, as in foreach: ${{ %[2]s }}",
 				t.Name, t.Foreach.Value, steps[1]).Expr = t.Foreach.Value
 		}
+	}
+}
+
+// validateKey checks the key of a foreach: it has expressions, and these are over the item.
+func validateKey(s *plan.Spec, i int, add addProblem) {
+	t := &s.Tasks[i]
+	key := t.Foreach.Key
+	if key == "" {
+		return
+	}
+	paths := expr.Paths(key)
+	if len(paths) == 0 {
+		add(i, "key", -1, "task %q: key is %q for each item; name what tells them apart, as in key: ${{ item.name }}", t.Name, key)
+	}
+	for _, path := range paths {
+		if head(path) != "item" {
+			p := add(i, "key", -1, "task %q: ${{ %s }}: a key is made of the item alone, as in key: ${{ item.name }}", t.Name, path)
+			p.Expr = path
+			continue
+		}
+		validatePath(s, i, "key", path, add)
 	}
 }
 

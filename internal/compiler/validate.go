@@ -249,7 +249,11 @@ func CheckForeach(f *plan.Foreach) error {
 	case f.Group != "" && rules.CheckGrouping(f.Group) != nil:
 		return fmt.Errorf("foreach: %w", rules.CheckGrouping(f.Group))
 	case f.List != nil:
-		_, err := rules.ExpandItems(f, nil)
+		list := *f
+		if !slices.ContainsFunc(expr.Paths(f.Key), func(path string) bool { return head(path) == "item" }) {
+			list.Key = "" // which is a mistake of its own
+		}
+		_, err := rules.ExpandItems(&list, nil)
 		return err
 	case f.Glob != "" && !expr.Has(f.Glob):
 		return CheckPattern(f.Glob)

@@ -23,13 +23,37 @@ const page = 200
 
 // Read returns what the items among the tasks are for. Only their params are read, unless the tasks have them: those of others may be large.
 func Read(ctx context.Context, r store.TaskReader, tasks []plan.Task) (Values, error) {
+	return read(ctx, r, tasks, func(t *plan.Task) json.RawMessage { return rules.ItemOf(t.Params) })
+}
+
+// ReadKeys is Read with the key in place of the item, where an item has one: for callers that show it and have
+// no more of the task.
+func ReadKeys(ctx context.Context, r store.TaskReader, tasks []plan.Task) (Values, error) {
+	return read(ctx, r, tasks, func(t *plan.Task) json.RawMessage { return Shown(t, rules.ItemOf(t.Params)) })
+}
+
+// Shown returns what people see of an item: its key, if it has one, or the item.
+func Shown(t *plan.Task, item json.RawMessage) json.RawMessage {
+	if t.ItemKey == "" {
+		return item
+	}
+	key, _ := json.Marshal(t.ItemKey) // a text
+	return key
+}
+
+func read(ctx context.Context, r store.TaskReader, tasks []plan.Task, of func(*plan.Task) json.RawMessage) (Values, error) {
 	var ids []plan.TaskID
 	v := Values{}
+	add := func(t *plan.Task) {
+		if item := of(t); item != nil {
+			v[t.ID] = item
+		}
+	}
 	for i := range tasks {
 		switch t := &tasks[i]; {
 		case t.Of.IsZero():
 		case t.Params != nil:
-			v.add(t)
+			add(t)
 		default:
 			ids = append(ids, t.ID)
 		}
@@ -40,16 +64,10 @@ func Read(ctx context.Context, r store.TaskReader, tasks []plan.Task) (Values, e
 			return nil, err
 		}
 		for i := range found {
-			v.add(&found[i])
+			add(&found[i])
 		}
 	}
 	return v, nil
-}
-
-func (v Values) add(t *plan.Task) {
-	if item := rules.ItemOf(t.Params); item != nil {
-		v[t.ID] = item
-	}
 }
 
 // Label is Label of what the task is for; "" of one that has no value.

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -99,7 +100,19 @@ func (t *task) readMatrix(n *yaml.Node, f *plan.Foreach) bool {
 		return false
 	}
 	f.List = append(items, ']')
+	if f.Key = keyOfMatrix(axes); compiler.CheckForeach(f) != nil { // two products look alike, or one is long
+		f.Key = ""
+	}
 	return true
+}
+
+// keyOfMatrix returns the key of the items of a matrix, which has the value of each field: linux,1.25.
+func keyOfMatrix(axes []axis) string {
+	parts := make([]string, len(axes))
+	for k, a := range axes {
+		parts[k] = "${{ item." + a.name + " }}"
+	}
+	return strings.Join(parts, ",")
 }
 
 // anyValue and noValue stand for a place in an exclusion.

@@ -72,6 +72,9 @@ func TestTheSchemaTakesWhatTheReaderTakes(t *testing.T) {
 				delete(task, "needs")
 				head["foreach"] = `["x"]`
 			}
+			if name == "key" {
+				task["foreach"] = `["x"]`
+			}
 			if name == "max_failures" {
 				task["foreach"] = `["x"]`
 			}

@@ -74,6 +74,9 @@ func taskKeys() *table[*task] {
 			read: (*task).readForeach},
 		key[*task]{name: "each", value: eachShape.about("Makes a task for each item of these tasks. It needs the items with the same index."),
 			read: (*task).readEach},
+		key[*task]{name: "key", value: (&schema{Type: []string{"string"}, Pattern: `\$\{\{\s*item\b`, want: "a text with an expression over the item, like ${{ item.name }}"}).
+			about("Names each item, for people and commands: copy[anna]. Default: the item itself, if it is a text or a number."),
+			read: (*task).readKey},
 		key[*task]{name: "max_failures", value: maxFailuresShape.about("How many items may fail, as a number or a share such as 1%, rounded down. Beyond that no more items start."),
 			read: func(t *task, n *yaml.Node) {
 				if !t.r.has("foreach") && !t.r.has("each") {
@@ -405,6 +408,21 @@ func (t *task) names(n *yaml.Node, what string) []string {
 		}
 	}
 	return names
+}
+
+// readKey reads what names the items of a foreach.
+func (t *task) readKey(n *yaml.Node) {
+	switch {
+	case t.r.has("each"):
+		t.r.errorf(n, "with each, the items have the keys of the tasks that it names; write key beside their foreach")
+	case !t.r.has("foreach"):
+		t.r.errorf(n, "key names the items of a foreach, and this task has none")
+	case t.spec.Foreach != nil: // else a fault was noted
+		if text, ok := t.r.text(n, "key"); ok {
+			t.r.noteExpressions(n)
+			t.spec.Foreach.Key = text
+		}
+	}
 }
 
 // readEach reads the tasks whose items a task goes along with: a list of names, or one name.

@@ -96,12 +96,13 @@ const ellipsis = "…"
 func (t *Task) label() string { return Label(&t.Task, t.Item, ellipsis) }
 
 // Label names a task in one line without control characters. It is the task's key. For an item of a
-// foreach task it also has the beginning of the item's value, as in "copy[17] (alice@example.com)".
+// foreach task it also has the item's key, or the beginning of its value, as in
+// "copy[17] (alice@example.com)".
 // The author of the list does not know indices. Commands take the key, not the label. mark marks
 // cut text.
 func Label(t *plan.Task, item json.RawMessage, mark string) string {
 	key := cells.Clean(t.Key())
-	if what := items.Label(item, mark); what != "" {
+	if what := items.Label(items.Shown(t, item), mark); what != "" {
 		return fmt.Sprintf("%s (%s)", key, what)
 	}
 	return key

@@ -37,6 +37,14 @@ func NoItemsDetail(f *plan.Foreach, dir string) string {
 
 // ExpandItems returns the items of a foreach whose source is a list or a parent's output. It needs no other input than that of From.
 func ExpandItems(f *plan.Foreach, inputs []plan.Input) ([]json.RawMessage, error) {
+	items, err := expandItems(f, inputs)
+	if err == nil {
+		err = CheckKeys(f, items)
+	}
+	return items, err
+}
+
+func expandItems(f *plan.Foreach, inputs []plan.Input) ([]json.RawMessage, error) {
 	list := f.List
 	if from := ListFrom(f); f.Group != "" && from != "" {
 		for _, in := range inputs {
@@ -193,6 +201,7 @@ func ItemTask(of *plan.Task, index int, item json.RawMessage, params json.RawMes
 	if d.Foreach == nil || len(d.Foreach.Each) == 0 {
 		d.When = ""
 	}
+	d.ItemKey, _ = KeyOf(d.Foreach, item) // which was checked with the list
 	d.ContinueOnError = d.ContinueOnError || d.MaxFailures != ""
 	d.Foreach, d.Description, d.Subject = nil, "", itemSubject(d.Subject, item)
 	return plan.Task{

@@ -47,7 +47,7 @@ type Named struct {
 
 // named names the tasks of groups, with what the items among them are for.
 func (a *API) named(ctx context.Context, groups [][]plan.Task) ([][]Named, error) {
-	labels, err := items.Read(ctx, a.st, slices.Concat(groups...))
+	labels, err := items.ReadKeys(ctx, a.st, slices.Concat(groups...))
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (a *API) waitingFor(ctx context.Context, groups []*waitingGroup) ([]Waiting
 	if err != nil {
 		return nil, err
 	}
-	labels, err := items.Read(ctx, a.st, ends)
+	labels, err := items.ReadKeys(ctx, a.st, ends)
 	if err != nil {
 		return nil, err
 	}

@@ -440,7 +440,7 @@ func (d *drawings) label(ctx context.Context, w *drawing, tasks []int32) ([]stri
 	if len(shown) == 0 {
 		return nil, nil
 	}
-	read, err := items.Read(ctx, d.a.st, shown)
+	read, err := items.ReadKeys(ctx, d.a.st, shown)
 	if err != nil {
 		return nil, err
 	}

@@ -181,7 +181,7 @@ func (a *API) written(ctx context.Context, tasks []plan.Task, labelled bool) ([]
 	}
 	var labels items.Values
 	if labelled {
-		if labels, err = items.Read(ctx, a.st, tasks); err != nil {
+		if labels, err = items.ReadKeys(ctx, a.st, tasks); err != nil {
 			return nil, err
 		}
 	}
@@ -310,7 +310,7 @@ func (a *API) explain(ctx context.Context, in *ByTaskID) (*explainAnswer, error)
 	if err != nil {
 		return nil, err
 	}
-	labels, err := items.Read(ctx, a.st, api.Each(links, func(l *explain.Link) plan.Task { return l.Task }))
+	labels, err := items.ReadKeys(ctx, a.st, api.Each(links, func(l *explain.Link) plan.Task { return l.Task }))
 	if err != nil {
 		return nil, err
 	}
