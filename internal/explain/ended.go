@@ -115,6 +115,8 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 	switch {
 	case seen != 0 && rules.Wants(t.When) != 0 && rules.Decide(t.When, seen, true) == rules.ToSkip:
 		return Link{Why: fmt.Sprintf("its when %s does not hold, as none of what it needs %s: %s", whenWord(t.When), wanted[rules.Wants(t.When)], howEnded(parents))}, nil, nil
+	case t.Detail != "" && t.Detail != rules.ByFailure:
+		return Link{Why: t.Detail, Hint: hint.Retry(t, p)}, nil, nil
 	case p.OnFailure == plan.Stop:
 		return Link{Why: fmt.Sprintf("its plan %s started nothing more once a task had failed (on_failure: stop)", p.Title()), Hint: hint.Retry(t, p)}, nil, nil
 	}

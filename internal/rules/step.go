@@ -103,12 +103,14 @@ func bars(w plan.When, allow bool) bool { return !TellsResults(w) && !allow }
 
 // ByPerson is the detail of a task that ran and that a person stopped; ByFailure that of any task
 // whose plan a failure stopped; ByForeach that of an item that ran and whose foreach task failed;
+// ByBudget that of an item that OverBudget ends;
 // ByItems that of a foreach task that was stopped with some of its items, by a person or a failure;
 // ByParents that of a task that ends as Barred says.
 const (
 	ByPerson  = "a person stopped it"
 	ByFailure = "the plan was stopped by a failure"
 	ByForeach = "its foreach task ended before it did"
+	ByBudget  = "more items failed than max_failures allows"
 	ByItems   = "it was stopped before all of its items had ended"
 	ByParents = "it ran before a retry, and its parents do not let it run again"
 )
@@ -117,7 +119,7 @@ const (
 // a task is from its attempt.
 func TellsStop(detail string) bool {
 	switch detail {
-	case ByPerson, ByFailure, ByForeach, ByItems, ByParents:
+	case ByPerson, ByFailure, ByForeach, ByBudget, ByItems, ByParents:
 		return true
 	}
 	return false
@@ -156,7 +158,9 @@ func EndsItems(s plan.Status, why plan.Reason) bool {
 // OverBudget ends a held or queued item of a foreach task of which more items failed than max_failures
 // allows. An item that ran counts as stopped, and any other one as skipped.
 func OverBudget(was plan.Status, ran bool) Step {
-	return Dropped(was, ran, plan.Failed, plan.ReasonItems)
+	s := Dropped(was, ran, plan.Failed, plan.ReasonItems)
+	s.Detail = ByBudget
+	return s
 }
 
 // Dropped ends a held or queued item. The foreach task ended before the item, or a person cancelled
