@@ -154,7 +154,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 			continue
 		}
 		if !r.again[t.ID] {
-			if t.Status != plan.Succeeded {
+			if t.Status != plan.Succeeded && !(len(t.Needs) > 0 && t.State() == string(plan.ReasonSkipped)) { // its when decides again once it is asked
 				return nil, fmt.Errorf("%s changes task %q, its %s, and its item %s would not run; name %q instead",
 					r.file.path, old.Name, strings.Join(changes, ", its "), t.Name, old.Name)
 			}

@@ -49,6 +49,7 @@ func compile(s *plan.Spec, ids *plan.IDs, now time.Time, queue func(QueueNeed) (
 	}
 	g := s.Graph()
 	ranks := ranks(s, g)
+	stepsFirst(s, g, ranks)
 	need, queues := needsOf(s), map[QueueNeed]plan.QueueID{}
 	for _, n := range Queues(s) {
 		if queues[n], err = queue(n); err != nil {

@@ -77,3 +77,19 @@ func validateEach(s *plan.Spec, i int, index map[string]int, sources []int, name
 		add(i, "each", -1, "task %q needs %d tasks, and with each it may need %d; put a task between them", t.Name, n, mostAlong)
 	}
 }
+
+// stepsFirst ranks a task that goes along with others above these: an item that has begun goes on before others
+// begin.
+func stepsFirst(s *plan.Spec, g *plan.Graph, ranks []int64) {
+	if !slices.ContainsFunc(s.Tasks, func(t plan.TaskSpec) bool { return t.Foreach != nil && len(t.Foreach.Each) > 0 }) {
+		return
+	}
+	order, _ := g.Order()
+	for _, i := range order {
+		for k, head := range g.Parents(i) {
+			if f := s.Tasks[i].Foreach; f != nil && k < len(f.Each) {
+				ranks[i] = max(ranks[i], ranks[head]+1)
+			}
+		}
+	}
+}

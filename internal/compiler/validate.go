@@ -320,7 +320,7 @@ func checkDefinition(d *plan.Definition, add func(key, format string, args ...an
 		case err != nil:
 			add("max_failures", "%v", err)
 		case d.Foreach == nil && !d.ContinueOnError: // an item has both
-			add("max_failures", "max_failures is for a task with items, and this one has no foreach")
+			add("max_failures", "max_failures is for a task with items, and this one has neither foreach nor each")
 		case d.Foreach != nil && d.ContinueOnError:
 			add("max_failures", "max_failures and continue-on-error exclude each other; max_failures: 100%% allows every item to fail")
 		}

@@ -79,10 +79,6 @@ func taskKeys() *table[*task] {
 			read: (*task).readKey},
 		key[*task]{name: "max_failures", value: maxFailuresShape.about("How many items may fail, as a number or a share such as 1%, rounded down. Beyond that no more items start."),
 			read: func(t *task, n *yaml.Node) {
-				if !t.r.has("foreach") && !t.r.has("each") {
-					t.r.errorf(n, "max_failures is for a task with items, and this one has neither foreach nor each")
-					return
-				}
 				if err := plan.CheckMaxFailures(n.Value); err != nil {
 					t.r.errorf(n, "%v", err)
 					return

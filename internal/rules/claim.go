@@ -92,11 +92,7 @@ func Listed(was plan.Status, items []json.RawMessage, why error, none string) St
 // ListedAlong is Listed for a foreach task whose heads may make no more items. Its items are those of the
 // heads, which the store reads as it makes the items: those of the step are empty.
 func ListedAlong(was plan.Status, a *Along) Step {
-	n := 0
-	if a.Ready {
-		n = a.Items
-	}
-	return Listed(was, make([]json.RawMessage, n), nil, "no items: what it goes along with has none")
+	return Listed(was, make([]json.RawMessage, a.Items), nil, "no items: what it goes along with has none")
 }
 
 // NoItems ends a foreach task that has no items. detail says why, for people.

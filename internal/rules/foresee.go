@@ -172,8 +172,8 @@ func (f *foresight) keeps(i int) bool {
 // undone returns the clean-ups that may have undone work that the retry keeps. It also returns the
 // tasks that a retry with downstream has to name so that this work runs again. A clean-up that needs
 // tasks which succeeded undoes the work of its parents. A clean-up that needs only what failed may
-// undo the work of any task above it. A clean-up that goes along with others undoes, item by item, what
-// failed.
+// undo the work of any task above it. A clean-up that goes along with others undoes items of its parents
+// alone; one that the retry takes runs those of its items again that failed.
 func (f *foresight) undone(chosen []int) (cleaned, undone []plan.Task) {
 	var kept []int
 	for i := range f.tasks {
@@ -189,16 +189,17 @@ func (f *foresight) undone(chosen []int) (cleaned, undone []plan.Task) {
 	belowKept := f.Below(kept)
 	for i := range f.tasks {
 		t, parents := &f.tasks[i], f.Parents(i)
-		if t.When != plan.AnyFailed && t.When != plan.AllFailed || !belowKept[i] || !f.reacted(i) || t.Foreach != nil && len(t.Foreach.Each) > 0 {
+		if t.When != plan.AnyFailed && t.When != plan.AllFailed || !belowKept[i] || !f.reacted(i) {
 			continue
 		}
-		if !slices.ContainsFunc(parents, func(p int32) bool { return f.tasks[p].Status == plan.Succeeded }) {
+		along := t.Foreach != nil && len(t.Foreach.Each) > 0
+		if !along && !slices.ContainsFunc(parents, func(p int32) bool { return f.tasks[p].Status == plan.Succeeded }) {
 			unsaid, cleaned = append(unsaid, i), append(cleaned, *t)
 			continue
 		}
 		known := len(chosen)
 		for _, p := range parents {
-			if isKept[p] {
+			if isKept[p] && (!along || f.tasks[p].Status == plan.Succeeded) {
 				chosen = append(chosen, int(p))
 			}
 		}

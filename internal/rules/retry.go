@@ -28,7 +28,8 @@ import (
 // A foreach task goes along with its heads (Foreach.Each) item by item: an item is below the item of a
 // head, and only if a head makes its items again, the task makes its own again.
 //
-// With an item goes its foreach task, and those of the other items that have not finished. With a
+// With an item goes its foreach task, and those of the other items that have not finished, or did not
+// start because others failed. With a
 // foreach task go its items that did not succeed. With downstream all items go if the task had
 // succeeded or is chosen. A chosen foreach task over files makes its items again with downstream,
 // because the files may have changed.
@@ -231,11 +232,13 @@ func (r *retrySelection) takeItems(index int) {
 	}
 }
 
-// takeOpenItems takes the unfinished items of a foreach task. They go with it also if only a
-// finished item brought it in, because the foreach task is to be held while they are unfinished.
+// takeOpenItems takes the unfinished items of a foreach task, and those that did not start because others
+// failed or their plan was closed. They go with it also if only a finished item brought it in, because the
+// foreach task is to be held while they are unfinished, and is not to succeed without them.
 func (r *retrySelection) takeOpenItems(of *plan.Task) {
 	for _, i := range r.items[of.ID] {
-		if !r.tasks[i].Status.Finished() {
+		t := &r.tasks[i]
+		if !t.Status.Finished() || OutcomeOfTask(t) == OutcomeSkipped && !r.needless(int(i)) {
 			r.take(int(i))
 		}
 	}

@@ -180,7 +180,7 @@ func TestHowATaskEndsThatGoesAlong(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := &rules.Waiter{Status: plan.Held, When: c.when, Made: true, InPlan: true, Closing: c.closing,
-				Items: rules.Items{Count: 3, Failed: 1, Seen: c.seen}, Along: rules.Along{Is: true, Ready: true, Seen: c.heads}}
+				Items: rules.Items{Count: 3, Failed: 1, Seen: c.seen}, Along: rules.Along{Is: true, Items: 3, Seen: c.heads}}
 			if next, s := rules.Settle(w); next != rules.Gather || s.Status != c.want || s.Detail != c.detail {
 				t.Errorf("got %v, %v, %q; want %v, %q", next, s.Status, s.Detail, c.want, c.detail)
 			}
@@ -214,6 +214,7 @@ func TestATaskThatGoesAlongMakesItsItems(t *testing.T) {
 		{"whatever its rule makes of the items", plan.AnyFailed, []head{{3, rules.OutcomeSucceeded}}, 0, false, rules.Expand, 0},
 		{"after a failure of its head", "", []head{{3, rules.OutcomeFailed}}, rules.OutcomeSucceeded, false, rules.Expand, 0},
 		{"not if its head was skipped before it had any", "", []head{{0, rules.OutcomeSkipped}}, 0, false, rules.Skip, plan.Cancelled},
+		{"but of one that has some, if another head has none", plan.AnyFailed, []head{{3, 0}, {0, rules.OutcomeSkipped}}, 0, false, rules.Expand, 0},
 		{"of which there are none then", plan.AllDone, []head{{0, rules.OutcomeSkipped}}, 0, false, rules.Expand, 0},
 		{"not if its heads have different ones", "", []head{{3, 0}, {2, 0}}, 0, false, rules.End, plan.Failed},
 	} {

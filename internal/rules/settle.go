@@ -55,7 +55,6 @@ func (i *Items) Over() bool { return i.Failed > i.Allowed }
 // value is that of other tasks.
 type Along struct {
 	Is     bool    // it has heads
-	Ready  bool    // the items of all heads are in, and there are some
 	Left   bool    // one of them has not finished
 	Seen   Outcome // the set of the outcomes of those that have
 	Items  int     // how many items a head has
@@ -64,14 +63,16 @@ type Along struct {
 
 // See takes notice of a head. items is how many items it has if all of them are in, and 0 before. o is 0 for
 // a head that has not finished. See reports whether the head counts for Seen and All of the Waiter, as
-// other parents do: so does one without items.
+// other parents do: so does one without items. Each item then needs that head itself.
 func (a *Along) See(items int, o Outcome) (counts bool) {
-	a.Ready = items > 0 && (a.Ready || !a.Is)
 	a.Differ = a.Differ || items > 0 && a.Items > 0 && items != a.Items
 	a.Is, a.Left, a.Seen = true, a.Left || o == 0, a.Seen|o
 	a.Items = max(a.Items, items)
 	return items == 0
 }
+
+// Ready reports whether a head has items, and all of its items are in.
+func (a *Along) Ready() bool { return a.Items > 0 }
 
 var errHeads = errors.New("the tasks that each names have different numbers of items")
 
@@ -137,7 +138,7 @@ func Settle(w *Waiter) (Next, Step) {
 		return End, Barred(w.Status)
 	case decision == ToSkip:
 		return Skip, Skipped(w.Status)
-	case w.Along.Ready && w.Along.Differ:
+	case w.Along.Differ:
 		return End, InputFailed(w.Status, errHeads)
 	case w.Early:
 		return Delay, Step{}
@@ -149,7 +150,7 @@ func Settle(w *Waiter) (Next, Step) {
 
 func (w *Waiter) decide() Decision {
 	switch {
-	case !w.Along.Ready:
+	case !w.Along.Ready():
 		return Decide(w.When, w.Seen, w.All)
 	case w.Seen&^Waits(w.When) != 0:
 		return ToSkip

@@ -293,7 +293,7 @@ func (r *round) itemsOfHeads(ctx context.Context, t *taskDoc) (items []text, nee
 	if err != nil {
 		return nil, nil, damage{err}
 	}
-	parents, err := r.tasksByID(ctx, t.Needs, ones("name"))
+	parents, err := r.tasksByID(ctx, t.Needs, ones("name expanded items"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -301,7 +301,7 @@ func (r *round) itemsOfHeads(ctx context.Context, t *taskDoc) (items []text, nee
 	items, needs = make([]text, count), make([][]bson.ObjectID, count)
 	for _, id := range t.Needs {
 		p := parents[id]
-		if p == nil || !rules.GoesAlong(def.Foreach, p.Name) {
+		if p == nil || !rules.GoesAlong(def.Foreach, p.Name) || !p.Expanded || p.Items == 0 {
 			for i := range needs {
 				needs[i] = append(needs[i], id)
 			}

@@ -33,15 +33,18 @@ var errHeadItems = errors.New("the items that it goes along with are gone; retry
 func (t *tx) makeAlong(r *taskRow, of *plan.Task, b *body, f *foreachRow) error {
 	t.flushTasks() // the ends of parents
 	needs := t.parentsOf([]int64{r.n})[r.n]
-	names := make(map[int64]string, len(needs))
-	for q := t.query("SELECT t.n, t.name FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value", list(needs)); q.next(); {
-		names[q.int(0)] = q.text(1)
+	heads := make(map[int64]bool, len(needs)) // those that have items
+	for q := t.query("SELECT t.n, t.name, t.flags & ? <> 0 FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value", flagExpanded, list(needs)); q.next(); {
+		heads[q.int(0)] = rules.GoesAlong(b.Foreach, q.text(1)) && q.bool(2)
+	}
+	for n := range heads {
+		heads[n] = heads[n] && t.foreach(n).items > 0
 	}
 	count := min(int64(t.budget), f.items-f.made, listBatch)
 	parents := make([][]int64, count)
 	values := make([][]byte, count)
 	for _, need := range needs {
-		if !rules.GoesAlong(b.Foreach, names[need]) {
+		if !heads[need] {
 			for i := range parents {
 				parents[i] = append(parents[i], need)
 			}

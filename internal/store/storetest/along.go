@@ -222,4 +222,14 @@ var alongCases = []testCase{
 		w.equal("ran", n.run(failing()), "[check[0] check[1] then[0] then[1]]")
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"a head without items counts for each item of a task that goes along with another one too", func(w *world) {
+		check := along("check", "", "copy")
+		check.Needs = []string{"key"}
+		p := w.submit(each("copy", list(0, 1)), task("key"), check, along("undo", plan.AnyFailed, "copy", "check"), along("then", "", "copy", "check"))
+		n := w.node("n1")
+		n.run(failing("copy[1]", "key"))
+		w.want(p, "copy failed", "key failed", "check skipped", "undo succeeded", "undo[0] skipped", "undo[1] succeeded", "then skipped")
+		w.equal("needs", w.named(p, "undo[1]").Needs, []plan.TaskID{w.named(p, "copy[1]").ID, w.named(p, "check").ID})
+		w.wantPlan(p, plan.PlanFailed)
+	}},
 }

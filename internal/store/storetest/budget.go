@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -114,5 +115,19 @@ var budgetCases = []testCase{
 			w.Errorf("%d items ran and %d failed of %d, of which %d may", ran, c.Allowed, items, items/10)
 		}
 		w.equal("the others", []any{c.Failed, c.Succeeded + c.Allowed + c.Skipped}, []any{1, items + 1})
+	}},
+	{"a retry of one item takes those that did not start because too many failed", func(w *world) {
+		p := w.submit(budgetOf("copy", 4, "0"), along("check", "", "copy"), task("total", "check"))
+		n := w.node("n1")
+		n.end()
+		first := n.claim(1)[0]
+		n.end(fail(first))
+		n.run(failing())
+		w.want(p, "copy failed", "copy[1] skipped", "check skipped", "total skipped")
+		w.equal("detail", w.named(p, "copy[1]").Detail, rules.ByBudget)
+		w.retry(p, false, first.Name)
+		w.equal("ran", len(n.run(failing())), 4+4+1)
+		w.want(p, "copy succeeded", "check succeeded", "total succeeded")
+		w.wantPlan(p, plan.PlanSucceeded)
 	}},
 }

@@ -38,7 +38,7 @@ func (tx *tx) insertItems(t *task) error {
 		value, parents := t.making[i], []*task(nil)
 		if t.goesAlong() {
 			for _, p := range t.parents {
-				if rules.GoesAlong(t.Foreach, p.Name) {
+				if rules.GoesAlong(t.Foreach, p.Name) && p.itemsIn() > 0 {
 					p = p.items[i]
 					value = rules.ItemOf(p.own)
 				}
