@@ -80,10 +80,10 @@ func osteCommands(a *app) *cobra.Command {
 func discoCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "disco",
-		Short: "Run and check workers of Disco",
+		Short: "Run and check workers of Disco, and submit its jobs",
 		Long: "Try workers of Disco: programs that speak the Disco worker protocol. Tasks of the " +
-			"plugin disco run them. docs/disco.md explains how to write one.",
-	}, discoRun(a), discoCheck(a))
+			"plugin disco run them. A job pack is a job of such tasks. docs/disco.md explains both.",
+	}, discoRun(a), discoCheck(a), discoSubmit(a))
 }
 
 func storeCommands(a *app) *cobra.Command {

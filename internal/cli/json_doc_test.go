@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/jobpack"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/open"
@@ -422,6 +424,14 @@ tasks:
 	run("node list", 0)
 	run("plugin list", 0, "--plugin-dir", dir)
 	run("plan prune", 0, "--keep", "1ns", "--dry-run")
+	pack, err := jobpack.Make(&jobpack.Pack{Version: 1, Prefix: "count", Worker: "w", Stages: []jobpack.Stage{{Name: "reduce", Grouping: "group_all"}}}, fstest.MapFS{"w": {}}, nil)
+	if err == nil {
+		err = os.WriteFile(file("pack"), pack, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	run("disco submit", 0, file("pack"), "--input", "raw://x")
 	for command := range d.commands {
 		if !seen[command] {
 			t.Errorf("%q was not run", command)

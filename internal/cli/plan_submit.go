@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,43 +47,48 @@ func planSubmit(a *app) *cobra.Command {
 		if *failFast {
 			spec.OnFailure = plan.Stop
 		}
-		return a.makingStore(ctx, func(st store.Store) error {
-			p, repeated, err := submit.Once(ctx, st, spec, key, false)
-			switch {
-			case repeated && errors.Is(err, plan.ErrConflict):
-				return err
-			case err != nil:
-				return a.stoppedSubmission(&p, err)
-			case repeated:
-				a.note("%s was submitted with this key before", p.Title())
-			}
-			a.noteQueues(ctx, st, spec)
-			if p, err = st.Plan(ctx, p.ID); err != nil {
-				return err
-			}
-			nodes, err := st.Instances(ctx)
-			if err != nil {
-				return err
-			}
-			if output.json() {
-				err = view.JSON(a.Stdout, entryOfPlan(&p, nodes))
-			} else {
-				_, err = fmt.Fprintln(a.Stdout, p.ID)
-				a.note("plan %s, %s; to wait for its end: %s", p.Title(), view.Number(len(spec.Tasks), "task"), a.command("plan", "wait", p.Title()))
-			}
-			if err != nil {
-				return err
-			}
-			missing, needed := explain.Missing(nodes, p.ID, pluginsOf(spec)), []string{}
-			for _, plugin := range pluginsOf(spec) {
-				if why := a.notBuiltIn(plugin); why != "" && slices.Contains(missing, plugin) {
-					a.note("no live node has the plugin %q, %s", plugin, why)
-				} else {
-					needed = append(needed, plugin)
-				}
-			}
-			return a.noteUnserved(ctx, st, &p, needed)
-		})
+		return a.submitSpec(ctx, spec, key, output)
 	}
 	return cmd
+}
+
+// submitSpec puts a plan into the store, prints its id, and says what it waits for. A key submits it once.
+func (a *app) submitSpec(ctx context.Context, spec *plan.Spec, key string, output *format) error {
+	return a.makingStore(ctx, func(st store.Store) error {
+		p, repeated, err := submit.Once(ctx, st, spec, key, false)
+		switch {
+		case repeated && errors.Is(err, plan.ErrConflict):
+			return err
+		case err != nil:
+			return a.stoppedSubmission(&p, err)
+		case repeated:
+			a.note("%s was submitted with this key before", p.Title())
+		}
+		a.noteQueues(ctx, st, spec)
+		if p, err = st.Plan(ctx, p.ID); err != nil {
+			return err
+		}
+		nodes, err := st.Instances(ctx)
+		if err != nil {
+			return err
+		}
+		if output.json() {
+			err = view.JSON(a.Stdout, entryOfPlan(&p, nodes))
+		} else {
+			_, err = fmt.Fprintln(a.Stdout, p.ID)
+			a.note("plan %s, %s; to wait for its end: %s", p.Title(), view.Number(len(spec.Tasks), "task"), a.command("plan", "wait", p.Title()))
+		}
+		if err != nil {
+			return err
+		}
+		missing, needed := explain.Missing(nodes, p.ID, pluginsOf(spec)), []string{}
+		for _, plugin := range pluginsOf(spec) {
+			if why := a.notBuiltIn(plugin); why != "" && slices.Contains(missing, plugin) {
+				a.note("no live node has the plugin %q, %s", plugin, why)
+			} else {
+				needed = append(needed, plugin)
+			}
+		}
+		return a.noteUnserved(ctx, st, &p, needed)
+	})
 }

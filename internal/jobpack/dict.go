@@ -168,15 +168,13 @@ func readURLs(raw json.RawMessage) (urls []string) {
 	return urls
 }
 
-// readOldInput reads an input of version 1: a URL, or a list of them. All labels of an index belong to it.
+// readOldInput reads an input of version 1: a URL, or a list of them.
 func readOldInput(raw json.RawMessage) (in Input, err error) {
-	if in.URLs = readURLs(raw); len(in.URLs) == 0 {
+	urls := readURLs(raw)
+	if len(urls) == 0 {
 		return in, fmt.Errorf("%s is none; write a URL, or a list of replicas", jsontext.Brief(raw))
 	}
-	if strings.HasPrefix(in.URLs[0], "dir://") {
-		in.Label = AllLabels
-	}
-	return in, nil
+	return InputOf(urls...), nil
 }
 
 // old is what version 1 says of the stages.

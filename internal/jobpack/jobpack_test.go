@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -16,7 +17,9 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/jobpack"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A dict that is fine, of each version. Packs of goworker and of disco.worker are written like these.
@@ -161,6 +164,43 @@ func TestAPackIsReadAsItWasMade(t *testing.T) {
 func sayTheSame(a, b *jobpack.Pack) bool {
 	return a.Version == b.Version && a.Prefix == b.Prefix && a.Owner == b.Owner && a.Worker == b.Worker && a.MaxCores == b.MaxCores &&
 		a.SaveResults == b.SaveResults && reflect.DeepEqual(a.Envs, b.Envs) && reflect.DeepEqual(a.Stages, b.Stages) && reflect.DeepEqual(a.Inputs, b.Inputs)
+}
+
+func TestTheJobOfAPackIsAPlan(t *testing.T) {
+	p, err := read(join(t, 1, strings.Replace(dict1, `{}`, `{"max_cores": 2147483648}`, 1), `{"A": "a", "B": "b"}`, archive(t, entry{name: "job"})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.Spec("/packs/x", map[string]string{"B": "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Name != "gojob" || s.OnFailure != plan.Stop || len(s.Tasks) != 3 {
+		t.Errorf("the plan is %+v", s)
+	}
+	for i, want := range []struct{ name, foreach string }{
+		{"map", `{"list":[{"label":0,"urls":["http://a/1"]},{"label":0,"urls":["http://a/2","http://b/2"]},{"label":"all","urls":["dir://n/disco/i"]}],"group":"split"}`},
+		{"map_shuffle", `{"value":"needs.map","group":"group_node"}`},
+		{"reduce", `{"value":"needs.map_shuffle","group":"group_all"}`},
+	} {
+		task := s.Tasks[i]
+		if foreach, err := json.Marshal(task.Foreach); task.Name != want.name || string(foreach) != want.foreach || err != nil {
+			t.Errorf("task %d is %s over %s, %v", i, task.Name, foreach, err)
+		}
+		if got := fmt.Sprintf("%s", task.Params); got != `{"env":{"A":"a","B":"c"},"pack":"/packs/x","worker":"job"}` {
+			t.Errorf("its params are %s", got)
+		}
+	}
+	if err := compiler.Validate(s); err != nil {
+		t.Error(err)
+	}
+	if notes := p.Notes(); notes != nil {
+		t.Errorf("notes %q", notes)
+	}
+	p.Stages[0].Concurrent, p.MaxCores, p.SaveResults = true, 4, true
+	if notes := p.Notes(); len(notes) != 3 {
+		t.Errorf("notes %q", notes)
+	}
 }
 
 // with returns a pack with a number of 32 bits of its header changed.

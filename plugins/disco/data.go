@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/jobpack"
 )
 
 // The folders and files of a Data that are not Disco's. No file below ours is served.
@@ -124,6 +126,37 @@ type Home struct {
 // tasks and nodes that ask at the same time. jobFile is the job pack that a new home gets; "" is an
 // empty one. The caller closes the home after the task. No other process deletes it before.
 func (d *Data) Open(job, jobFile string) (h *Home, err error) {
+	return d.open(job, func(fresh string) error { return writeJobFile(fresh, jobFile) })
+}
+
+// OpenPacked is Open for a home that is unpacked from a job pack, which it has too.
+func (d *Data) OpenPacked(job, pack string) (*Home, error) {
+	return d.open(job, func(fresh string) error {
+		if err := writeJobFile(fresh, pack); err != nil {
+			return err
+		}
+		f, err := os.Open(filepath.Join(fresh, jobFileName))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		p, err := jobpack.Read(f, info.Size())
+		if err == nil {
+			err = p.Unpack(fresh)
+		}
+		if err != nil {
+			return fmt.Errorf("%q: %w", pack, err)
+		}
+		return nil
+	})
+}
+
+// open opens a home. fill puts into the folder of a new one what it has from the beginning.
+func (d *Data) open(job string, fill func(fresh string) error) (h *Home, err error) {
 	unlock, err := lock(d.own(homesFolder, job), shared)
 	if err != nil {
 		return nil, fmt.Errorf("lock the job home of %s: %w", job, err)
@@ -135,7 +168,7 @@ func (d *Data) Open(job, jobFile string) (h *Home, err error) {
 	}()
 	h = &Home{Job: job, Path: filepath.Join(d.Dir, d.Host, filepath.FromSlash(jobPath(job))), data: d, unlock: unlock}
 	if _, err := os.Stat(h.Path); errors.Is(err, fs.ErrNotExist) {
-		if err := d.makeHome(h, jobFile); err != nil {
+		if err := d.makeHome(h, fill); err != nil {
 			return nil, fmt.Errorf("make the job home of %s: %w", job, err)
 		}
 	}
@@ -144,7 +177,7 @@ func (d *Data) Open(job, jobFile string) (h *Home, err error) {
 }
 
 // makeHome makes the home beside its place, and moves it there when it is complete.
-func (d *Data) makeHome(h *Home, jobFile string) error {
+func (d *Data) makeHome(h *Home, fill func(fresh string) error) error {
 	unlock, err := lock(d.own(makingLock), exclusive)
 	if err != nil {
 		return err
@@ -158,7 +191,7 @@ func (d *Data) makeHome(h *Home, jobFile string) error {
 		return err
 	}
 	defer os.RemoveAll(fresh) // it is not there any more if all went well
-	if err := writeJobFile(filepath.Join(fresh, jobFileName), jobFile); err != nil {
+	if err := fill(fresh); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(h.Path), 0o700); err != nil {
@@ -170,7 +203,9 @@ func (d *Data) makeHome(h *Home, jobFile string) error {
 // jobFileName is where a job home has its job pack.
 const jobFileName = "jobfile"
 
-func writeJobFile(to, from string) error {
+// writeJobFile puts a copy of a job pack, or an empty one, into a job home.
+func writeJobFile(home, from string) error {
+	to := filepath.Join(home, jobFileName)
 	if from == "" {
 		return os.WriteFile(to, emptyPack(), 0o600)
 	}

@@ -10,6 +10,7 @@
 //	         default those of item, if that is a group of inputs, and else none
 //	env      variables: texts, numbers, booleans, and secrets as {"from_env": NAME} or {"from_file": PATH}
 //	jobfile  the job pack that the job home gets, a path as of the worker; default an empty one
+//	pack     a job pack that the job home is unpacked from, a path as of jobfile; worker is then relative to the job home
 //
 // The output is the list of the outputs: [label, location, size].
 package disco
@@ -113,9 +114,11 @@ func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) 
 	if err != nil {
 		return plan.Result{Status: plan.Failed, Reason: plan.ReasonInput, Detail: fmt.Sprintf("%s: %v", key, err)}, nil
 	}
-	worker, err := CheckWorker(s.worker, s.dir)
-	if err != nil {
-		return plan.Result{}, err
+	worker := ""
+	if s.pack == "" {
+		if worker, err = CheckWorker(s.worker, s.dir); err != nil {
+			return plan.Result{}, err
+		}
 	}
 	place, err := p.where()
 	if err != nil {
@@ -125,11 +128,20 @@ func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) 
 	if err != nil {
 		return plan.Result{}, err
 	}
-	home, err := place.Data.Open(JobName(jobOf(t)), s.jobFile())
+	open := place.Data.Open
+	if s.pack != "" {
+		open = place.Data.OpenPacked
+	}
+	home, err := open(JobName(jobOf(t)), s.jobPack())
 	if err != nil {
 		return plan.Result{}, err
 	}
 	defer home.Close()
+	if s.pack != "" {
+		if worker, err = CheckWorker(s.worker, home.Path); err != nil {
+			return plan.Result{}, err
+		}
+	}
 	hidden := append(secrets, t.Secrets...)
 	a := &Attempt{
 		Worker: worker, Env: env, Home: home, Number: t.Attempt, Inputs: host.NewList(s.inputs...),

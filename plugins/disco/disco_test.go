@@ -3,10 +3,13 @@
 package disco
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,8 +18,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"github.com/seed-1177d267/sluice/internal/hosttest"
+	"github.com/seed-1177d267/sluice/internal/jobpack"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -89,6 +94,42 @@ func TestAHomeIsMadeOnce(t *testing.T) {
 	marks, err := os.ReadFile(filepath.Join(d.Dir, "here", filepath.FromSlash(jobPath("job@1")), "mark"))
 	if err != nil || len(marks) != 20 {
 		t.Errorf("the home has %d marks of 20 tasks, %v", len(marks), err)
+	}
+}
+
+func TestAHomeIsUnpackedFromAJobPack(t *testing.T) {
+	d := opened(t)
+	p := jobpack.Pack{Version: 1, Prefix: "x", Worker: "bin/w", Stages: []jobpack.Stage{{Name: "reduce", Grouping: "group_all"}}}
+	b, err := jobpack.Make(&p, fstest.MapFS{"bin/w": {Data: []byte("#!")}, "a": {}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pack := filepath.Join(t.TempDir(), "pack")
+	if err := os.WriteFile(pack, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := d.OpenPacked("job@1", pack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if worker, err := CheckWorker("bin/w", h.Path); err != nil || worker != filepath.Join(h.Path, "bin", "w") {
+		t.Errorf("the worker is %s, %v", worker, err)
+	}
+	if text, err := os.ReadFile(h.JobFile()); !bytes.Equal(text, b) || err != nil {
+		t.Errorf("the job pack of the home has %d bytes, %v", len(text), err)
+	}
+	if err := os.WriteFile(pack, b[:len(b)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.OpenPacked("job@2", pack); err == nil || !strings.Contains(err.Error(), "pack\": job pack: header: jobdata begins at byte ") {
+		t.Errorf("a cut pack: %v", err)
+	}
+	if left, err := filepath.Glob(d.own("new-*")); err != nil || left != nil {
+		t.Errorf("%v is left of it, %v", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(d.Dir, d.Host, filepath.FromSlash(jobPath("job@2")))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it has a home: %v", err)
 	}
 }
 
@@ -336,8 +377,11 @@ func TestParams(t *testing.T) {
 	for _, c := range []struct{ params, key, wrong string }{
 		{`{"worker":"/bin/true"}`, "", ""},
 		{`{"worker":"x","dir":"/a"}`, "", ""},
-		{`{"worker":"/x","input":[]}`, "input", "it has worker, inputs, env and jobfile"},
+		{`{"worker":"/x","input":[]}`, "input", "it has worker, inputs, env, jobfile and pack"},
 		{`{"worker":"x"}`, "worker", "is relative"},
+		{`{"worker":"x","pack":"/a/b"}`, "", ""},
+		{`{"worker":"x","pack":"b"}`, "pack", "is relative"},
+		{`{"worker":"x","pack":"/a/b","jobfile":"/a/b"}`, "jobfile", "exclude each other"},
 		{`{}`, "worker", "there is none"},
 		{`{"worker":3}`, "worker", "3 is not a text"},
 		{`{"worker":"/x","inputs":[{"label":0,"urls":["http://a/b","disco://c/d"]},[1,"dir://h/x",5],[[[2,"raw://",0]],[]]]}`, "", ""},

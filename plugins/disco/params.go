@@ -2,6 +2,7 @@ package disco
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,15 +21,17 @@ import (
 )
 
 // own are the params that the plugin reads, in this order.
-var own = []string{"worker", "dir", "inputs", "env", "jobfile"}
+var own = []string{"worker", "dir", "inputs", "env", "jobfile", "pack"}
 
 // settings are what a task's params say.
 type settings struct {
-	worker, dir, pack string
-	inputs            []host.Input
-	group             *rules.Group // that the task is for; nil: it is for none
-	given             bool         // the task has the param inputs
-	env               map[string]source.Value
+	worker, dir string
+	jobFile     string // "": an empty one
+	pack        string // that the job home is unpacked from; "": none
+	inputs      []host.Input
+	group       *rules.Group // that the task is for; nil: it is for none
+	given       bool         // the task has the param inputs
+	env         map[string]source.Value
 }
 
 // readSettings reads params, and says which of them is wrong. A draft may still have expressions,
@@ -55,6 +58,8 @@ func readSettings(params json.RawMessage, draft bool) (s *settings, key string, 
 		case "dir":
 			s.dir, err = text(raw)
 		case "jobfile":
+			s.jobFile, err = text(raw)
+		case "pack":
 			s.pack, err = text(raw)
 		case "inputs":
 			err = s.readInputs(raw, draft, 0)
@@ -66,7 +71,12 @@ func readSettings(params json.RawMessage, draft bool) (s *settings, key string, 
 		}
 	}
 	s.given, s.group = all["inputs"] != nil, rules.GroupOf(all["item"])
-	if s.worker != "" && s.dir == "" && !filepath.IsAbs(s.worker) {
+	switch {
+	case s.pack != "" && s.jobFile != "":
+		return s, "jobfile", errors.New("pack and jobfile exclude each other; the worker opens the pack")
+	case s.pack != "" && s.dir == "" && !filepath.IsAbs(s.pack):
+		return s, "pack", fmt.Errorf("%q is relative, and the task has no dir; give an absolute path", s.pack)
+	case s.pack == "" && s.worker != "" && s.dir == "" && !filepath.IsAbs(s.worker):
 		return s, "worker", fmt.Errorf("%q is relative, and the task has no dir; give an absolute path", s.worker)
 	}
 	return s, "", nil
@@ -216,12 +226,13 @@ func (s *settings) environ(ctx context.Context, base []string) (env, secrets []s
 	return Environ(base, given), secrets, nil
 }
 
-// jobFile returns the path of the job pack; "" is an empty one.
-func (s *settings) jobFile() string {
-	if s.pack == "" || filepath.IsAbs(s.pack) {
-		return s.pack
+// jobPack returns the path of the job pack; "" is an empty one.
+func (s *settings) jobPack() string {
+	path := cmp.Or(s.pack, s.jobFile)
+	if path == "" || filepath.IsAbs(path) {
+		return path
 	}
-	return filepath.Join(s.dir, s.pack)
+	return filepath.Join(s.dir, path)
 }
 
 // CheckWorker returns the absolute path of a worker, which may be relative to dir ("" is the working
@@ -258,7 +269,7 @@ func (*Plugin) Refuse(params json.RawMessage, _ map[string]json.RawMessage) (key
 	_ = json.Unmarshal(params, &all) // it was read before
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if !slices.Contains(own, name) {
-			return name, fmt.Errorf("plugin disco has no param %q; it has worker, inputs, env and jobfile", name)
+			return name, fmt.Errorf("plugin disco has no param %q; it has worker, inputs, env, jobfile and pack", name)
 		}
 	}
 	return "", nil
@@ -271,14 +282,18 @@ func (p *Plugin) Check(params json.RawMessage, first bool) (lacks []plugins.Lack
 	if err != nil {
 		return nil // the task is refused for that
 	}
-	if s.worker != "" && first {
+	if s.worker != "" && s.pack == "" && first {
 		if _, err := CheckWorker(s.worker, s.dir); err != nil {
 			lacks = append(lacks, plugins.Lack{Key: "params", Variable: "worker", Err: err})
 		}
 	}
-	if s.pack != "" && first {
-		if err := checkJobFile(s.jobFile()); err != nil {
-			lacks = append(lacks, plugins.Lack{Key: "params", Variable: "jobfile", Err: err})
+	if path := s.jobPack(); path != "" && first {
+		key := "jobfile"
+		if s.pack != "" {
+			key = "pack"
+		}
+		if err := checkJobFile(path); err != nil {
+			lacks = append(lacks, plugins.Lack{Key: "params", Variable: key, Err: err})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.env)) {
