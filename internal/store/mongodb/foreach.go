@@ -289,19 +289,14 @@ func (t *taskDoc) itemsGone() error {
 // itemsOfHeads is nextItems for a task that goes along with others: an item needs the items with its index of
 // the heads, and what else the task needs.
 func (r *round) itemsOfHeads(ctx context.Context, t *taskDoc) (items []text, needs [][]bson.ObjectID, err error) {
-	def, err := t.definition()
-	if err != nil {
-		return nil, nil, damage{err}
-	}
-	parents, err := r.tasksByID(ctx, t.Needs, ones("name expanded items"))
+	heads, err := r.headsOf(ctx, t)
 	if err != nil {
 		return nil, nil, err
 	}
 	count := min(listSize, t.Items-t.Inserted)
 	items, needs = make([]text, count), make([][]bson.ObjectID, count)
 	for _, id := range t.Needs {
-		p := parents[id]
-		if p == nil || !rules.GoesAlong(def.Foreach, p.Name) || !p.Expanded || p.Items == 0 {
+		if !heads[id] {
 			for i := range needs {
 				needs[i] = append(needs[i], id)
 			}
@@ -327,6 +322,46 @@ func (r *round) itemsOfHeads(ctx context.Context, t *taskDoc) (items []text, nee
 		}
 	}
 	return items, needs, nil
+}
+
+// headsOf returns those parents of a task that it goes along with, and whose items are in.
+func (r *round) headsOf(ctx context.Context, t *taskDoc) (map[bson.ObjectID]bool, error) {
+	def, err := t.definition()
+	if err != nil {
+		return nil, damage{err}
+	}
+	parents, err := r.tasksByID(ctx, t.Needs, ones("name expanded items"))
+	heads := make(map[bson.ObjectID]bool, len(parents))
+	for id, p := range parents {
+		heads[id] = rules.GoesAlong(def.Foreach, p.Name) && p.Expanded && p.Items > 0
+	}
+	return heads, err
+}
+
+// afterHeads returns those of the items of a task that goes along with others of which an item above has finished. Nothing is to be decided
+// about others: what else they need has finished, and decided nothing for all of them.
+func (r *round) afterHeads(ctx context.Context, t *taskDoc, from, to int) (decided idList, err error) {
+	heads, err := r.headsOf(ctx, t)
+	if _, damaged := errors.AsType[damage](err); damaged {
+		return nil, nil // it fails as it is looked at
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found idSet
+	for id, is := range heads {
+		if !is {
+			continue
+		}
+		ended, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", itemIDs(id, from, to)), "status", finished), wire.Query{Fields: ones("_id")})
+		if err != nil {
+			return nil, err
+		}
+		for i := range ended {
+			found.add(itemID(t.ID, itemIndex(ended[i].ID)))
+		}
+	}
+	return found.list, nil
 }
 
 // tellAlong looks at the tasks that go along with a foreach task whose items are all in.
@@ -433,7 +468,11 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 		if _, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("_id", d("$in", ids)), "hold", holdItem), d("$set", d("hold", holdNeeds))); err != nil {
 			return err
 		}
-		if err := r.settleHeld(ctx, ids); err != nil { // write first, look second: a parent's end finds the item, or is found here
+		decided, err := r.afterHeads(ctx, t, t.Released, to)
+		if err == nil {
+			err = r.settleHeld(ctx, decided)
+		}
+		if err != nil { // write first, look second: a parent's end finds the item, or is found here
 			return err
 		}
 	} else {
