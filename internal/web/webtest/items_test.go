@@ -48,6 +48,7 @@ func TestItemsAndTheirFailuresAreShownAsCommandsDo(t *testing.T) {
 		b.sees(".legend", "6 failed")
 		b.until(`document.querySelector('.tabs a:nth-child(5) .n').innerText === '6'`)
 		if page.tab == "tasks" && strings.Contains(page.text, "[") {
+			b.sees(".trow", "copy 6 of 8 items failed")
 			b.js(fold("copy"))
 		}
 		if page.tab == "timeline" {
