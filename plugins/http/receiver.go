@@ -52,8 +52,10 @@ func (p *Plugin) CheckReceiver(uri string) error {
 	return nil
 }
 
-// reachable adds to the refusal of an address how nodes may reach it all the same.
-func reachable(err error) error { return fmt.Errorf("%w; nodes may reach it with --allow-net", err) }
+// reachable adds to the refusal of an address how to reach it all the same.
+func reachable(err error) error {
+	return fmt.Errorf("%w; name it with --allow-net, on each node and server", err)
+}
 
 // A Refused is the error of a request that was not answered with 2xx.
 type Refused struct {

@@ -23,8 +23,8 @@ func TestAReceiverIsAnAddressThatNothingFillsAndThatTheNodeReaches(t *testing.T)
 		{"https://example.com:99999/", "the port 99999 is not 1 to 65535"},
 		{"https://example.com/a/../b", "leads upwards"},
 		{"http://10.1.2.3/", "10.1.2.3 is not a permitted destination"},
-		{"http://localhost:8080/", "nodes may reach it with --allow-net"},
-		{"http://[::1]/", "nodes may reach it with --allow-net"},
+		{"http://localhost:8080/", "name it with --allow-net, on each node and server"},
+		{"http://[::1]/", "name it with --allow-net, on each node and server"},
 		{"http://[::ffff:10.1.2.3]/", "10.1.2.3 is not a permitted destination"},
 	} {
 		switch err := p.CheckReceiver(c.uri); {
