@@ -37,7 +37,7 @@ demo: build ## the main job on a real example: a migration in several steps, wit
 	bin/sluice plan run examples/migration/plan.yaml --store sqlite:tmp/demo/sluice.db --param target=$(CURDIR)/tmp/demo/mail
 	bin/sluice task list --store sqlite:tmp/demo/sluice.db --plan migrate-mail
 
-oste-demo: build ## the case study of the Open Scheduled Task Engine: songs are published again when their rights change
+oste-demo: build ## the case study of the Open Scheduled Task Engine: songs are published again when their rights change, and handed over
 	$(GO) run ./examples/oste bin/sluice
 
 examples: build ## every example, from a store of its own

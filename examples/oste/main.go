@@ -1,6 +1,7 @@
 // Oste is the case study of the Open Scheduled Task Engine. A catalogue schedules that each song is
 // published again at the instants when its rights change, in two territories. The receiver fails now and
-// then, so that there are dead letters. Once it is mended, they are queued again by a filter.
+// then, so that there are dead letters. Once it is mended, they are queued again by a filter. In the end
+// the two log rollers of the solution empty the store into the files of two archives.
 //
 //	go run ./examples/oste bin/sluice
 package main
@@ -9,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -18,12 +20,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 )
 
 const songs = 6 // in each territory
+
+// The ids of the solution and of its type of activities.
+const solution, republish = "myspace.music", "myspace.music.republish"
 
 var territories = map[string]string{"DE": "Europe/Berlin", "US": "America/Los_Angeles"}
 
@@ -47,7 +53,13 @@ func main() {
 func run(sluice, dir string) error {
 	store, socket := "sqlite:"+filepath.Join(dir, "sluice.db"), filepath.Join(dir, "s")
 	var catalogue receiver
-	to := httptest.NewServer(&catalogue)
+	done, dead := newArchive(filepath.Join(dir, "successes")), newArchive(filepath.Join(dir, "dead-letters"))
+	done.failing = true
+	mux := http.NewServeMux()
+	mux.Handle("/song/", &catalogue)
+	mux.Handle("/successes", done)
+	mux.Handle("/dead-letters", dead)
+	to := httptest.NewServer(mux)
 	defer to.Close()
 	logs, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
@@ -55,7 +67,7 @@ func run(sluice, dir string) error {
 	}
 	defer logs.Close()
 	for _, args := range [][]string{
-		{"serve", "--store", store, "--listen", "unix:" + socket},
+		{"serve", "--store", store, "--listen", "unix:" + socket, "--allow-net", "127.0.0.1"},
 		{"worker", "--store", store, "--allow-net", "127.0.0.1"},
 	} {
 		stop, err := start(sluice, logs, args...)
@@ -77,18 +89,26 @@ func run(sluice, dir string) error {
 	if err := e.idle(); err != nil {
 		return err
 	}
-	dead, err := e.list("failed-activities")
+	if err := e.again(&catalogue); err != nil {
+		return err
+	}
+	return e.roll(sluice, store, done, dead)
+}
+
+// again queues dead letters again once the receiver is mended.
+func (e *engine) again(catalogue *receiver) error {
+	failed, err := e.list("failed-activities")
 	if err != nil {
 		return err
 	}
 	fmt.Println("\nDead letters:")
-	for _, a := range dead {
+	for _, a := range failed {
 		fmt.Printf("  song %d in %s, after %d tries: %s\n", a.Parameter.SongID, a.Parameter.Territory, a.Tries, a.Detail)
 	}
 
 	catalogue.mend()
 	var queued struct{ Changed int }
-	if err := e.ask("POST", "/failed-activities/retry?type=myspace.music.republish&reason=404,503", nil, &queued); err != nil {
+	if err := e.ask("POST", "/failed-activities/retry?type="+republish+"&reason=404,503", nil, &queued); err != nil {
 		return err
 	}
 	fmt.Printf("\nThe receiver is mended, and %d are queued again by a filter:\n", queued.Changed)
@@ -99,15 +119,57 @@ func run(sluice, dir string) error {
 	if err != nil {
 		return err
 	}
-	done, err := e.list("successful-activities")
+	succeeded, err := e.list("successful-activities")
 	if err != nil {
 		return err
 	}
 	once := catalogue.once()
-	fmt.Printf("\n%d activities succeeded, %d are dead letters, and the receiver accepted %d, each once.\n", len(done), len(left), once)
-	if want := songs * len(territories); len(dead) != 4 || queued.Changed != len(dead) || len(left) != 0 || len(done) != want || once != want {
-		return fmt.Errorf("there were %d dead letters, and there should be 4 of %d activities, and then none", len(dead), want)
+	fmt.Printf("\n%d activities succeeded, %d are dead letters, and the receiver accepted %d, each once.\n", len(succeeded), len(left), once)
+	if want := songs*len(territories) - len(left); len(failed) != 6 || queued.Changed != 4 || len(left) != 2 || len(succeeded) != want || once != want {
+		return errors.New("there should be 6 dead letters, of which 4 are queued again and succeed")
 	}
+	return nil
+}
+
+// roll hands over all that has finished, and checks that each archive has it once. A period is a day at
+// least, so that the queue is told to keep what finished for a moment only.
+func (e *engine) roll(sluice, store string, done, dead *archive) error {
+	succeeded, err := e.list("successful-activities")
+	if err != nil {
+		return err
+	}
+	failed, err := e.list("failed-activities")
+	if err != nil {
+		return err
+	}
+	if out, err := exec.Command(sluice, "queue", "set", republish, "--keep", "1ms", "--store", store).CombinedOutput(); err != nil {
+		return fmt.Errorf("queue set: %w: %s", err, out)
+	}
+	fmt.Println("\nTheir periods are over, and the log rollers hand them over; one archive fails once:")
+	err = e.wait("the hand-over", func() (bool, error) {
+		out, failed := exec.Command(sluice, "oste", "roll", solution, "--store", store, "--allow-net", "127.0.0.1").CombinedOutput()
+		fmt.Printf("  $ sluice oste roll %s\n    %s\n", solution, strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "\n    "))
+		return failed == nil, nil // a receiver that fails is asked again
+	})
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{"successful-activities", "failed-activities"} {
+		left, err := e.list(kind)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("%d %s are left", len(left), kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := done.hasOnce(succeeded); err != nil {
+		return err
+	}
+	if err := dead.hasOnce(failed); err != nil {
+		return err
+	}
+	fmt.Printf("\nThe store is empty. One archive has %d successes and the other %d dead letters, each once.\n", len(succeeded), len(failed))
 	return nil
 }
 
@@ -186,9 +248,12 @@ func (e *engine) define(url string) error {
 		body resource
 	}{
 		{"/companies", resource{"Name": "myspace", "QoSLevel": 2}},
-		{"/solutions", resource{"Company": "myspace", "Name": "music"}},
+		{"/solutions", resource{
+			"Company": "myspace", "Name": "music", "SuccessPeriod": 1, "SuccessUri": url + "/successes",
+			"DeadLetterPeriod": 30, "DeadLetterUri": url + "/dead-letters",
+		}},
 		{"/activity-types", resource{
-			"Solution": "myspace.music", "Name": "republish", "Verb": "POST", "UriPattern": url + "/song/{SongId}/republish", "Retries": 1,
+			"Solution": solution, "Name": "republish", "Verb": "POST", "UriPattern": url + "/song/{SongId}/republish", "Retries": 1,
 			"ParameterExpected": "SongId, and the Territory in which its rights change", "ObjectIdRef": []string{"SongId", "Territory"},
 		}},
 	} {
@@ -217,7 +282,7 @@ func (e *engine) schedule() error {
 		for song := 1; song <= songs; song++ {
 			at := begin.Add(time.Duration(song) * 300 * time.Millisecond).In(zone)
 			err := e.ask("POST", "/point-in-time-activities", resource{
-				"Date": at, "ActivityType": "myspace.music.republish", "Parameter": parameter{song, territory},
+				"Date": at, "ActivityType": republish, "Parameter": parameter{song, territory},
 			}, nil)
 			if err != nil {
 				return err
@@ -229,6 +294,7 @@ func (e *engine) schedule() error {
 
 // An activity is what the demo reads of one.
 type activity struct {
+	ID        string
 	Parameter parameter
 	Tries     int
 	Detail    string
@@ -249,7 +315,7 @@ func (e *engine) idle() error {
 }
 
 // A receiver is the catalogue's cache. It fails now and then: song 2 is too early on its first try, and
-// songs 3 and 4 fail until it is mended.
+// songs 3 and 4 fail until it is mended. Song 5 was withdrawn.
 type receiver struct {
 	mu       sync.Mutex
 	mended   bool
@@ -273,6 +339,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	key, status := q.Header.Get("Idempotency-Key"), http.StatusOK
 	switch r.tries[key]++; {
+	case p.SongID == 5:
+		status = http.StatusGone
 	case r.mended:
 	case p.SongID == 2 && r.tries[key] == 1, p.SongID == 3:
 		status = http.StatusServiceUnavailable
@@ -302,4 +370,81 @@ func (r *receiver) once() int {
 		}
 	}
 	return len(r.accepted)
+}
+
+// An archive receives the batches of a log roller, and writes each activity as a line of a file. A batch
+// that comes again has the id of the first time, and is not written twice.
+type archive struct {
+	file    string
+	mu      sync.Mutex
+	failing bool // once, after it has written a batch
+	batches map[string]bool
+}
+
+func newArchive(file string) *archive { return &archive{file: file, batches: map[string]bool{}} }
+
+// ServeHTTP implements http.Handler.
+func (a *archive) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	id := q.Header.Get("Idempotency-Key")
+	if !a.batches[id] {
+		if err := a.write(q.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		a.batches[id] = true
+	}
+	if a.failing {
+		a.failing = false
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+}
+
+// write adds the activities of a batch to the file.
+func (a *archive) write(batch io.Reader) error {
+	var b struct{ Activities []json.RawMessage }
+	if err := json.NewDecoder(batch).Decode(&b); err != nil {
+		return err
+	}
+	var lines []byte
+	for _, activity := range b.Activities {
+		lines = append(append(lines, activity...), '\n')
+	}
+	f, err := os.OpenFile(a.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(lines)
+	return errors.Join(err, f.Close())
+}
+
+// hasOnce checks that the file has exactly these activities, each once and with its log.
+func (a *archive) hasOnce(want []activity) error {
+	text, err := os.ReadFile(a.file)
+	if err != nil {
+		return err
+	}
+	times := map[string]int{}
+	for line := range bytes.Lines(text) {
+		var is struct {
+			ID  string            `json:"id"`
+			Log []json.RawMessage `json:"log_details"`
+		}
+		if err := json.Unmarshal(line, &is); err != nil {
+			return err
+		}
+		if times[is.ID]++; len(is.Log) == 0 {
+			return fmt.Errorf("%s has activity %s without its log", a.file, is.ID)
+		}
+	}
+	for _, w := range want {
+		if times[w.ID] != 1 {
+			return fmt.Errorf("%s has activity %s %d times", a.file, w.ID, times[w.ID])
+		}
+	}
+	if len(times) != len(want) {
+		return fmt.Errorf("%s has %d activities, and should have %d", a.file, len(times), len(want))
+	}
+	return nil
 }
