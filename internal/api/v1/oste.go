@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -121,6 +122,12 @@ func misplaced(err error) error {
 	return err
 }
 
+// paramOfTask is what the plugin http puts before a fault of an address: words that OSTE does not have.
+var paramOfTask = regexp.MustCompile(`task "[^"]*": params\.url: `)
+
+// ofAddress returns what the plugin http says of an address, in the words of OSTE.
+func ofAddress(fault string) string { return paramOfTask.ReplaceAllString(fault, "") }
+
 func taken(what, id string) error {
 	return api.NewProblem(http.StatusConflict, "exists", "%s %q is there already, and says something else; change it with PUT or PATCH", what, id)
 }
@@ -217,6 +224,9 @@ func (k *osteGroup[T]) create(ctx context.Context, a *API, body *T) (*osteOne[T]
 	groups, err := a.st.Groups(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if g.Parent != "" && len(rules.GroupsOf(groups, g.Parent)) == 0 {
+		return nil, placed(notThere("company", g.Parent), "body.Company")
 	}
 	if err := a.checkOsteGroup(groups, &plan.Group{}, &g); err != nil {
 		return nil, err
@@ -523,7 +533,7 @@ func (a *API) checkType(q *plan.Queue) error {
 		return nil
 	}
 	for _, p := range a.c.Check(&plan.Spec{Tasks: []plan.TaskSpec{{Name: q.Name, Plugin: q.Plugin, Params: oste.Draft(q)}}}) {
-		return api.InvalidAt("body.UriPattern", "%s", p.Message)
+		return api.InvalidAt("body.UriPattern", "%s", ofAddress(p.Message))
 	}
 	return nil
 }

@@ -243,14 +243,25 @@ func checkDate(date time.Time, needed bool) error {
 	return nil
 }
 
-// checkCall asks the plugin of a type whether a task can have these params. A problem is at the
-// UriPattern of the request if it has one, which is what is wrong then, or what does not suit.
+// checkCall asks the plugin of a type whether a task can have these params.
 func (a *API) checkCall(ctx context.Context, t *plan.Task, c *oste.Call) error {
-	at := "body.Parameter"
-	if c.UriPattern != "" {
-		at = "body.UriPattern"
+	err := a.checkRunnable(ctx, []plan.Task{*t}, func(int) string { return "body." + blamed(c) })
+	if p, ok := errors.AsType[*api.Problem](err); ok {
+		p.Detail = ofAddress(p.Detail)
+		for i := range p.Fields {
+			p.Fields[i].Message = ofAddress(p.Fields[i].Message)
+		}
 	}
-	return a.checkRunnable(ctx, []plan.Task{*t}, func(int) string { return at })
+	return err
+}
+
+// blamed returns the field of a request that a problem of a call is at: the UriPattern if it has one,
+// which is what is wrong then, or what does not suit.
+func blamed(c *oste.Call) string {
+	if c.UriPattern != "" {
+		return "UriPattern"
+	}
+	return "Parameter"
 }
 
 func (a *API) createActivity(ctx context.Context, in *struct {
@@ -433,7 +444,7 @@ func (a *API) changeObject(ctx context.Context, in *struct {
 	}
 	for _, s := range recurring {
 		if _, err := set.Set(ctx, s.Name, 0, s.ScheduleSettings); err != nil {
-			return nil, misplacedRecurring(err)
+			return nil, misplacedRecurring(err, &call)
 		}
 		auth.Changed(ctx, s.ID.String())
 		out.Recurring++

@@ -166,7 +166,7 @@ func (a *API) createRecurring(ctx context.Context, in *struct {
 	}
 	s, err := set.CreateAs(ctx, id, oste.RecurringName(id.ID), settings, "")
 	if err != nil {
-		return nil, misplacedRecurring(err)
+		return nil, misplacedRecurring(err, &in.Body.Call)
 	}
 	if !schedule.Same(&s.ScheduleSettings, &settings) {
 		return nil, repeatedKey(in.Key)
@@ -203,24 +203,24 @@ func (a *API) changeRecurring(ctx context.Context, in *OsteChange, change func(o
 		return nil, misplaced(err)
 	}
 	if s, err = set.Set(ctx, s.Name, editionOf(in.IfMatch), settings); err != nil {
-		return nil, misplacedRecurring(unmatched(err))
+		return nil, misplacedRecurring(unmatched(err), &want.Call)
 	}
 	return answerRecurring(&s), nil
 }
 
 // misplacedRecurring gives the places of a recurring activity to the problems of its schedule.
-func misplacedRecurring(err error) error {
+func misplacedRecurring(err error, c *oste.Call) error {
 	var problems plan.Problems
 	if !errors.As(err, &problems) {
 		return err
 	}
-	p := api.Invalid("%v", err)
+	p := api.Invalid("%s", ofAddress(err.Error()))
 	for i := range problems {
 		place := map[string]string{"cron": "Day", "zone": "Zone", "subject": "Parameter", "retry": "Retries"}[problems[i].Key]
 		if place == "" {
-			place = "Parameter"
+			place = blamed(c)
 		}
-		p.Fields = append(p.Fields, api.Field{Message: problems[i].Message, Location: "body." + place})
+		p.Fields = append(p.Fields, api.Field{Message: ofAddress(problems[i].Message), Location: "body." + place})
 	}
 	return p
 }

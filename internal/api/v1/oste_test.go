@@ -304,6 +304,9 @@ func (e *engine) refuses(method, path, body string, want int, place string) {
 	if err := json.Unmarshal([]byte(text), &p); err != nil || status != want || place != "" && (len(p.Fields) == 0 || p.Fields[0].Location != place) {
 		e.Errorf("%s %s with %.200s: %d %.500s, want %d at %s", method, path, body, status, text, want, place)
 	}
+	if strings.Contains(text, "params.") || strings.Contains(text, "sluice group") {
+		e.Errorf("%s %s is refused in words that are not of OSTE: %s", method, path, text)
+	}
 }
 
 func TestWhatWaitsHoldsUpADeletion(t *testing.T) {
@@ -435,7 +438,7 @@ func TestBadInputOfOSTE(t *testing.T) {
 			{"POST", "/recurring-activities", `{"Hour": "4", "Minute": "0", "Day": "30", "Month": "2", ` + song + `}`, 422, "body.Day"},
 			{"POST", "/recurring-activities", `{"Hour": "4", "Minute": "0", "Zone": "Mars/Olympus", ` + song + `}`, 422, "body.Zone"},
 			{"POST", "/recurring-activities", `{"Hour": "4", "Minute": "0", "ActivityType": "none", "Parameter": {}}`, 404, "body.ActivityType"},
-			{"POST", "/recurring-activities", `{"Hour": "4", "Minute": "0", "UriPattern": "https://a.example/{b}", ` + song + `}`, 422, "body.Parameter"},
+			{"POST", "/recurring-activities", `{"Hour": "4", "Minute": "0", "UriPattern": "https://a.example/{b}", ` + song + `}`, 422, "body.UriPattern"},
 			{"PATCH", "/recurring-activities/none", `{}`, 404, ""},
 			{"GET", "/point-in-time-activities?company=none", "", 404, "query.company"},
 			{"GET", "/point-in-time-activities?solution=acme", "", 404, "query.solution"},
