@@ -141,7 +141,7 @@ type Sweeper[T any] interface {
 	Resume(ctx context.Context) error
 
 	// Pending returns the time until the next delay is over, or 0 or less if that is the case now.
-	// waits is false if no task is delayed.
+	// waits is false if no task is delayed, or none for so short a time that it is known.
 	Pending(ctx context.Context) (left time.Duration, waits bool, err error)
 }
 
