@@ -53,8 +53,8 @@ func outside(m *measurement) {
 // sent is the body of each request.
 const sent = `{"SongId":1234}`
 
-// requests compares requests that are tasks with the smaller of two rates: of tasks that do nothing,
-// and of requests without tasks.
+// requests compares requests that are tasks, and those that are activities of a type, with the smaller of
+// two rates: of tasks that do nothing, and of requests without tasks.
 func requests(m *measurement) {
 	n := size(20_000, 1_000)
 	if m.on == onMongoDB {
@@ -73,15 +73,17 @@ func requests(m *measurement) {
 		received.Store(0)
 		plugin := http.New(http.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 		ours := perSecond(n, m.drained(n, work{named{http.Name: plugin}, ofNoPlan(http.Name, params), received.Load}, 0))
+		activities := perSecond(n, m.drained(n, work{named{http.Name: plugin}, activities(receiver.URL + "/song/{SongId}"), func() int64 { return received.Load() - int64(n) }}, 0))
 		check(plugin.Close())
 		bare := perSecond(n, atOnce(mostThreads, n, func(client *nethttp.Client) error {
 			return fetch(client, must(nethttp.NewRequestWithContext(m.Context(), nethttp.MethodPost, receiver.URL+"/song/1234", strings.NewReader(sent))))
 		}))
-		if got := received.Load(); got != int64(2*n) {
-			failf("%d of %d requests arrived: this was not the work to measure", got, 2*n)
+		if got := received.Load(); got != int64(3*n) {
+			failf("%d of %d requests arrived: this was not the work to measure", got, 3*n)
 		}
 		noop := perSecond(n, m.drained(n, noops(), 0))
 		m.pair("requests", "tasks/s", ours, "no-op tasks or bare client", min(bare, noop))
+		m.pair("activities", "tasks/s", activities, "no-op tasks or bare client", min(bare, noop))
 		m.note("%d tasks; no-op tasks %.0f/s, bare client %.0f/s on %d connections", n, noop, bare, mostThreads)
 	})
 }
