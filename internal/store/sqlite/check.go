@@ -56,6 +56,9 @@ func (s *Store) Check(ctx context.Context) (faults []string, exact bool, err err
 		for r := c.query(misplaced); r.next(); {
 			faults = append(faults, fmt.Sprintf("task %q (%s) is queued in another place than its queue and plan say", r.text(1), plan.TaskID{ID: r.id(0)}))
 		}
+		for r := c.query(misrolled); r.next(); {
+			faults = append(faults, fmt.Sprintf("batch %s is to hand over a task of the row %d, where no finished task of no plan is", plan.ID(r.id(0)), r.int(1)))
+		}
 		return c.eachWrong(func(r *taskRow, why string) {
 			faults = append(faults, fmt.Sprintf("task %q (%s): %s", c.named(r).Name, r.id, why))
 		})
@@ -93,6 +96,10 @@ func (c *conn) names() map[string]string {
 const lostRows = `SELECT id, name, 'its definition and params are not there' FROM tasks WHERE n NOT IN (SELECT n FROM bodies)
 	UNION ALL SELECT id, name, 'its output is not there' FROM tasks
 		WHERE out_len > 0 AND output IS NULL AND flags & ? = 0 AND n NOT IN (SELECT n FROM outputs)`
+
+// misrolled are tasks of batches that cannot be in one.
+const misrolled = `SELECT r.batch, r.task FROM rolled AS r LEFT JOIN tasks AS t ON t.n = r.task
+	WHERE t.n IS NULL OR t.plan <> 0 OR t.of <> 0 OR t.ended <= 0`
 
 // lostEdges names the held tasks that some of their parents would not release.
 func (c *conn) lostEdges() (faults []string) {

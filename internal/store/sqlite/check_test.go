@@ -28,6 +28,8 @@ func TestACheckFindsWhatIsDamaged(t *testing.T) {
 		{"a definition", "DELETE FROM bodies WHERE n IN (SELECT n FROM tasks WHERE name = 'last')", "its definition and params are not there"},
 		{"an edge", "DELETE FROM kids", "it needs 1 tasks, and 0 of them know it"},
 		{"an output", "UPDATE tasks SET out_len = 5000 WHERE name = 'copy[0]'", "its output is not there"},
+		{"a batch of a task of a plan", "INSERT INTO rolled (task, batch) SELECT n, x'65a1b2c3d4e5f60718293a4b' FROM tasks WHERE name = 'last'",
+			"batch 65a1b2c3d4e5f60718293a4b is to hand over a task of the row"},
 		{"an index", "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'tasks_name'; PRAGMA writable_schema = RESET",
 			"the database file: "},
 	} {
