@@ -80,6 +80,15 @@ func Object(q *plan.Queue, parameter json.RawMessage) (string, error) {
 	return object, nil
 }
 
+// objectNow returns what an activity is about that had other params and was about an object. That stays
+// until its Parameter changes: its type may know objects by other fields since.
+func objectNow(q *plan.Queue, parameter, had json.RawMessage, was string) (string, error) {
+	if len(had) > 0 && jsontext.Same(object(had)[paramBody], parameter) {
+		return was, nil
+	}
+	return Object(q, parameter)
+}
+
 // A PointInTimeActivity is a task of no plan that is held until its Date.
 type PointInTimeActivity struct {
 	ID   string    `json:"id,omitempty"`
@@ -126,7 +135,7 @@ func (a *PointInTimeActivity) Change(q *plan.Queue, t *plan.Task) (c rules.TaskC
 	if c.Params, err = a.Params(t.Params); err != nil {
 		return c, err
 	}
-	object, err := Object(q, a.Parameter)
+	object, err := objectNow(q, a.Parameter, t.Params, t.Subject)
 	if err != nil {
 		return c, err
 	}
@@ -191,11 +200,15 @@ func (a *RecurringActivity) Apply(q *plan.Queue, s *plan.ScheduleSettings) error
 	if s.Task != nil {
 		task = *s.Task
 	}
+	var had json.RawMessage
+	if task.Queue == q.Name {
+		had = task.Params
+	}
 	var err error
 	if task.Params, err = a.Params(task.Params); err != nil {
 		return err
 	}
-	if task.Subject, err = Object(q, a.Parameter); err != nil {
+	if task.Subject, err = objectNow(q, a.Parameter, had, task.Subject); err != nil {
 		return err
 	}
 	task.Queue, task.Retry = q.Name, a.Retry(q)

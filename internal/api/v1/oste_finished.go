@@ -167,9 +167,11 @@ func (c *FailedChange) resubmitted(q *plan.Queue, t *plan.Task) (plan.Task, erro
 	if err != nil {
 		return plan.Task{}, err
 	}
-	object, err := oste.Object(q, is.Parameter)
-	if err != nil {
-		return plan.Task{}, err
+	object := t.Subject
+	if c.Parameter != nil {
+		if object, err = oste.Object(q, is.Parameter); err != nil {
+			return plan.Task{}, err
+		}
 	}
 	next := plan.Task{ID: t.ID, Name: t.Name, Queue: t.Queue, Definition: t.Definition, Status: plan.Held, Params: params}
 	next.Subject, next.Retry = object, is.Retry(q).Retry()

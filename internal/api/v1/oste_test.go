@@ -293,6 +293,11 @@ func TestAllThatWaitsAboutAnObjectIsChanged(t *testing.T) {
 		if s.must("GET", elsewhere, "", &task); string(task.Params) != `{"a":1}` {
 			t.Errorf("a task of another queue has %s", task.Params)
 		}
+		e.must("PATCH", "/activity-types/acme.music.republish", `{"ObjectIdRef": ["AlbumId"]}`, nil)
+		want("PATCH", "", `{"UriPattern": "https://api.example.net/{SongId}"}`, `{"PointInTime":2,"Recurring":1,"LeftOut":0}`)
+		e.must("PATCH", one, `{"Retries": 7}`, nil)
+		e.is(one, `"Object":"17"`)
+		e.refuses("PATCH", one, `{"Parameter": {"SongId": 19}}`, 422, "body.Parameter")
 	})
 }
 
