@@ -73,28 +73,21 @@ func (g *Group) String() string {
 // run again may be other ones: Read refuses those that do not belong to the group.
 func (g *Group) Read(output json.RawMessage) ([]json.RawMessage, error) {
 	inputs := slices.Clone(g.Inputs)
-	next, at := 0, 0
+	next, at := 0, -1
 	err := eachInput(output, func(raw []byte) error {
-		if at++; next == len(g.Outputs) || g.Outputs[next] != at-1 {
+		if at++; next == len(g.Outputs) || g.Outputs[next] != at {
 			return nil
 		}
 		next++
 		in, err := readInput(raw)
-		if label, host := in.group(g.Grouping); err == nil && (label != g.Label || host != g.Host) {
-			return fmt.Errorf("output %d of %s is none of the group %s any more; retry %s with --downstream", at-1, g.Of, g, g.Of)
+		if err == nil && !in.in(g) {
+			err = fmt.Errorf("output %d of %s is none of the group %s any more; retry %s with --downstream", at, g.Of, g, g.Of)
 		}
-		inputs = append(inputs, raw)
+		inputs = append(inputs, in.as(g.Grouping, g.Label, raw))
 		return err
 	})
 	if err == nil && next < len(g.Outputs) {
 		err = fmt.Errorf("output %d of %s is not there any more; retry %s with --downstream", g.Outputs[next], g.Of, g.Of)
-	}
-	if joinsLabels(g.Grouping) {
-		for i := range inputs {
-			if in, err := readInput(inputs[i]); err == nil && in.index != nil {
-				inputs[i] = fmt.Appendf(nil, `["all",%s,0]`, in.index)
-			}
-		}
 	}
 	return inputs, err
 }
@@ -112,9 +105,10 @@ func groups(f *plan.Foreach, list json.RawMessage) ([]json.RawMessage, error) {
 	type group struct {
 		key
 		inputs []byte
+		last   int
 	}
 	var all []group
-	of, known, index := ListFrom(f), map[key]int{}, []byte(nil)
+	of, known := ListFrom(f), map[key]int{}
 	at := -1
 	err := eachInput(list, func(raw []byte) error {
 		at++
@@ -122,26 +116,27 @@ func groups(f *plan.Foreach, list json.RawMessage) ([]json.RawMessage, error) {
 		if err != nil {
 			return fmt.Errorf("input %d: %w", at, err)
 		}
-		same := in.index != nil && bytes.Equal(in.index, index)
-		if index = in.index; same && joinsLabels(f.Group) {
-			return nil
-		}
-		var k key
-		k.label, k.host = in.group(f.Group)
-		i, there := known[k]
-		if !there || f.Group == split {
-			i = len(all)
-			known[k] = i
-			all = append(all, group{key: k})
-		}
-		g := &all[i]
-		if len(g.inputs) > 0 {
-			g.inputs = append(g.inputs, ',')
-		}
-		if of == "" {
-			g.inputs = append(g.inputs, raw...)
-		} else {
-			g.inputs = strconv.AppendInt(g.inputs, int64(at), 10)
+		for _, label := range in.labelsIn(f.Group) {
+			var k key
+			k.label, k.host = in.group(f.Group, label)
+			i, there := known[k]
+			if !there || f.Group == split {
+				i = len(all)
+				known[k] = i
+				all = append(all, group{key: k, last: -1})
+			}
+			g := &all[i]
+			if g.last == at { // an index that has a label twice
+				continue
+			}
+			if g.last = at; len(g.inputs) > 0 {
+				g.inputs = append(g.inputs, ',')
+			}
+			if of == "" {
+				g.inputs = append(g.inputs, in.as(f.Group, label, raw)...)
+			} else {
+				g.inputs = strconv.AppendInt(g.inputs, int64(at), 10)
+			}
 		}
 		return nil
 	})
@@ -169,63 +164,112 @@ func groups(f *plan.Foreach, list json.RawMessage) ([]json.RawMessage, error) {
 
 // An input is what groups know of one.
 type input struct {
-	label int64
-	host  string
-	index []byte // the URL of the index in JSON, if it is an output that is one
+	label  int64
+	host   string
+	labels []int64 // of an index; nil for any other input
+	url    []byte  // of an index, in JSON
 }
 
-// group returns the label and the host of the group that the input belongs to.
-func (in *input) group(grouping string) (label int64, host string) {
+// labelsIn returns the labels for which groups have the input.
+func (in *input) labelsIn(grouping string) []int64 {
+	if in.labels == nil || joinsLabels(grouping) {
+		return []int64{in.label}
+	}
+	return in.labels
+}
+
+// group returns the label and the host of the group that has the input for a label.
+func (in *input) group(grouping string, label int64) (int64, string) {
 	switch grouping {
 	case groupLabel:
-		return in.label, ""
+		return label, ""
 	case groupNode:
 		return 0, in.host
 	case groupAll:
 		return 0, ""
 	}
-	return in.label, in.host
+	return label, in.host
 }
 
-// readInput reads an output, [label, URL, size], or an input, {"label": label, "urls": [URL, …]}. The host
-// is that of the first URL that names one.
+// in reports whether a group has the input.
+func (in *input) in(g *Group) bool {
+	return slices.ContainsFunc(in.labelsIn(g.Grouping), func(label int64) bool {
+		label, host := in.group(g.Grouping, label)
+		return label == g.Label && host == g.Host
+	})
+}
+
+// as returns the input as a group has it: of an index the part with one label, or all of it.
+func (in *input) as(grouping string, label int64, raw []byte) []byte {
+	switch {
+	case in.labels == nil:
+		return raw
+	case joinsLabels(grouping):
+		return fmt.Appendf(nil, `["all",%s,0]`, in.url)
+	}
+	return fmt.Appendf(nil, `[%d,%s,0]`, label, in.url)
+}
+
+// readInput reads an output, [label, URL, size], an index of outputs, {"labels": [[label, size], …], "url": URL}, or
+// an input, {"label": label, "urls": [URL, …]}. The host is that of the first URL that names one.
 func readInput(raw []byte) (in input, err error) {
-	if raw[0] == '{' {
-		var said struct {
-			Label json.RawMessage
-			URLs  json.RawMessage
-		}
-		var urls []string
-		if err := json.Unmarshal(raw, &said); err != nil {
-			return in, noInput(raw)
-		}
-		if url, is := jsontext.TextOf(said.URLs); is {
-			urls = []string{url}
-		} else if json.Unmarshal(said.URLs, &urls) != nil || len(urls) == 0 {
-			return in, noInput(raw)
-		}
-		for _, url := range urls {
-			if in.host = nodeOf(url); in.host != "" {
-				break
+	c := cursor{b: raw, at: 1}
+	var label, url, labels, index []byte
+	if raw[0] == '[' {
+		label = c.value()
+		c.skip(',')
+		url = c.value()
+	} else {
+		for c.kind() == '"' {
+			key := c.value()
+			c.skip(':')
+			value := c.value()
+			c.skip(',')
+			switch string(key) {
+			case `"label"`:
+				label = value
+			case `"labels"`:
+				labels = value
+			case `"url"`:
+				index = value
+			case `"urls"`:
+				url = value
 			}
 		}
-		in.label, err = readLabel(said.Label)
-		return in, err
 	}
-	c := cursor{b: raw, at: 1}
-	label := c.value()
-	c.skip(',')
-	url := c.value()
-	text, is := jsontext.TextOf(url)
-	if !is {
+	if labels != nil {
+		url = index
+	}
+	var urls []string
+	if text, is := jsontext.TextOf(url); is {
+		urls = []string{text}
+	} else if json.Unmarshal(url, &urls) != nil || len(urls) == 0 || raw[0] == '[' {
 		return in, noInput(raw)
 	}
-	if strings.HasPrefix(text, indexScheme) {
-		in.index = url
+	for _, url := range urls {
+		if in.host = nodeOf(url); in.host != "" {
+			break
+		}
 	}
-	in.host = nodeOf(text)
-	in.label, err = readLabel(label)
-	return in, err
+	if labels == nil {
+		in.label, err = readLabel(label)
+		return in, err
+	}
+	in.url, in.labels = url, []int64{}
+	c = cursor{b: labels, at: 1}
+	for c.kind() == '[' {
+		c.at++
+		label, err := readLabel(c.value())
+		if err != nil {
+			return in, err
+		}
+		in.labels = append(in.labels, label)
+		c.skip(',')
+		c.value() // the size
+		c.skip(']')
+		c.skip(',')
+	}
+	return in, nil
 }
 
 func noInput(raw []byte) error {
@@ -247,14 +291,11 @@ func readLabel(raw []byte) (int64, error) {
 	return n, nil
 }
 
-// indexScheme begins the URL of an index of outputs.
-const indexScheme = "dir://"
-
 // nodeOf returns the host of a URL of a file that a node wrote, and "" for any other URL.
 func nodeOf(url string) string {
 	rest, is := strings.CutPrefix(url, "disco://")
 	if !is {
-		if rest, is = strings.CutPrefix(url, indexScheme); !is {
+		if rest, is = strings.CutPrefix(url, "dir://"); !is {
 			return ""
 		}
 	}

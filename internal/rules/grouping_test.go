@@ -45,7 +45,7 @@ func written(t *testing.T, grouping string, output json.RawMessage) (groups []st
 
 func TestGroups(t *testing.T) {
 	two := `[[[0,"disco://a/x",1],[1,"disco://a/y",1]],[[1,"disco://b/x",1],[0,"disco://b/y",1]]]`
-	index := `[[[0,"dir://a/i",1],[1,"dir://a/i",1],[7,"dir://a/i",1]],null,[[0,"dir://b/i",1],[1,"dir://b/i",1]],[[1,"disco://a/x",1]]]`
+	index := `[[{"labels":[[0,1],[1,1],[7,1]],"url":"dir://a/i"}],null,[{"url": "dir://b/i", "labels": [[0,1], [1,1]]}],[[1,"disco://a/x",1]]]`
 	elsewhere := `[[2,"http://a/x",1],[2,"disco://a/y",1],[2,"raw://x",1]]`
 	for _, test := range []struct {
 		name, grouping, output string
@@ -69,6 +69,7 @@ func TestGroups(t *testing.T) {
 		{"the label that stands for all", "group_label", `[[-1,"disco://a/x",1],["all","disco://b/x",1],[0,"disco://a/y",1]]`,
 			[]string{`-1 : -1=a/x "all"=b/x`, "0 : 0=a/y"}},
 		{"blanks and escapes", "group_node", " [ [ 3 , \"disco:\\/\\/a\\/\\\"]x\" , 1 ] , [ ] ] ", []string{`0 a: 3=a/"]x`}},
+		{"a label that is twice in an index", "group_label", `[{"labels":[[3,1],[3,1]],"url":"dir://a/i"}]`, []string{"3 : 3=a/i"}},
 		{"no outputs", "group_all", `[[],null,[]]`, nil},
 		{"null", "group_all", `null`, nil},
 	} {
@@ -83,18 +84,18 @@ func TestGroups(t *testing.T) {
 }
 
 func TestGroupsOfAParamHaveTheirInputs(t *testing.T) {
-	list := json.RawMessage(`[{"label": 1, "urls": ["http://a/x", "disco://n/x"]}, {"urls": "raw://y"}, [1, "dir://n/i", 3]]`)
+	list := json.RawMessage(`[{"label": 1, "urls": ["http://a/x", "disco://n/x"]}, {"urls": "raw://y"}, [1, "dir://n/i", 3], {"labels": [[0, 3]], "url": "dir://n/j"}]`)
 	items, err := rules.ExpandItems(&plan.Foreach{List: list, Group: "group_node"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{`{"label":0,"host":"","grouping":"group_node","inputs":[{"urls": "raw://y"}]}`,
-		`{"label":0,"host":"n","grouping":"group_node","inputs":[{"label": 1, "urls": ["http://a/x", "disco://n/x"]},[1, "dir://n/i", 3]]}`}
+		`{"label":0,"host":"n","grouping":"group_node","inputs":[{"label": 1, "urls": ["http://a/x", "disco://n/x"]},[1, "dir://n/i", 3],["all","dir://n/j",0]]}`}
 	if got := strings.Join([]string{string(items[0]), string(items[1])}, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("got\n%s", got)
 	}
 	in, err := rules.GroupOf(items[1]).Read(nil)
-	if err != nil || len(in) != 2 || string(in[1]) != `["all","dir://n/i",0]` {
+	if err != nil || len(in) != 3 || string(in[2]) != `["all","dir://n/j",0]` {
 		t.Errorf("got %s, %v", in, err)
 	}
 }
@@ -123,8 +124,9 @@ func TestOutputsOfAnotherTryAreNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	for output, want := range map[string]string{
-		`[[1,"disco://a/y",1],[0,"disco://a/x",1]]`: "output 1 of map is none of the group 1 any more; retry map with --downstream",
-		`[[0,"disco://a/x",1]]`:                     "output 1 of map is not there any more; retry map with --downstream",
+		`[{"labels":[[0,1]],"url":"dir://a/x"},{"labels":[[0,1]],"url":"dir://a/y"}]`: "output 1 of map is none of the group 1 any more; retry map with --downstream",
+		`[[1,"disco://a/y",1],[0,"disco://a/x",1]]`:                                   "output 1 of map is none of the group 1 any more; retry map with --downstream",
+		`[[0,"disco://a/x",1]]`: "output 1 of map is not there any more; retry map with --downstream",
 	} {
 		if _, err := rules.GroupOf(items[1]).Read(json.RawMessage(output)); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v", output, err)

@@ -12,7 +12,8 @@
 //	jobfile  the job pack that the job home gets, a path as of the worker; default an empty one
 //	pack     a job pack that the job home is unpacked from, a path as of jobfile; worker is then relative to the job home
 //
-// The output is the list of the outputs: [label, location, size].
+// The output is the list of the outputs: [label, location, size], or {"labels": [[label, size], …], "url": location}
+// for the index of many.
 package disco
 
 import (

@@ -329,7 +329,7 @@ func TestManyOutputsAreInAnIndex(t *testing.T) {
 	}
 	at := "://here/disco/here/" + jobPath("job@1") + "/"
 	got, _ := json.Marshal(o.list)
-	if want := fmt.Sprintf(`[[0,"dir%[1]sindex/map-1.results",364],[1,"dir%[1]sindex/map-1.results",350],[3,"dir%[1]sindex/map-1.results",22]]`, at); string(got) != want {
+	if want := fmt.Sprintf(`[{"labels":[[0,364],[1,350],[3,22]],"url":"dir%sindex/map-1.results"}]`, at); string(got) != want {
 		t.Errorf("the outputs are %s, want %s", got, want)
 	}
 	code, body := get(t, d, "GET", "here", "/disco/here/"+jobPath("job@1")+"/index/map-1.results")
@@ -384,7 +384,7 @@ func TestParams(t *testing.T) {
 		{`{"worker":"x","pack":"/a/b","jobfile":"/a/b"}`, "jobfile", "exclude each other"},
 		{`{}`, "worker", "there is none"},
 		{`{"worker":3}`, "worker", "3 is not a text"},
-		{`{"worker":"/x","inputs":[{"label":0,"urls":["http://a/b","disco://c/d"]},[1,"dir://h/x",5],[[[2,"raw://",0]],[]]]}`, "", ""},
+		{`{"worker":"/x","inputs":[{"label":0,"urls":["http://a/b","disco://c/d"]},[1,"dir://h/x",5],[[[2,"raw://",0]],[]],[{"labels":[[0,1]],"url":"dir://h/x"}]]}`, "", ""},
 		{`{"worker":"/x","inputs":[{"urls":["gopher://a"]}]}`, "inputs", "input 0: replica \"gopher://a\": its scheme is unknown"},
 		{`{"worker":"/x","inputs":[{"urls":["tag://a"]}]}`, "inputs", "there is no DDFS here"},
 		{`{"worker":"/x","inputs":[{"urls":["ddfs:a"]}]}`, "inputs", "there is no DDFS here"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	slashpath "path"
 	"path/filepath"
@@ -17,15 +18,21 @@ import (
 // mostOutputs is how many outputs of a task are listed. The files of more are in an index file.
 const mostOutputs = 50
 
-// An Output is an output of a task. In JSON it is [label, location, size].
+// An Output is an output of a task. In JSON it is [label, location, size], and an index is
+// {"labels": [[label, size], …], "url": location}.
 type Output struct {
 	Label    int64
 	Location string // a URL
 	Size     int64  // in bytes, as on disk if the file is on this host
+
+	Labels [][2]int64 // of an index: its labels in order, each with the size of all outputs with it
 }
 
 // MarshalJSON implements json.Marshaler.
 func (o Output) MarshalJSON() ([]byte, error) {
+	if o.Labels != nil {
+		return json.Marshal(map[string]any{"labels": o.Labels, "url": o.Location})
+	}
 	return json.Marshal([]any{o.Label, o.Location, o.Size})
 }
 
@@ -48,7 +55,7 @@ func (o *outputs) Output(label int64, location string, size int64) error {
 			if there, err := os.Stat(o.home.data.file(location)); err == nil && there.Mode().IsRegular() {
 				size = there.Size()
 			}
-			o.list = append(o.list, Output{label, location, size})
+			o.list = append(o.list, Output{Label: label, Location: location, Size: size})
 			return nil
 		case strings.HasPrefix(location, "/"):
 			return errors.New("it is an absolute path; name a file in the job home by its path from there")
@@ -68,7 +75,7 @@ func (o *outputs) Output(label int64, location string, size int64) error {
 	case !info.Mode().IsRegular():
 		return errNoFile
 	}
-	o.list = append(o.list, Output{label, o.home.URL("disco", clean), info.Size()})
+	o.list = append(o.list, Output{Label: label, Location: o.home.URL("disco", clean), Size: info.Size()})
 	if !o.have[clean] {
 		if o.have == nil {
 			o.have = map[string]bool{}
@@ -174,8 +181,7 @@ func (o *outputs) flushFolder(rel string) error {
 	return f.Sync()
 }
 
-// writeIndex writes a line for each output, LABEL SP URL SP SIZE, and replaces the list by one entry
-// for each label: the URL of the index, and the size of all with that label.
+// writeIndex writes a line for each output, LABEL SP URL SP SIZE, and replaces the list by the index.
 func (o *outputs) writeIndex() error {
 	if err := o.home.root.MkdirAll(slashpath.Dir(o.index), 0o700); err != nil {
 		return err
@@ -196,10 +202,11 @@ func (o *outputs) writeIndex() error {
 		return err
 	}
 	o.files = append(o.files, rel)
-	o.list = nil
-	for label, size := range sizes {
-		o.list = append(o.list, Output{label, o.home.URL("dir", rel), size})
+	index := Output{Location: o.home.URL("dir", rel)}
+	for _, label := range slices.Sorted(maps.Keys(sizes)) {
+		index.Labels = append(index.Labels, [2]int64{label, sizes[label]})
+		index.Size += sizes[label]
 	}
-	slices.SortFunc(o.list, func(a, b Output) int { return int(min(max(a.Label-b.Label, -1), 1)) })
+	o.list = []Output{index}
 	return nil
 }

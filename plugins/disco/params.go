@@ -152,11 +152,17 @@ func (s *settings) readInput(raw json.RawMessage, hides bool) error {
 	var in struct {
 		Label json.RawMessage
 		URLs  json.RawMessage
+
+		Labels json.RawMessage // of an index of outputs, with its URL
+		URL    string
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&in); err != nil {
 		return fmt.Errorf("%s: %w; an input has a label and urls", source.Brief(raw), err)
+	}
+	if in.Labels != nil { // the worker takes all of it
+		return s.add(json.RawMessage(`"all"`), []string{in.URL})
 	}
 	if hides {
 		if in.Label != nil && !bytes.Contains(in.Label, []byte("${{")) {
