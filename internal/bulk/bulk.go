@@ -99,7 +99,9 @@ func Do(ctx context.Context, s Store, o *Order) (Portion, error) {
 	}
 	switch o.What {
 	case rules.BulkCancel:
-		err = done.each(o, tasks, func(t *plan.Task) error { return s.CancelTask(ctx, t.ID) })
+		if err = done.each(o, tasks, func(t *plan.Task) error { return s.CancelTask(ctx, t.ID) }); err == nil {
+			err = done.seeCancelled(ctx, s, tasks)
+		}
 	case rules.BulkSet:
 		o.Change.Modified = time.Time{}
 		err = done.each(o, tasks, func(t *plan.Task) error { return s.SetTask(ctx, t.ID, o.Change) })
@@ -222,6 +224,31 @@ func gone(err error) bool {
 	return errors.Is(err, plan.ErrConflict) || errors.Is(err, plan.ErrNotFound) || errors.Is(err, plan.ErrPlanActive)
 }
 
+// seeCancelled counts what became of the tasks of a portion that was cancelled: a node may have claimed one
+// since it was chosen, and have ended it before it learned of the cancellation.
+func (p *Portion) seeCancelled(ctx context.Context, s Store, tasks []plan.Task) error {
+	ids := make([]plan.TaskID, len(tasks))
+	for i := range tasks {
+		ids[i] = tasks[i].ID
+	}
+	now, err := store.TasksByID(ctx, s, store.TaskQuery{Brief: true}, ids)
+	if err != nil {
+		return err
+	}
+	p.Changed, p.LeftOut = 0, len(tasks)
+	for i := range now {
+		switch t := &now[i]; {
+		case t.Status.Active():
+			p.Active++
+		case t.Status != plan.Cancelled && t.Status != plan.Terminated:
+			continue
+		}
+		p.Changed++
+		p.LeftOut--
+	}
+	return nil
+}
+
 // each does something with each task, some at a time, up to the first failure.
 func (p *Portion) each(o *Order, tasks []plan.Task, do func(*plan.Task) error) error {
 	var (
@@ -245,9 +272,6 @@ func (p *Portion) each(o *Order, tasks []plan.Task, do func(*plan.Task) error) e
 		switch {
 		case err == nil:
 			o.changed(p, t.ID)
-			if o.What == rules.BulkCancel && t.Status.Active() {
-				p.Active++
-			}
 		case gone(err):
 			p.LeftOut++
 		default:
