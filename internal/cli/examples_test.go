@@ -113,7 +113,7 @@ func templates(text string) (all []string) {
 }
 
 // outside matches what a plan needs that is not in an empty folder with a POSIX shell: programs of its own, and plugins.
-var outside = regexp.MustCompile(`\./|(?m)^ *plugin: |go (vet|build|test)|\bawk, -f`)
+var outside = regexp.MustCompile(`\./|(?m)(^ *|\{)plugin: |go (vet|build|test)|\bawk, -f`)
 
 func TestEverySampleIsValidAndRuns(t *testing.T) {
 	all, ran, places := samples(t), 0, map[string]bool{}
