@@ -42,6 +42,19 @@ type sharing struct {
 	kept    int // its room while it is left out
 }
 
+// Uneven reports whether a node runs more tasks of one queue than of others, of so many of the same
+// weight. Then a claim deals its starts with a Sharing. Else it may give each queue as many, without a
+// look at all of them. Where there are more queues than threads, one task is not more.
+func Uneven(turn *protocol.Turn, queues int) bool {
+	threads := turn.Threads()
+	for _, n := range turn.Running {
+		if n*queues > threads-turn.Slots && (n > 1 || queues <= threads) {
+			return true
+		}
+	}
+	return false
+}
+
 // NewSharing begins to deal the free threads of a node. threads is how many it has, those that are
 // not free included.
 func NewSharing(s *protocol.Shares, queues []Sharer, threads int) *Sharing {

@@ -59,6 +59,32 @@ func TestSharingGivesEachQueueItsTurns(t *testing.T) {
 	}
 }
 
+func TestUneven(t *testing.T) {
+	for _, c := range []struct {
+		a, b, slots, queues int
+		want                bool
+	}{
+		{3, 0, 1, 1, false}, // it is alone
+		{1, 0, 3, 2, true},
+		{2, 2, 2, 2, false},
+		{3, 2, 2, 2, true},
+		{2, 2, 2, 3, true},
+		{1, 1, 3, 9, false}, // more queues than threads
+		{2, 1, 2, 9, true},
+		{0, 0, 4, 2, false},
+	} {
+		turn := &protocol.Turn{Slots: c.slots, Running: protocol.Tally{}}
+		for i, n := range []int{c.a, c.b} {
+			if n > 0 {
+				turn.Running[plan.QueueID{ID: plan.ID{byte(i)}}] = n
+			}
+		}
+		if got := Uneven(turn, c.queues); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
 func TestWhatAQueueGivesBackIsDealtToOthers(t *testing.T) {
 	queues := []Sharer{sharer('a', 1, 100, 0), sharer('b', 1, 100, 0), sharer('c', 1, 100, 0)}
 	var s protocol.Shares

@@ -20,7 +20,8 @@ type draw struct {
 	want   int // how many it was dealt by its weight; 0: all queues have the same share
 	ask    int // how many tasks were asked for
 	parts  map[plan.PlanID]*part
-	all    bool                           // the claim has looked for any plan with work in the queue
+	looked bool                           // the claim has just looked for plans with work in the queue,
+	all    bool                           // and for any, not only for new ones
 	passed map[plan.PlanID]protocol.Share // how far each plan has passed with what was read; nil: plans do not take turns
 	docs   []taskDoc                      // and read, in the queue's order,
 	n      int                            // how many of them are to be claimed,

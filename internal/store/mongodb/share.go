@@ -54,8 +54,9 @@ func (s *shareDoc) plan() (id bson.ObjectID, odd bool) {
 func (c *claimer) look(ctx context.Context, draws []*draw, all bool) error {
 	var pipeline bson.A
 	for _, one := range draws {
-		known := c.sharing(one.queue)
-		if known == nil {
+		known, looked := c.sharing(one.queue), one.looked
+		one.looked = false
+		if known == nil || looked && !all {
 			continue
 		}
 		for of := range c.news[one.queue.ID] {

@@ -17,12 +17,12 @@ func weighted(q queueDoc) bool {
 	return q.grouped() || strings.Contains(string(q.Settings), `"weight"`)
 }
 
-// offering returns what gives the queues to be asked, each once, and whether the claim deals its starts to them by their weights. Then it gives
-// all at once: those that are served or, where these are many, those that are known to have work, and some that a search finds. Else all have
-// the same share, and it begins with another queue each time.
+// offering returns what gives the queues to be asked, each once, and whether the claim deals its starts to them by their weights, or since the
+// node runs more of one queue than of others. Then it gives all at once: those that are served or, where these are many, those that are known to have work, and some that
+// a search finds. Else all have the same share, and it begins with another queue each time.
 func (c *claimer) offering(ctx context.Context, served []queueDoc) (next func(context.Context, int) ([]queueDoc, error), byWeight bool, err error) {
 	if len(served) <= fewQueues {
-		if slices.ContainsFunc(served, weighted) {
+		if slices.ContainsFunc(served, weighted) || rules.Uneven(c.turn, len(served)) {
 			return inParts(served, len(served)), true, nil
 		}
 		c.mu.Lock()
@@ -36,17 +36,18 @@ func (c *claimer) offering(ctx context.Context, served []queueDoc) (next func(co
 	if err != nil {
 		return nil, false, err
 	}
+	uneven := rules.Uneven(c.turn, len(found)+len(c.shares.WithWork()))
 	c.locked(func() {
 		c.weights = c.weights || slices.ContainsFunc(found, weighted)
-		byWeight = c.weights
+		byWeight = c.weights || uneven
 	})
 	if byWeight {
 		if found, err = c.withKnown(ctx, found); err != nil {
 			return nil, false, err
 		}
-		byWeight = slices.ContainsFunc(found, weighted)
-		c.locked(func() { c.weights = byWeight })
-		return inParts(found, len(found)), byWeight, nil
+		weights := slices.ContainsFunc(found, weighted)
+		c.locked(func() { c.weights = weights })
+		return inParts(found, len(found)), weights || uneven, nil
 	}
 	first := inParts(found, len(found))
 	return func(ctx context.Context, n int) ([]queueDoc, error) {
@@ -94,6 +95,7 @@ func (c *claimer) shareByWeight(ctx context.Context, queues []queueDoc) (byQueue
 	}
 	sharers := make([]rules.Sharer, len(queues))
 	for k := range queues {
+		draws[k].looked = true
 		q := queues[k].domain()
 		sharers[k] = rules.Sharer{Queue: q.ID, Weight: q.Weight, Running: c.turn.Running[q.ID], Room: c.left}
 		if c.groupsOf != nil {
@@ -142,7 +144,8 @@ func (c *claimer) shareByWeight(ctx context.Context, queues []queueDoc) (byQueue
 			byQueue[k] = append(byQueue[k], got[k]...)
 		}
 	}
-	return byQueue, false, nil
+	// A claim ahead of the endings does not look at the rates of groups.
+	return byQueue, c.groupsOf == nil && !slices.ContainsFunc(draws, func(d *draw) bool { return d.want > 0 && !d.more }), nil
 }
 
 // drawDealt claims from queues, of each as much as it was dealt.

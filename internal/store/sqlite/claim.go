@@ -48,7 +48,7 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 	if left <= 0 {
 		return nil, t.err
 	}
-	weighted := t.query(anyWeight).one()
+	weighted := t.query(anyWeight).one() || rules.Uneven(turn, t.open())
 	offers := t.offers(turn, weighted)
 	if len(offers) == 0 {
 		return nil, t.err
@@ -61,6 +61,17 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 	}
 	return t.takeAll(turn.Start, s, offers), t.err
 }
+
+// open counts the queues that have work and a free thread.
+func (t *tx) open() (queues int) {
+	t.flushQueues() // the index of open queues is asked
+	if r := t.query(countOpen); r.one() {
+		queues = int(r.int(0))
+	}
+	return queues
+}
+
+const countOpen = "SELECT count(*) FROM queues INDEXED BY queues_open WHERE queued > 0 AND (unlimited = 1 OR active < threads)"
 
 // anyWeight asks whether a queue is in a group, or has a weight. Else all queues have the same share.
 const anyWeight = `SELECT 1 FROM queues INDEXED BY queues_weighted WHERE instr(settings, '"group":') + instr(settings, '"weight":') > 0 LIMIT 1`

@@ -107,6 +107,7 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 		{"so does one that begins with the newest", compared + queuedDown, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (queue=? AND lane=?)"}},
 		{"and finds the next plan that has work in a queue", nextLane, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (queue=? AND lane>?)"}},
 		{"and whether queues have shares of their own", anyWeight, []string{"SCAN queues USING INDEX queues_weighted"}},
+		{"and how many have work", countOpen, []string{"SCAN queues USING INDEX queues_open"}},
 		{"release finds children by their parent", kidsOfMany, []string{
 			"SCAN j VIRTUAL TABLE INDEX 1:", "SEARCH k USING PRIMARY KEY (parent=?)", "SEARCH g USING INTEGER PRIMARY KEY (rowid=?)",
 		}},

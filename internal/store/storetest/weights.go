@@ -95,6 +95,17 @@ var weightCases = []testCase{
 		w.equal("one is free", shares(n.turn(protocol.Turn{Slots: 5, Start: true, Running: protocol.Tally{slow: 4}}).Claimed), "q4 s1")
 		w.equal("the other has no more", shares(n.turn(protocol.Turn{Slots: 6, Start: true, Running: protocol.Tally{slow: 4}}).Claimed), "q4 s2")
 	}},
+	{"that holds for queues without a weight as well", func(w *world) {
+		n := w.node("n1")
+		w.weigh("slow", 0, "", 40)
+		w.weigh("quick", 0, "", 12)
+		w.weigh("third", 0, "", 0)
+		slow, quick := w.queueNamed("slow").ID, w.queueNamed("quick").ID
+		w.equal("none runs its part", shares(n.turn(protocol.Turn{Slots: 4, Start: true, Running: protocol.Tally{slow: 1}}).Claimed), "q2 s2")
+		w.equal("one does", shares(n.turn(protocol.Turn{Slots: 4, Start: true, Running: protocol.Tally{slow: 4}}).Claimed), "q4")
+		w.equal("one thread is free", shares(n.turn(protocol.Turn{Slots: 1, Start: true, Running: protocol.Tally{slow: 2, quick: 1}}).Claimed), "q1")
+		w.equal("the other has no more", shares(n.turn(protocol.Turn{Slots: 8, Start: true, Running: protocol.Tally{slow: 4, quick: 2}}).Claimed), "q5 s3")
+	}},
 	{"a paused group and a spent rate leave their part to the others", func(w *world) {
 		n := w.node("n1")
 		w.group("off", plan.GroupSettings{Paused: true})
