@@ -120,6 +120,7 @@ func (r *rolling) handOver(s store.Store) error {
 // settled hands over what is left once nobody is half-way any more, and wants all of these received, and gone.
 func (r *rolling) settled(what string, tasks []plan.Task) {
 	r.Helper()
+	r.node.sweep() // the first sweep of a store says when the first audit is due
 	r.pass(rules.AuditEvery)
 	r.node.sweep()
 	r.no(r.handOver(r.s))
