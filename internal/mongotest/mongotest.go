@@ -66,7 +66,9 @@ func Database(t testing.TB) (uri string, db *mongo.Database) {
 }
 
 // Fresh is Database for tests that care what is made there: nobody used this one before, and it goes
-// when the test ends.
+// when the test ends. No test may drop the database of Database in place of this. After a database
+// was dropped and made again by the same name, DocumentDB has connections that still see the old one:
+// what was inserted by one of them was not found by another.
 func Fresh(t testing.TB) (uri string, db *mongo.Database) {
 	t.Helper()
 	needServer(t)

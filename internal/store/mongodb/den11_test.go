@@ -95,8 +95,7 @@ func TestRecordsOfDEN11AreNamed(t *testing.T) {
 
 // TestADatabaseOfDEN11IsRefusedByName opens one with the queues of DEN 1.1, which have no names.
 func TestADatabaseOfDEN11IsRefusedByName(t *testing.T) {
-	uri, db := database(t)
-	noError(t)(db.Drop(t.Context())) // it may have the indexes of another test
+	uri, db := fresh(t)
 	for _, id := range []any{"insight1", "insight2"} {
 		for clash := true; clash; { // the server refuses to make a collection while it makes another
 			_, err := db.Collection("queues").InsertOne(t.Context(), d("_id", id, "class", "Synacor::Migration::IMAP2IMAP", "maxthreads", 50))
