@@ -239,7 +239,7 @@ func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *
 	case r.Status == plan.Queued:
 		e.Status = plan.Queued
 		return true
-	case r.Status <= plan.Running && r.Status != plan.Terminated:
+	case r.Status <= plan.Running && r.Status != plan.Terminated && !r.IsSkip():
 		*r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin ended it with status %d, which is no end", r.Status)}
 	}
 	*e = rules.Conclude(&a.task, *r, func(r plan.Retry, tried int) time.Duration {
@@ -274,6 +274,15 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 		return noInput(err)
 	}
 	secrets := a.keep(params)
+	if a.task.If != "" {
+		why, err := compiler.Unmet(&a.task, params)
+		switch {
+		case err != nil:
+			return noInput(err)
+		case why != "":
+			return plan.Skip(why)
+		}
+	}
 	return a.plugin.Run(ctx, &plugins.Task{
 		ID: a.task.Task, Plan: a.task.Plan, PlanName: a.task.PlanName, Name: a.task.Name, Queue: a.task.QueueName, QueueID: a.task.Queue,
 		Node: a.node, Attempt: a.task.Attempt, Params: params, Inputs: inputs, Secrets: secrets, Log: &a.out, Reports: a.reports, Hurry: a.hurry,

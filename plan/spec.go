@@ -49,6 +49,8 @@ type TaskSpec struct {
 	Params          any    // made into a JSON object; a json.RawMessage is taken as it is
 	Needs           []string
 	When            When
+	If              string `json:",omitempty"` // see Definition, as is the next
+	SkipOn          Causes `json:",omitempty"`
 	Foreach         *Foreach
 	Retry           Retry
 	Timeout         time.Duration

@@ -66,9 +66,15 @@ const NoDelay time.Duration = -1
 
 // Definition is what a person wrote about a task; a store keeps it as it is and changes it only by a retry with a new one.
 type Definition struct {
-	Description     string        `json:"description,omitempty"`
-	Subject         string        `json:"subject,omitempty"` // what it is about, as an order number: see MaxSubject; of a foreach task with ${{ item }} for its items
-	When            When          `json:"when,omitempty"`
+	Description string `json:"description,omitempty"`
+	Subject     string `json:"subject,omitempty"` // what it is about, as an order number: see MaxSubject; of a foreach task with ${{ item }} for its items
+	When        When   `json:"when,omitempty"`
+	// If is a condition that the node decides as an attempt begins, with the task's params at hand. If it
+	// does not hold, the attempt ends as skipped. Each item of a foreach task is asked. Empty: it runs.
+	If string `json:"if,omitempty"`
+	// SkipOn are exit statuses by which a command says that there was nothing to do. The attempt then ends
+	// as skipped.
+	SkipOn          Causes        `json:"skip_on,omitempty"`
 	Foreach         *Foreach      `json:"foreach,omitempty"`
 	Retry           Retry         `json:"retry,omitzero"`
 	Timeout         time.Duration `json:"timeout,omitempty"` // of one attempt; 0 is none
@@ -181,7 +187,7 @@ type Parent struct {
 
 // A Result is how one attempt went, as its plugin says.
 type Result struct {
-	Status Status // Succeeded, Failed or above; Terminated if it was stopped
+	Status Status // Succeeded, Failed or above; Terminated if it was stopped; see also Skip
 	Reason Reason
 	Detail string
 	Exit   *Exit
@@ -202,6 +208,15 @@ type Result struct {
 	// zero value says that the attempt began, or that the task would fail on every node.
 	Lacks Lack
 }
+
+// Skip returns the result of an attempt that found nothing to do. The task ends as skipped, and so its
+// children decide by their When as below any skipped task. reason is for people.
+func Skip(reason string) Result {
+	return Result{Status: Cancelled, Reason: ReasonSkipped, Detail: reason}
+}
+
+// IsSkip reports whether a result is one of Skip.
+func (r *Result) IsSkip() bool { return r.Status == Cancelled && r.Reason == ReasonSkipped }
 
 // A Lack is the kind of what a node lacks for an attempt.
 type Lack string

@@ -163,7 +163,7 @@ func (t *Task) param(name string, to any) error {
 // A Func is a plugin made of a Go function. The returned value is the task's output, as JSON. An
 // error fails the attempt and is its detail. An error that is or wraps a StatusError chooses the
 // status, and says whether and when the attempt is repeated. An error of NotBegun says that this
-// node could not begin the attempt.
+// node could not begin the attempt, and one of Skip that there was nothing to do.
 type Func func(ctx context.Context, t *Task) (any, error)
 
 // A StatusError fails a task with a status of its own, or says more of the failure.
@@ -178,9 +178,20 @@ type StatusError struct {
 func (e *StatusError) Error() string { return e.Err.Error() }
 func (e *StatusError) Unwrap() error { return e.Err }
 
+// Skip returns the error by which a Func says that it found nothing to do: see plan.Skip. reason is for
+// people.
+func Skip(reason string) error { return skipped(reason) }
+
+type skipped string
+
+func (s skipped) Error() string { return string(s) }
+
 // Run implements Plugin.
 func (f Func) Run(ctx context.Context, t *Task) plan.Result {
 	v, err := f(ctx, t)
+	if reason, skip := errors.AsType[skipped](err); skip {
+		return plan.Skip(reason.Error())
+	}
 	if err != nil {
 		r := plan.Result{Status: plan.Failed, Detail: err.Error(), Lacks: LacksOf(err)}
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

@@ -182,6 +182,8 @@ type Definition struct {
 	Description     string        `json:"description,omitempty"`
 	Subject         string        `json:"subject,omitempty" doc:"What it is about, as an order number: one line of at most 200 bytes. For a foreach task it may hold ${{ item }}, which its items have their own value for."`
 	When            plan.When     `json:"when,omitempty" doc:"Whether it runs, given how its parents ended; default all_succeeded."`
+	If              string        `json:"if,omitempty" doc:"A condition that the node decides as an attempt begins, as in needs.check.changed > 0. If it does not hold, the attempt ends as skipped. Each item of a foreach task is asked."`
+	SkipOn          plan.Causes   `json:"skip_on,omitempty" doc:"Exit statuses by which a command says that there was nothing to do: the attempt ends as skipped."`
 	Foreach         *plan.Foreach `json:"foreach,omitempty" doc:"The source of its items: one of list, value, lines, glob and each. Beside list or value, group says how inputs of workers are grouped."`
 	Retry           *Retry        `json:"retry,omitempty"`
 	Timeout         Duration      `json:"timeout,omitempty" doc:"The limit of one attempt."`
@@ -202,7 +204,7 @@ type Retry = plan.RetryText
 
 func definitionOf(d *plan.Definition) Definition {
 	w := Definition{
-		Description: d.Description, Subject: d.Subject, When: d.When, Foreach: d.Foreach, Timeout: Duration(d.Timeout), OnLost: d.OnLost, MaxRescues: d.MaxRescues,
+		Description: d.Description, Subject: d.Subject, When: d.When, If: d.If, SkipOn: d.SkipOn, Foreach: d.Foreach, Timeout: Duration(d.Timeout), OnLost: d.OnLost, MaxRescues: d.MaxRescues,
 		ContinueOnError: d.ContinueOnError, MaxFailures: d.MaxFailures, ItemKey: d.ItemKey, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template, Secrets: d.Secrets, Schedule: d.Schedule,
 	}
 	if r := d.Retry; r != (plan.Retry{}) {
@@ -213,7 +215,7 @@ func definitionOf(d *plan.Definition) Definition {
 
 func (w *Definition) domain() plan.Definition {
 	d := plan.Definition{
-		Description: w.Description, Subject: w.Subject, When: w.When, Foreach: w.Foreach, Timeout: time.Duration(w.Timeout), OnLost: w.OnLost, MaxRescues: w.MaxRescues,
+		Description: w.Description, Subject: w.Subject, When: w.When, If: w.If, SkipOn: w.SkipOn, Foreach: w.Foreach, Timeout: time.Duration(w.Timeout), OnLost: w.OnLost, MaxRescues: w.MaxRescues,
 		ContinueOnError: w.ContinueOnError, MaxFailures: w.MaxFailures, ItemKey: w.ItemKey, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template, Secrets: w.Secrets, Schedule: w.Schedule,
 	}
 	if r := w.Retry; r != nil {

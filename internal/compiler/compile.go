@@ -107,7 +107,7 @@ var attempts = map[string]int{pluginDisco: 5}
 func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) error {
 	t.Plan, t.Name, t.Status, t.Created, t.Modified = p.ID, spec.Name, plan.Held, p.Created, p.Created
 	t.Definition = plan.Definition{
-		Description: spec.Description, Subject: spec.Subject, When: spec.When, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
+		Description: spec.Description, Subject: spec.Subject, When: spec.When, SkipOn: spec.SkipOn, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
 		OnLost: spec.OnLost, MaxRescues: spec.MaxRescues, ContinueOnError: spec.ContinueOnError, MaxFailures: spec.MaxFailures, Estimate: spec.Estimate,
 	}
 	if t.Retry.Attempts == 0 {
@@ -143,6 +143,9 @@ func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) 
 		params = withPlanParams(s, params, t.Template, fillsURL(spec))
 	}
 	t.Params = params
+	if t.If, err = compileIf(spec.If, scope); err != nil {
+		return err
+	}
 	if t.Subject, err = compileSubject(spec, scope); err != nil {
 		return secretsIn(s).Uncited("subject: its text", err)
 	}
@@ -392,6 +395,7 @@ func validateExpressions(s *plan.Spec, i int, index map[string]int, add addProbl
 			validateParams(s, i, raw, add)
 		}
 	}
+	validateIf(s, i, add)
 	for _, path := range expr.Paths(t.Subject) {
 		if word := head(path); word != "item" && slices.Contains(later, word) {
 			p := add(i, "subject", -1, "task %q: ${{ %s }} is not known yet when the subject is read, at submission; it takes params, plan and task, and item of a foreach", t.Name, path)

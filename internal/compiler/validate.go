@@ -208,7 +208,7 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 		}
 	}
 	d := plan.Definition{
-		Subject: t.Subject, When: t.When, Foreach: t.Foreach, MaxFailures: t.MaxFailures, ContinueOnError: t.ContinueOnError, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost, MaxRescues: t.MaxRescues,
+		Subject: t.Subject, When: t.When, SkipOn: t.SkipOn, Foreach: t.Foreach, MaxFailures: t.MaxFailures, ContinueOnError: t.ContinueOnError, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost, MaxRescues: t.MaxRescues,
 	}
 	checkDefinition(&d, func(key, format string, args ...any) *plan.Problem {
 		return add(i, key, -1, "task %q: "+format, slices.Insert(args, 0, any(t.Name))...)
@@ -284,6 +284,14 @@ func checkDefinition(d *plan.Definition, add func(key, format string, args ...an
 	}
 	if err := rules.CheckSubject(d.Subject); err != nil {
 		add("subject", "%v", err)
+	}
+	if d.If != "" { // one of a definition, whose paths that were known are values
+		if _, err := expr.ParseCondition(d.If); err != nil {
+			add("if", "if: %v", err)
+		}
+	}
+	if err := CheckSkipOn(d.SkipOn); err != nil {
+		add("skip_on", "%v", err)
 	}
 	for _, span := range []struct {
 		key   string

@@ -70,6 +70,11 @@ func taskKeys() *table[*task] {
 			read: (*task).readNeeds},
 		key[*task]{name: "when", value: whenShape().about("Whether it runs, given how its parents ended. Default: all_succeeded."),
 			read: (*task).readWhen},
+		key[*task]{name: "if", value: (&schema{Type: []string{"string", "boolean"}, want: "a condition, like needs.check.changed > 0", quote: true}).
+			about("A condition on values, asked as an attempt begins. If it does not hold, the task is skipped. Each item is asked."),
+			read: (*task).readIf},
+		key[*task]{name: "skip_on", value: statusesShape.about("The exit statuses by which the command says that there was nothing to do: the task is skipped."),
+			read: (*task).readSkipOn},
 		key[*task]{name: "foreach", value: foreachShape.about("Makes a task for each item."),
 			read: (*task).readForeach},
 		key[*task]{name: "each", value: eachShape.about("Makes a task for each item of these tasks. It needs the items with the same index."),
@@ -435,18 +440,35 @@ func (t *task) readEach(n *yaml.Node) {
 	t.spec.Foreach = &plan.Foreach{Each: names}
 }
 
+// readIf reads a condition. Its paths stand in it without the braces that other texts need.
+func (t *task) readIf(n *yaml.Node) {
+	if paths := expr.Paths(n.Value); len(paths) > 0 {
+		t.r.errorf(n, "if is a condition as a whole; write it without the braces, as in if: %s", strings.TrimSpace(bare.ReplaceAllString(n.Value, "$1")))
+		return
+	}
+	if _, err := expr.ParseCondition(n.Value); err != nil {
+		t.r.errorf(n, "if: %v", err)
+		return
+	}
+	t.spec.If = n.Value
+}
+
+var bare = regexp.MustCompile(`\$\{\{\s*(.*?)\s*\}\}`)
+
+func (t *task) readSkipOn(n *yaml.Node) {
+	if t.spec.SkipOn = t.r.causes(n, "skip_on", statusShape); compiler.CheckSkipOn(t.spec.SkipOn) != nil {
+		t.r.errorf(n, "%v", compiler.CheckSkipOn(t.spec.SkipOn))
+	}
+}
+
 func (t *task) readWhen(n *yaml.Node) {
 	if paths := expr.Paths(n.Value); len(paths) > 0 {
-		name, given := variableOf(paths[0])
-		if !given {
-			name = "VALUE"
-		}
-		instead := fmt.Sprintf("run: 'test \"$%s\" = true || exit 0; …'", name)
-		if !given {
-			instead += ", with the value as VALUE by env"
+		condition := paths[0]
+		if _, err := expr.Parse(condition); err == nil {
+			condition += " == true"
 		}
 		t.r.add(fault{at: t.r.expressionAt(n, "", 1),
-			text: "when cannot have an expression; it is a rule about how those that it needs ended. A value is for the command to look at, as in " + instead})
+			text: "when cannot have an expression; it is a rule about how those that it needs ended. A condition on values is if, as in if: " + condition})
 		return
 	}
 	word, ok := t.r.constant(n, "when")

@@ -86,6 +86,8 @@ var (
 	}, want: "an exit status, timeout or signal"}
 	causesShape = &schema{AnyOf: append([]*schema{{Type: []string{"array"}, MinItems: 1, Items: causeShape}}, causeShape.AnyOf...),
 		want: "a list of exit statuses, timeout and signal, like [75, timeout]"}
+	statusShape   = &schema{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(255), want: "an exit status from 1 to 255"}
+	statusesShape = &schema{AnyOf: []*schema{{Type: []string{"array"}, MinItems: 1, Items: statusShape}, statusShape}, want: "a list of exit statuses, like [75]"}
 )
 
 func ptr(f float64) *float64 { return &f }
@@ -118,9 +120,9 @@ func retryKeys() *table[*task] {
 		key[*task]{name: "max", value: durationShape.about("The longest wait. Default: 1m."),
 			read: func(t *task, n *yaml.Node) { t.spec.Retry.Max = t.r.delay(n, "max") }},
 		key[*task]{name: "on", value: causesShape.about("The only failures after which it is tried again: exit statuses, timeout, signal."),
-			read: func(t *task, n *yaml.Node) { t.spec.Retry.On = t.r.causes(n, "on") }},
+			read: func(t *task, n *yaml.Node) { t.spec.Retry.On = t.r.causes(n, "retry.on", causeShape) }},
 		key[*task]{name: "not_on", value: causesShape.about("Failures after which it is not tried again."),
-			read: func(t *task, n *yaml.Node) { t.spec.Retry.NotOn = t.r.causes(n, "not_on") }},
+			read: func(t *task, n *yaml.Node) { t.spec.Retry.NotOn = t.r.causes(n, "retry.not_on", causeShape) }},
 	)
 }
 
@@ -278,7 +280,7 @@ func (r *reader) readSecret(n *yaml.Node) []byte {
 }
 
 // causes reads ways to fail: a list, or one.
-func (r *reader) causes(n *yaml.Node, key string) plan.Causes {
+func (r *reader) causes(n *yaml.Node, key string, each *schema) plan.Causes {
 	all := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
 		all = n.Content
@@ -286,18 +288,18 @@ func (r *reader) causes(n *yaml.Node, key string) plan.Causes {
 	var words []string
 	for _, c := range all {
 		c = follow(c)
-		if !r.fits(entry{c, c}, "a way to fail", text|number, causeShape) {
+		if !r.fits(entry{c, c}, "a way to fail", text|number, each) {
 			return ""
 		}
 		if _, err := plan.NewCauses([]string{c.Value}); err != nil {
-			r.errorf(c, "retry.%s: %v", key, err)
+			r.errorf(c, "%s: %v", key, err)
 			return ""
 		}
 		words = append(words, c.Value)
 	}
 	causes, err := plan.NewCauses(words)
 	if err != nil {
-		r.errorf(n, "retry.%s: %v", key, err)
+		r.errorf(n, "%s: %v", key, err)
 	}
 	return causes
 }

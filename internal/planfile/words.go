@@ -43,8 +43,8 @@ var (
 	}
 	taskHints = map[string]string{
 		"name": "its name is the key that it stands at", "id": "its name is the key that it stands at",
-		"if":       "conditions are named rules; write when: all_done, any_failed or another",
-		"unless":   "conditions are named rules; write when: all_done, any_failed or another",
+		"unless":  "write if: with the condition under which it runs, as in if: needs.check.changed > 0",
+		"only_if": "write if:, as in if: needs.check.changed > 0", "preconditions": "write if:, as in if: needs.check.changed > 0",
 		"depends":  "write needs:",
 		"requires": "write needs:", "dependencies": "write needs:", "after": "write needs:", "deps": "write needs:",
 		"parents": "write needs:", "upstream": "write needs:", "children": "the child says what it needs",

@@ -22,7 +22,8 @@ func Most(attempts, rescues int) int { return attempts + rescues }
 // make it longer. A task that a person cancelled is not tried again; the store ensures that when it
 // applies the ending. An output that is too large or not JSON fails the task for good. So does every
 // result that is Final, or has ReasonInput or ReasonOutput, because the next attempt would end the
-// same, and every failure that the task's Retry leaves out by On and NotOn. A result that is Fatal, which also closes the plan, has ReasonFatal from then on.
+// same, and every failure that the task's Retry leaves out by On and NotOn. A result that is Fatal, which also closes the plan, has ReasonFatal from then on. An exit status of
+// SkipOn ends the attempt as skipped, before anything else is asked of the failure.
 func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tried int) time.Duration) protocol.Ending {
 	tried := Tried(t.Attempt, t.Rescues)
 	e := protocol.Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}
@@ -36,6 +37,9 @@ func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tr
 	case r.Status == plan.Succeeded && jsontext.Depth(r.Output, plan.MaxOutputDepth) > plan.MaxOutputDepth:
 		e.Status, e.Reason, e.Output = plan.Failed, plan.ReasonOutput, nil
 		e.Detail = fmt.Sprintf("its output has arrays or objects within each other, more than %d deep: what reads it could not", plan.MaxOutputDepth)
+	case r.Status > plan.Succeeded && r.Exit != nil && t.SkipOn.Have(r.Reason, r.Exit):
+		e.Status, e.Reason = plan.Cancelled, plan.ReasonSkipped
+		e.Detail = fmt.Sprintf("nothing to do: it ended with status %d, which skip_on has", r.Exit.Code)
 	case r.Fatal && r.Status > plan.Succeeded:
 		e.Reason = plan.ReasonFatal
 	case r.Final, r.Reason == plan.ReasonInput, r.Reason == plan.ReasonOutput:

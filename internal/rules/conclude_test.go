@@ -52,12 +52,20 @@ func TestWhatFollowsAnAttempt(t *testing.T) {
 		{"nor for one that is less than none", 3, 1, 0, plan.Result{Status: plan.Failed, After: -time.Hour}, plan.Held, "", time.Second, ""},
 		{"and for a day at most", 3, 1, 0, plan.Result{Status: plan.Failed, After: 1000 * time.Hour}, plan.Held, "", plan.MaxAfter, ""},
 		{"a delay after the last attempt means nothing", 3, 3, 0, plan.Result{Status: plan.Failed, After: time.Minute}, plan.Failed, "", 0, ""},
+		{"an exit status of skip_on skips it, whatever attempts are left", 3, 1, 0, plan.Result{Status: plan.Failed, Exit: &plan.Exit{Code: 75}}, plan.Cancelled, plan.ReasonSkipped, 0, ""},
+		{"also if the plugin made a status of its own of it", 3, 1, 0, plan.Result{Status: 75, Fatal: true, Exit: &plan.Exit{Code: 75}}, plan.Cancelled, plan.ReasonSkipped, 0, ""},
+		{"but no success", 3, 1, 0, plan.Result{Status: plan.Succeeded, Exit: &plan.Exit{Code: 75}}, plan.Succeeded, "", 0, ""},
+		{"nor a signal", 0, 1, 0, plan.Result{Status: plan.Failed, Reason: plan.ReasonSignal, Exit: &plan.Exit{Code: 75, Signal: "SIGHUP"}}, plan.Failed, plan.ReasonSignal, 0, ""},
+		{"a plugin skips it", 3, 1, 0, plan.Skip("nothing to do"), plan.Cancelled, plan.ReasonSkipped, 0, ""},
 		{"the output of a failure is dropped", 0, 1, 0, plan.Result{Status: plan.Failed, Output: json.RawMessage(`1`)}, plan.Failed, "", 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			task := protocol.ClaimedTask{Claim: protocol.Claim{Attempt: c.attempt, Token: protocol.Token{1}}, Rescues: c.rescues}
 			task.Retry.Attempts = c.attempts
-			c.result.Exit = &plan.Exit{Code: 3}
+			task.SkipOn = "75"
+			if c.result.Exit == nil {
+				c.result.Exit = &plan.Exit{Code: 3}
+			}
 			e := rules.Conclude(&task, c.result, func(_ plan.Retry, attempt int) time.Duration { return time.Duration(attempt) * time.Second })
 			if e.Claim != task.Claim {
 				t.Errorf("the ending is of another claim: %+v", e.Claim)

@@ -10,10 +10,11 @@ import (
 )
 
 // SelectRetry chooses the tasks that a retry takes back to held. tasks are all tasks of the plan,
-// with ID, Name, Status, Reason, Needs, When, Of, Foreach, Expanded, Items, Ran and ContinueOnError. chosen are the
+// with ID, Name, Status, Reason, Needs, When, Of, Foreach, Expanded, Items, Ran, Attempt, Rescues and
+// ContinueOnError. chosen are the
 // tasks that a person named. If chosen is empty, SelectRetry chooses every task that did not succeed,
 // except tasks that were skipped because of their own When, such as a clean-up that nothing made
-// necessary, and failures that the plan allows. The plan went on without these: to run one again would
+// necessary, tasks whose own attempt ended as skipped, and failures that the plan allows. The plan went on without these: to run one again would
 // make its children stale, and make the items of a foreach task below again. A task with
 // continue-on-error that was stopped before a child of it began is chosen.
 //
@@ -151,10 +152,13 @@ func (r *retrySelection) passed(i int) bool {
 	})
 }
 
-// needless reports whether a task was skipped because its When said so, and not because its plan was
+// needless reports whether a task was skipped because its When or its attempt said so, and not because its plan was
 // closed. It is skipped again unless something above it is retried, with which it goes.
 func (r *retrySelection) needless(i int) bool {
 	t := &r.tasks[i]
+	if SkippedItself(t) {
+		return true
+	}
 	if OutcomeOfTask(t) != OutcomeSkipped || !t.Of.IsZero() && len(t.Needs) == 0 || len(r.Parents(i)) < len(t.Needs) {
 		return false
 	}

@@ -164,9 +164,10 @@ func (w *Waiter) decide() Decision {
 // the rest was stopped, the foreach task counts as a task that was stopped while it ran. So it does if
 // it has Ran of earlier items.
 //
-// Failures within MaxFailures do not fail the task. By Foreach.Each an item may have been skipped by its own When, which is no failure. The task is skipped
-// if all items were. It is also skipped if one was and its When does not allow how a head ended, so that
-// nothing below runs after a head that failed.
+// Failures within MaxFailures do not fail the task. An item may have been skipped by its own attempt, and by
+// Foreach.Each by its own When, which is no failure. The task is skipped if all items were. It is also
+// skipped if one was and its When does not allow how a head ended, so that nothing below runs after a
+// head that failed.
 func (w *Waiter) gather() Step {
 	byPerson := w.Cancel || w.Closing == plan.ClosedByPerson
 	seen, s := w.Items.Seen, Step{Status: plan.Succeeded}
@@ -179,8 +180,8 @@ func (w *Waiter) gather() Step {
 	}
 	did := w.Ran || seen&OutcomeSucceeded != 0
 	left := seen & (OutcomeCancelled | OutcomeSkipped)
-	byWhen := w.Along.Is && w.Closing != plan.ClosedByFailure
-	if byWhen {
+	byItself := w.Closing == plan.Open || w.Along.Is && w.Closing != plan.ClosedByFailure
+	if byItself {
 		left &^= OutcomeSkipped
 	}
 	switch {
@@ -195,9 +196,9 @@ func (w *Waiter) gather() Step {
 		}
 	case seen&OutcomeCancelled != 0:
 		s = Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled, Detail: "some of its items were cancelled"}
-	case byWhen && seen == OutcomeSkipped:
+	case byItself && seen == OutcomeSkipped:
 		s = Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: "all of its items were skipped"}
-	case byWhen && w.Along.Seen&^Waits(w.When) == 0:
+	case byItself && w.Along.Seen&^Waits(w.When) == 0:
 	case seen&OutcomeSkipped != 0:
 		s = Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: "some of its items were skipped"}
 	}

@@ -85,7 +85,8 @@ type Node interface {
 	// Exit is the exit status of the last attempt that ended. A task keeps it when it is skipped,
 	// cancelled or given back afterwards. Detail and Reason tell why a task is in its state. A task
 	// that is queued again after a loss has plan.ReasonLost, and so has its next claim. Cancel ends
-	// with the task. A cancelled task was not run, and has no node. NotBefore stays while the task
+	// with the task. An attempt may end as skipped (plan.Skip); its task keeps the exit status and the
+	// detail of the attempt. Any other cancelled task was not run. A cancelled task has no node. NotBefore stays while the task
 	// is held, and ends when the task is queued or makes its items. Params hold the parents'
 	// outputs from the first time that the task is queued. A foreach task without items is Expanded
 	// as well. If it ends before all of its items are made, Items counts those that are made.

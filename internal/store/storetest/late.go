@@ -114,6 +114,7 @@ var lateVerbs = []struct {
 		return l.turn(protocol.Turn{Ended: []protocol.Ending{ok(l.has["many[0]"]), ok(l.has["many[1]"])}})
 	}},
 	{name: "a turn with a failure", do: func(l *late) error { return l.turn(protocol.Turn{Ended: []protocol.Ending{fail(l.has["slow"])}}) }},
+	{name: "a turn with an attempt that was skipped", do: func(l *late) error { return l.turn(protocol.Turn{Ended: []protocol.Ending{skip(l.has["slow"])}}) }},
 	{name: "a turn with a failure that closes the plan", stop: true, do: func(l *late) error {
 		return l.turn(protocol.Turn{Ended: []protocol.Ending{fail(l.has["slow"])}})
 	}},

@@ -158,6 +158,11 @@ func fail(c protocol.ClaimedTask) protocol.Ending {
 	return protocol.Ending{Claim: c.Claim, Status: plan.Failed, Detail: "it failed"}
 }
 
+// skip ends an attempt that found nothing to do.
+func skip(c protocol.ClaimedTask) protocol.Ending {
+	return protocol.Ending{Claim: c.Claim, Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: "nothing to do"}
+}
+
 func giveBack(c protocol.ClaimedTask) protocol.Ending {
 	return protocol.Ending{Claim: c.Claim, Status: plan.Queued}
 }

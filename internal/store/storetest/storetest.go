@@ -30,6 +30,7 @@ var groups = []struct {
 	{"foreach", foreachCases},
 	{"along", alongCases},
 	{"max failures", budgetCases},
+	{"skipped attempts", skipCases},
 	{"retry", slices.Concat(retryCases, retryItemCases)},
 	{"retry half-way", halfwayCases},
 	{"queues", queueCases},

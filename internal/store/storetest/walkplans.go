@@ -220,6 +220,8 @@ func (w *walker) plainEnding(c protocol.ClaimedTask) (protocol.Ending, string) {
 		return giveBack(c), "is given back"
 	case w.chance(12):
 		return notBegun(c), "could not be begun"
+	case w.chance(8):
+		return skip(c), "found nothing to do"
 	}
 	if n := w.r.IntN(4); n > 0 && strings.HasPrefix(c.Name, "list") {
 		return succeed(c, "["+strings.Repeat("7,", n-1)+"7]"), "returned a list"
