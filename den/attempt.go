@@ -160,6 +160,9 @@ func (a *attempt) end(ctx context.Context, e *protocol.Ending) bool {
 	var r plan.Result
 	var items []json.RawMessage
 	switch {
+	case a.task.Approve != nil:
+		*e = rules.AskApproval(&a.task)
+		return true
 	case expand:
 		items, r = a.items(ctx, a.task.Foreach)
 	case a.plugin == nil:

@@ -52,6 +52,7 @@ type TaskSpec struct {
 	If              string `json:",omitempty"` // see Definition, as is the next
 	SkipOn          Causes `json:",omitempty"`
 	Foreach         *Foreach
+	Approve         *Approval `json:",omitempty"` // the task runs nothing: a person's answer ends it. Plugin and Queue are ApprovalPlugin
 	Retry           Retry
 	Timeout         time.Duration
 	OnLost          OnLost

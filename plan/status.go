@@ -91,6 +91,8 @@ const (
 	ReasonOutput    Reason = "output"    // its output is not JSON, or too large, or may not be kept; not tried again
 	ReasonItems     Reason = "items"     // some of its items failed
 	ReasonError     Reason = "error"     // its plugin could not run it
+	ReasonApproval  Reason = "approval"  // held: a person is to answer its question
+	ReasonRejected  Reason = "rejected"  // a person did not approve
 	ReasonFatal     Reason = "fatal"     // it failed so that its plan was closed; not tried again
 )
 

@@ -76,6 +76,7 @@ type Definition struct {
 	// as skipped.
 	SkipOn          Causes        `json:"skip_on,omitempty"`
 	Foreach         *Foreach      `json:"foreach,omitempty"`
+	Approve         *Approval     `json:"approve,omitempty"` // the task runs nothing: a person's answer ends it
 	Retry           Retry         `json:"retry,omitzero"`
 	Timeout         time.Duration `json:"timeout,omitempty"` // of one attempt; 0 is none
 	OnLost          OnLost        `json:"on_lost,omitempty"`

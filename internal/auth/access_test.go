@@ -24,7 +24,7 @@ func TestRolesAreSetsOfScopes(t *testing.T) {
 		role Role
 		want string
 	}{
-		{Viewer, "read"}, {Operator, "read,operate"}, {Editor, "read,operate,submit"}, {Admins, "read,operate,submit,admin"},
+		{Viewer, "read"}, {Operator, "read,operate,approve"}, {Editor, "read,operate,approve,submit"}, {Admins, "read,operate,approve,submit,admin"},
 		{"", ""}, {"root", ""},
 	} {
 		if got := c.role.Scopes().String(); got != c.want {
@@ -49,7 +49,7 @@ func TestNoScopeContainsAnother(t *testing.T) {
 func TestScopesAreRead(t *testing.T) {
 	for _, c := range []struct{ text, want, err string }{
 		{"submit, read,submit", "read,submit", ""},
-		{"", "", `"" is no scope; there are read,operate,submit,admin`},
+		{"", "", `"" is no scope; there are read,operate,approve,submit,admin`},
 		{"public", "", `"public" is no scope`},
 		{"read,write", "", `"write" is no scope`},
 	} {
@@ -175,7 +175,7 @@ func TestAccessFilesThatAreRefused(t *testing.T) {
 		{"a user that is there twice", `{"users": [` + user + "," + user + `]}`, `f: user "alice": it is there twice`},
 		{"a role that is not known", `{"users": [` + strings.Replace(user, "admin", "root", 1) + `]}`, `user "alice": "root" is no role; there are viewer, operator, editor and admin`},
 		{"a password as it is", `{"users": [` + strings.Replace(user, hash, "hunter2", 1) + `]}`, `user "alice": the password is not a hash`},
-		{"a token without scopes", `{"tokens": [{"id": "ci", "sha256": "` + sum + `"}]}`, `token "ci": no scope was given; give some of read,operate,submit,admin`},
+		{"a token without scopes", `{"tokens": [{"id": "ci", "sha256": "` + sum + `"}]}`, `token "ci": no scope was given; give some of read,operate,approve,submit,admin`},
 		{"a token of a scope that is not known", `{"tokens": [{"id": "ci", "sha256": "` + sum + `", "scopes": ["all"]}]}`, `token "ci": "all" is no scope`},
 		{"a hash that is cut", `{"tokens": [{"id": "ci", "sha256": "ab", "scopes": ["read"]}]}`, `token "ci": sha256 is not 64 hex digits`},
 		{"a token by two names", `{"tokens": [{"id": "a", "sha256": "` + sum + `", "scopes": ["read"]}, {"id": "b", "sha256": "` + sum + `", "scopes": ["admin"]}]}`, `token "b": it is the same as token "a"`},

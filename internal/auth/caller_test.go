@@ -18,7 +18,7 @@ func TestAProxyIsBelievedAndNobodyElse(t *testing.T) {
 		status            int
 		text              string
 	}{
-		{"the proxy's user", "tcp", `{"from": ["127.0.0.0/8"], ` + roles + `}`, []string{"X-Remote-User", "alice"}, 200, "alice by proxy may read,operate,submit,admin"},
+		{"the proxy's user", "tcp", `{"from": ["127.0.0.0/8"], ` + roles + `}`, []string{"X-Remote-User", "alice"}, 200, "alice by proxy may read,operate,approve,submit,admin"},
 		{"a user of another directory", "tcp", `{"from": ["127.0.0.1"], ` + roles + `}`, []string{"X-Remote-User", `DOM\bob`}, 200, `DOM\bob by proxy may read,operate`},
 		{"over a socket", "unix", `{"from": ["unix"], ` + roles + `}`, []string{"X-Remote-User", "alice"}, 200, "alice by proxy"},
 		{"who has no role", "tcp", `{"from": ["127.0.0.1"], ` + roles + `}`, []string{"X-Remote-User", "eve"}, 403, `user \"eve\" has no role`},

@@ -65,7 +65,7 @@ func TestLoopbackNeedsNoPassword(t *testing.T) {
 	for _, kind := range []string{"tcp", "tls", "unix"} {
 		t.Run(kind, func(t *testing.T) {
 			s := serve(t, kind, Config{})
-			s.want(t, http.StatusOK, "local by local may read,operate,submit,admin", "POST", "/submit", "")
+			s.want(t, http.StatusOK, "local by local may read,operate,approve,submit,admin", "POST", "/submit", "")
 			s.want(t, http.StatusOK, "local by local", "GET", "/plans", "", "Authorization", "Basic whatever")
 			s.want(t, http.StatusMisdirectedRequest, "", "GET", "/plans", "", "Host", "evil.example.com")
 			s.want(t, http.StatusForbidden, "another site", "POST", "/submit", "", "Sec-Fetch-Site", "cross-site")

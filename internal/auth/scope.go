@@ -18,6 +18,7 @@ type Scope string
 const (
 	Read    Scope = "read"    // look at plans, tasks, logs, queues and nodes; their params and outputs too
 	Operate Scope = "operate" // cancel, retry as it is, pause; limits of queues and nodes, the balance
+	Approve Scope = "approve" // answer the questions of tasks
 	Submit  Scope = "submit"  // plans and tasks, and changes to what they do: it is to run commands where nodes let plans do so
 	Admin   Scope = "admin"   // what cannot be undone or gives rights to others: delete, prune
 
@@ -25,7 +26,7 @@ const (
 	Public Scope = "public"
 )
 
-var scopes = []Scope{Read, Operate, Submit, Admin}
+var scopes = []Scope{Read, Operate, Approve, Submit, Admin}
 
 // Scopes is what a caller may do, in the order of the constants.
 type Scopes []Scope
@@ -75,8 +76,8 @@ type Role string
 // The roles that there are. They are in files, and are never renamed.
 const (
 	Viewer   Role = "viewer"   // read
-	Operator Role = "operator" // read, operate
-	Editor   Role = "editor"   // read, operate, submit
+	Operator Role = "operator" // read, operate, approve
+	Editor   Role = "editor"   // read, operate, approve, submit
 	Admins   Role = "admin"    // all
 )
 
@@ -85,10 +86,11 @@ func Roles() []Role { return []Role{Viewer, Operator, Editor, Admins} }
 
 // Scopes returns what the role may do.
 func (r Role) Scopes() Scopes {
-	if i := slices.Index(Roles(), r); i >= 0 {
-		return slices.Clone(scopes[:i+1])
+	last, ok := map[Role]Scope{Viewer: Read, Operator: Approve, Editor: Submit, Admins: Admin}[r]
+	if !ok {
+		return nil
 	}
-	return nil
+	return slices.Clone(scopes[:slices.Index(scopes, last)+1])
 }
 
 func (r Role) check() error {

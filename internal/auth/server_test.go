@@ -28,6 +28,8 @@ func need(r *http.Request) Scope {
 		return ""
 	case strings.HasSuffix(r.URL.Path, "/operate"), strings.HasSuffix(r.URL.Path, "/panic"):
 		return Operate
+	case strings.HasSuffix(r.URL.Path, "/approve"):
+		return Approve
 	case strings.HasSuffix(r.URL.Path, "/submit"):
 		return Submit
 	case strings.HasSuffix(r.URL.Path, "/admin"):

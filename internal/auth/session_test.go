@@ -40,7 +40,7 @@ func TestSessionsHaveCookiesThatStayWhereTheyAre(t *testing.T) {
 		u, _ := url.Parse(s.URL)
 		jar.SetCookies(u, resp.Cookies())
 		s.Client().Jar = jar
-		s.want(t, http.StatusOK, "editor by session may read,operate,submit ", "GET", "/plans", "")
+		s.want(t, http.StatusOK, "editor by session may read,operate,approve,submit ", "GET", "/plans", "")
 		csrf := s.csrf(t, "")
 		resp = s.want(t, http.StatusNoContent, "", "POST", "/ui/logout", "", CSRFHeader, csrf)
 		if !strings.Contains(resp.Header.Get("Set-Cookie"), "Max-Age=0") {
@@ -76,7 +76,7 @@ func TestALoginByJSON(t *testing.T) {
 		Scopes Scopes
 		CSRF   string `json:"csrf_token"`
 	}
-	if err := json.Unmarshal([]byte(text), &got); err != nil || resp.StatusCode != 200 || got.Name != "operator" || got.Scopes.String() != "read,operate" {
+	if err := json.Unmarshal([]byte(text), &got); err != nil || resp.StatusCode != 200 || got.Name != "operator" || got.Scopes.String() != "read,operate,approve" {
 		t.Fatalf("%s: %s, %v", resp.Status, text, err)
 	}
 	if resp.Header.Get("Cache-Control") != "no-store" {
@@ -158,7 +158,7 @@ func TestASessionEndsWithItsUser(t *testing.T) {
 	s := serve(t, "tcp", Config{Access: f})
 	cookie := s.login(t, "viewer")
 	edit(t, f, func(a *Access) { a.Users[0].Role = Admins })
-	s.want(t, http.StatusOK, "may read,operate,submit,admin", "GET", "/plans", "", "Cookie", cookie) // a role is that of now
+	s.want(t, http.StatusOK, "may read,operate,approve,submit,admin", "GET", "/plans", "", "Cookie", cookie) // a role is that of now
 	edit(t, f, func(a *Access) { a.Users[0].Password = hashOf(password) })
 	s.want(t, http.StatusOK, "", "GET", "/plans", "", "Cookie", cookie) // the same hash
 	edit(t, f, func(a *Access) { a.Users[0].Password = HashPassword(password) })

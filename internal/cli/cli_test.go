@@ -35,6 +35,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/approval"
 	"github.com/seed-1177d267/sluice/plugins/demo"
 	"github.com/seed-1177d267/sluice/plugins/disbatchdemo"
 	"github.com/seed-1177d267/sluice/plugins/disco"
@@ -56,6 +57,7 @@ func TestMain(m *testing.M) {
 		commands := exec.New(exec.Options{})
 		reg := plugins.NewRegistry()
 		reg.Register(exec.Name, commands)
+		reg.Register(approval.Name, approval.Plugin)
 		reg.Register(demo.Name, demo.Plugin)
 		reg.Register(disbatchdemo.Name, disbatchdemo.Plugin)
 		workers := disco.New(disco.Options{})

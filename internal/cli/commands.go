@@ -17,7 +17,7 @@ func taskCommands(a *app) *cobra.Command {
 		Use:   "task",
 		Short: "Show tasks, and act on them",
 		Long:  "Look at tasks, and act on them.\n\n" + taskHelp,
-	}, taskList(a), taskShow(a), taskLogs(a), taskAdd(a), taskSet(a), taskCancel(a), taskRetry(a))
+	}, taskList(a), taskShow(a), taskLogs(a), taskAdd(a), taskSet(a), taskCancel(a), taskRetry(a), taskApprove(a), taskReject(a))
 }
 
 func queueCommands(a *app) *cobra.Command {

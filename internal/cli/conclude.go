@@ -221,6 +221,8 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, s *runS
 		case p.State.Ended():
 		case errors.Is(cause, errInterrupted):
 			r.Left = "interrupted"
+		case errors.Is(cause, errAwaits):
+			r.Left, r.Awaits = "waiting for you", w.awaits
 		default:
 			r.Left = "out of time"
 		}

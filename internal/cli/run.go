@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/approve"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
@@ -167,6 +168,7 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, s *runSettings
 		ran = node.Run(claiming)
 	})
 	wg.Go(func() { a.control(stop, node, noMore, w.notes, done, s) })
+	wg.Go(func() { untilAwaited(ctx, st, p.ID, done, func() { noMore(errAwaits) }) })
 	watched := w.watch(ctx, done)
 	wg.Wait()
 	if ran != nil {
@@ -178,6 +180,19 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, s *runSettings
 	var cause error
 	if !p.State.Ended() {
 		cause = context.Cause(claiming)
+	}
+	if errors.Is(cause, errAwaits) {
+		asked, err := approve.Waiting(ctx, st, p.ID)
+		if err == nil {
+			w.awaits = asked
+			var answered bool
+			if answered, err = a.askPerson(ctx, st, asked); answered {
+				return errors.Join(watched, a.runStored(stop, st, p, s))
+			}
+		}
+		if err != nil {
+			return errors.Join(watched, err)
+		}
 	}
 	return errors.Join(a.conclude(ctx, st, p, s, w, cause), watched)
 }

@@ -87,6 +87,7 @@ type taskDetails struct {
 	When            plan.When       `json:"when,omitempty"`
 	If              string          `json:"if,omitempty"`
 	SkipOn          plan.Causes     `json:"skip_on,omitempty"`
+	Approve         *plan.Approval  `json:"approve,omitempty"`
 	Foreach         *plan.Foreach   `json:"foreach,omitempty"`
 	Attempts        int             `json:"attempts,omitempty"` // as in Retry
 	Retry           *api.Retry      `json:"retry,omitempty"`
@@ -109,7 +110,7 @@ type taskDetails struct {
 
 func detailsOfTask(t *plan.Task, queues map[plan.QueueID]string) taskDetails {
 	d := taskDetails{
-		taskEntry: entryOfTask(t, queues), Description: t.Description, When: t.When, If: t.If, SkipOn: t.SkipOn, Foreach: t.Foreach, Attempts: t.Retry.Attempts,
+		taskEntry: entryOfTask(t, queues), Description: t.Description, When: t.When, If: t.If, SkipOn: t.SkipOn, Approve: t.Approve, Foreach: t.Foreach, Attempts: t.Retry.Attempts,
 		OnLost: t.OnLost, ContinueOnError: t.ContinueOnError, MaxFailures: t.MaxFailures, ItemKey: t.ItemKey, Rank: t.Rank, Cancel: t.Cancel, Needs: t.Needs, Params: t.Params,
 		Output: t.Output, took: tookTask(t, time.Now()), Retry: api.TaskOf(t, "").Retry,
 	}
@@ -198,6 +199,9 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 	b.Add("when", string(d.When))
 	b.Add("if", d.If)
 	b.Add("skip_on", strings.Join(d.SkipOn.List(), ", "))
+	if d.Approve != nil {
+		b.Add("approve", d.Approve.Question)
+	}
 	b.Foreach(d.Foreach)
 	b.Add("timeout", d.Timeout)
 	b.Add("estimate", d.Estimate)

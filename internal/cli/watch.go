@@ -23,6 +23,7 @@ const pollEvery = 100 * time.Millisecond
 
 // A watcher follows a plan and shows it. It is one goroutine's but for notes.
 type watcher struct {
+	awaits []plan.Task // tasks that wait for a person, once nothing else of the plan can go on
 	st     store.Store
 	p      plan.Plan
 	feed   *feed.Feed     // nil: no changes are read

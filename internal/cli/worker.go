@@ -475,6 +475,9 @@ func (a *app) allowed(names []string, given, programs bool) (*plugins.Registry, 
 			r.Register(n, p)
 		}
 	}
+	if p, ok := a.Plugins.Get(plan.ApprovalPlugin); ok && len(names) > 0 && !slices.Contains(r.Names(), plan.ApprovalPlugin) {
+		r.Register(plan.ApprovalPlugin, p) // which runs nothing that anybody could choose
+	}
 	if len(r.Names()) == 0 && len(names) == 0 {
 		return nil, fmt.Errorf("--allow names no plugin: a node that runs nothing is of no use")
 	}

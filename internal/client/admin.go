@@ -132,6 +132,11 @@ func (c *Client) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return c.post(ctx, false, nil, "tasks", id.String(), "cancel")
 }
 
+// AnswerTask implements store.Admin. The server knows who answers, and when.
+func (c *Client) AnswerTask(ctx context.Context, id plan.TaskID, a rules.Answer) error {
+	return c.post(ctx, false, &api.AnswerBody{Approve: a.Approve, Note: a.Note, Asked: a.Asked}, "tasks", id.String(), "approval")
+}
+
 // SetTask implements store.Admin.
 func (c *Client) SetTask(ctx context.Context, id plan.TaskID, change rules.TaskChange) error {
 	r := &request{method: "PATCH", path: in("tasks", id.String()), match: api.TaskTag(change.Modified), body: api.TaskChangeOf(&change), again: true, timeout: lookTime}

@@ -107,7 +107,7 @@ var attempts = map[string]int{pluginDisco: 5}
 func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) error {
 	t.Plan, t.Name, t.Status, t.Created, t.Modified = p.ID, spec.Name, plan.Held, p.Created, p.Created
 	t.Definition = plan.Definition{
-		Description: spec.Description, Subject: spec.Subject, When: spec.When, SkipOn: spec.SkipOn, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
+		Description: spec.Description, Subject: spec.Subject, When: spec.When, SkipOn: spec.SkipOn, Approve: spec.Approve, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
 		OnLost: spec.OnLost, MaxRescues: spec.MaxRescues, ContinueOnError: spec.ContinueOnError, MaxFailures: spec.MaxFailures, Estimate: spec.Estimate,
 	}
 	if t.Retry.Attempts == 0 {

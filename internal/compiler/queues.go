@@ -3,14 +3,17 @@ package compiler
 import "github.com/seed-1177d267/sluice/plan"
 
 func pluginOf(t *plan.TaskSpec) string {
-	if t.Plugin == "" {
+	switch {
+	case t.Approve != nil:
+		return plan.ApprovalPlugin
+	case t.Plugin == "":
 		return plan.DefaultPlugin
 	}
 	return t.Plugin
 }
 
 func queueOf(t *plan.TaskSpec) string {
-	if t.Queue == "" {
+	if t.Queue == "" || t.Approve != nil {
 		return pluginOf(t)
 	}
 	return t.Queue

@@ -208,13 +208,16 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 		}
 	}
 	d := plan.Definition{
-		Subject: t.Subject, When: t.When, SkipOn: t.SkipOn, Foreach: t.Foreach, MaxFailures: t.MaxFailures, ContinueOnError: t.ContinueOnError, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost, MaxRescues: t.MaxRescues,
+		Subject: t.Subject, When: t.When, SkipOn: t.SkipOn, Approve: t.Approve, Foreach: t.Foreach, MaxFailures: t.MaxFailures, ContinueOnError: t.ContinueOnError, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost, MaxRescues: t.MaxRescues,
 	}
 	checkDefinition(&d, func(key, format string, args ...any) *plan.Problem {
 		return add(i, key, -1, "task %q: "+format, slices.Insert(args, 0, any(t.Name))...)
 	})
 	if err := CheckNeeded(t.When, len(t.Parents())); err != nil {
 		add(i, "when", -1, "task %q: %v", t.Name, err)
+	}
+	if t.Approve != nil && (t.Plugin != "" && t.Plugin != plan.ApprovalPlugin || t.Queue != "" || t.Params != nil) {
+		add(i, "approve", -1, "task %q: a task with approve runs nothing; drop plugin, queue and params", t.Name)
 	}
 	for _, called := range []struct{ key, name string }{{"plugin", t.Plugin}, {"queue", t.Queue}} {
 		if err := CheckQueueName(called.key, called.name); called.name != "" && err != nil {
@@ -290,6 +293,7 @@ func checkDefinition(d *plan.Definition, add func(key, format string, args ...an
 			add("if", "if: %v", err)
 		}
 	}
+	checkApprove(d, add)
 	if err := CheckSkipOn(d.SkipOn); err != nil {
 		add("skip_on", "%v", err)
 	}
@@ -336,6 +340,26 @@ func checkDefinition(d *plan.Definition, add func(key, format string, args ...an
 	if d.OnLost != plan.OnLostDefault && d.OnLost != plan.OnLostRetry && d.OnLost != plan.OnLostFail {
 		p := add("on_lost", "on_lost is %q; it is retry or fail", d.OnLost)
 		p.Word, p.Known = string(d.OnLost), []string{string(plan.OnLostRetry), string(plan.OnLostFail)}
+	}
+}
+
+// checkApprove refuses what a task that waits for a person cannot have.
+func checkApprove(d *plan.Definition, add func(key, format string, args ...any) *plan.Problem) {
+	if d.Approve == nil {
+		return
+	}
+	if err := rules.CheckQuestion(d.Approve.Question); err != nil {
+		add("approve", "%v", err)
+	}
+	switch {
+	case d.Foreach != nil && len(d.Foreach.Each) > 0:
+		add("approve", "approve is for one task, and each makes several; put the approval before them, and let them need it")
+	case d.Foreach != nil:
+		add("approve", "approve is for one task, and foreach makes several; put the approval before them, and let them need it")
+	case d.Retry != (plan.Retry{}):
+		add("approve", "a task with approve runs nothing that could be tried again; drop retry: sluice plan retry asks again")
+	case d.SkipOn != "":
+		add("approve", "a task with approve has no exit status; drop skip_on")
 	}
 }
 

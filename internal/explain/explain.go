@@ -145,6 +145,24 @@ func (e *explainer) parents(t *plan.Task) ([]plan.Task, error) {
 // with the task that is furthest from its end.
 var stuck = []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running}
 
+// approval explains a task that waits for a person.
+func (e *explainer) approval(t *plan.Task) (Link, error) {
+	why := "somebody is to answer: " + t.Detail
+	if t.Timeout > 0 {
+		why += " (within " + duration.Text(t.NotBefore.Sub(e.now)) + ")"
+	}
+	link := Link{Task: *t, Why: why}
+	if t.Plan.IsZero() {
+		link.Hint = hint.Approve(t, nil)
+		return link, nil
+	}
+	p, err := e.plan(t.Plan)
+	if err == nil {
+		link.Hint = hint.Approve(t, &p)
+	}
+	return link, err
+}
+
 func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 	switch {
 	case t.Expanding:
@@ -152,6 +170,9 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 		return link, nil, err
 	case t.Expanded:
 		return e.items(t)
+	case t.AwaitsAnswer():
+		link, err := e.approval(t)
+		return link, nil, err
 	case t.NotBefore.After(e.now):
 		link, err := e.nextTurn(t, fmt.Sprintf("attempt %d follows in %s%s", t.Attempt+1, duration.Text(t.NotBefore.Sub(e.now)), because(t)))
 		return link, nil, err

@@ -30,6 +30,7 @@ const (
 	QueueUnpin    Key = "queue-unpin"    // the nodes that a queue is pinned to do not serve it
 	QueueUnignore Key = "queue-unignore" // a queue ignores the nodes that could serve it
 	NodeThreads   Key = "node-threads"   // a node runs as many tasks as its maxthreads
+	AnswerTask    Key = "answer-task"    // a task waits for an approval
 	ShowBalance   Key = "show-balance"   // the balance document sets the threads of a queue
 )
 

@@ -46,6 +46,14 @@ func Retry(t *plan.Task, p *plan.Plan) Hint {
 	return Hint{Key: RetryTask, Do: []string{"plan", "retry", p.Title(), t.Key()}}
 }
 
+// Approve answers the question of a task.
+func Approve(t *plan.Task, p *plan.Plan) Hint {
+	if t.Plan.IsZero() {
+		return Hint{Key: AnswerTask, Do: []string{"task", "approve", t.ID.String()}}
+	}
+	return Hint{Key: AnswerTask, Do: []string{"task", "approve", p.Title(), t.Key()}}
+}
+
 // Below runs a task again, with all tasks below it.
 func Below(t *plan.Task, p *plan.Plan) Hint {
 	return Hint{Key: RetryBelow, Do: append(Retry(t, p).Do, "--downstream")}

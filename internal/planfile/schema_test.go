@@ -63,6 +63,13 @@ func TestTheSchemaTakesWhatTheReaderTakes(t *testing.T) {
 	for _, name := range taskKeys().names() {
 		for _, sample := range samples {
 			task := map[string]string{"run": `"make"`, "needs": `["a"]`}
+			switch name {
+			case "approve":
+				delete(task, "run")
+			case "not_submitter":
+				delete(task, "run")
+				task["approve"] = `"So?"`
+			}
 			if name == "plugin" || name == "params" {
 				delete(task, "run")
 				task["plugin"] = `"demo"`

@@ -70,6 +70,16 @@ func taskKeys() *table[*task] {
 			read: (*task).readNeeds},
 		key[*task]{name: "when", value: whenShape().about("Whether it runs, given how its parents ended. Default: all_succeeded."),
 			read: (*task).readWhen},
+		key[*task]{name: "approve", value: (&schema{Type: []string{"string"}, Pattern: `\S`, want: "a question, like Switch the mailboxes?", quote: true}).about("A question that a person answers. The task runs nothing, and timeout limits the wait."),
+			read: func(t *task, n *yaml.Node) {
+				if err := rules.CheckQuestion(n.Value); err != nil {
+					t.r.errorf(n, "%v", err)
+					return
+				}
+				t.approval().Question = n.Value
+			}},
+		key[*task]{name: "not_submitter", value: (&schema{Type: []string{"boolean"}, want: "true or false"}).about("Whoever submitted the plan cannot answer."),
+			read: func(t *task, n *yaml.Node) { t.approval().NotSubmitter = strings.EqualFold(n.Value, "true") }},
 		key[*task]{name: "if", value: (&schema{Type: []string{"string", "boolean"}, want: "a condition, like needs.check.changed > 0", quote: true}).
 			about("A condition on values, asked as an attempt begins. If it does not hold, the task is skipped. Each item is asked."),
 			read: (*task).readIf},
@@ -136,16 +146,18 @@ func (r *reader) readTask(spec *plan.TaskSpec, node *taskNode) {
 	r.inherit(r.own)
 	t := task{r: r, spec: spec}
 	r.taskKeys.apply(r, &t, r.own)
-	if spec.Queue == "" {
+	if spec.Queue == "" && spec.Approve == nil {
 		spec.Queue = r.queue
 	}
-	if !t.checkKeys(r.own) && all && !r.has("run") && !r.has("plugin") {
+	if !t.checkKeys(r.own) && all && !r.has("run") && !r.has("plugin") && !r.has("approve") {
 		r.errorf(node.name, "task %q says nothing to do; give it run: COMMAND, or plugin: NAME and params:", spec.Name)
 	}
 	node.exprs = r.exprs
 	r.place(&t)
 	params := t.params
 	switch {
+	case spec.Approve != nil:
+		spec.Plugin, spec.Queue, params = plan.ApprovalPlugin, "", nil // of others a fault was noted
 	case r.has("run"):
 		params = t.command()
 	case spec.Plugin == ofWorkers:
@@ -174,7 +186,7 @@ func (r *reader) inherit(own []entry) {
 	for i, d := range r.defaults {
 		name := r.taskKeys.keys[i].name
 		switch {
-		case d.k == nil || own[i].k != nil || name == "env":
+		case d.k == nil || own[i].k != nil || name == "env" || own[r.taskKeys.index["approve"]].k != nil: // a question is no work that defaults are for
 		case name == "max_failures" && own[r.taskKeys.index["foreach"]].k == nil && own[r.taskKeys.index["each"]].k == nil: // it has no items
 		case plugs && slices.Contains(ofCommands, name):
 		case runs && (name == "plugin" || name == "params"):
@@ -190,6 +202,18 @@ func (t *task) checkKeys(found []entry) bool {
 	key := func(name string) *yaml.Node { return found[r.taskKeys.index[name]].k }
 	run, plugin, params := key("run"), key("plugin"), key("params")
 	switch {
+	case key("approve") != nil:
+		misplaced := false
+		for _, name := range append(slices.Clone(ofCommands), "plugin", "params", "queue") {
+			if k := key(name); k != nil {
+				misplaced = true
+				r.errorf(k, "%s and approve exclude each other: a task with approve runs nothing; put what is to run into a task that needs it", name)
+			}
+		}
+		return misplaced
+	case key("not_submitter") != nil:
+		t.spec.Approve = nil
+		r.errorf(key("not_submitter"), "not_submitter says who may not answer a question; write it beside approve")
 	case run != nil && plugin != nil:
 		r.errorf(plugin, "run and plugin exclude each other; drop one of them")
 	case t.spec.Plugin == plan.DefaultPlugin:
@@ -269,6 +293,13 @@ func (t *task) command() []byte {
 		b = append(b, '}')
 	}
 	return append(b, '}')
+}
+
+func (t *task) approval() *plan.Approval {
+	if t.spec.Approve == nil {
+		t.spec.Approve = &plan.Approval{}
+	}
+	return t.spec.Approve
 }
 
 func (t *task) readRun(n *yaml.Node) {

@@ -45,6 +45,8 @@ var (
 		"name": "its name is the key that it stands at", "id": "its name is the key that it stands at",
 		"unless":  "write if: with the condition under which it runs, as in if: needs.check.changed > 0",
 		"only_if": "write if:, as in if: needs.check.changed > 0", "preconditions": "write if:, as in if: needs.check.changed > 0",
+		"gate": `write approve: "QUESTION"; what needs the task waits for the answer`, "manual": `write approve: "QUESTION"; what needs the task waits for the answer`,
+		"input": `write approve: "QUESTION"; what needs the task waits for the answer`, "approval": `write approve: "QUESTION"; what needs the task waits for the answer`,
 		"depends":  "write needs:",
 		"requires": "write needs:", "dependencies": "write needs:", "after": "write needs:", "deps": "write needs:",
 		"parents": "write needs:", "upstream": "write needs:", "children": "the child says what it needs",

@@ -27,12 +27,13 @@ type Run struct {
 	Table *Table    // what Markdown lists below what failed; nil lists Tasks
 	// Failures are all that failed, by how they did.
 	Failures failures.Ways
-	Outputs  []Output // of the plan's last tasks, those that no other needs
-	Unasked  bool     // there are last tasks beyond those, which nobody asked for an output
-	Left     string   // why a plan that has not ended was left, as "interrupted"
-	Unrun    []string // clean-ups that did not run, or not to the end, because the plan was stopped, or left
-	Reacted  Reaction // what may be undone of what a retry keeps
-	Changed  string   // the name of the plan's file, if it has other tasks by now than the plan
+	Outputs  []Output    // of the plan's last tasks, those that no other needs
+	Unasked  bool        // there are last tasks beyond those, which nobody asked for an output
+	Awaits   []plan.Task // tasks that wait for a person, of a plan that was left for that
+	Left     string      // why a plan that has not ended was left, as "interrupted"
+	Unrun    []string    // clean-ups that did not run, or not to the end, because the plan was stopped, or left
+	Reacted  Reaction    // what may be undone of what a retry keeps
+	Changed  string      // the name of the plan's file, if it has other tasks by now than the plan
 	// Outdated are tasks that a retry kept although a task that they need ran again.
 	Outdated []string
 	Flaky    []Task    // tasks that succeeded after failed attempts; need not be all

@@ -66,6 +66,11 @@ func (r *Run) Text(s Style, typed Command) string {
 	if r.Unasked && len(r.Outputs) > 0 {
 		fmt.Fprintf(&b, "others of its last tasks may have an output: %s\n", c("task", "show", title, "TASK"))
 	}
+	for i := range r.Awaits {
+		t := &r.Awaits[i]
+		fmt.Fprintf(&b, "%s asks: %s\n", s.Bold(cells.Clean(t.Key())), cells.Clean(t.Detail))
+		fmt.Fprintf(&b, "  to approve: %s\n  to reject: %s\n", c("task", "approve", title, t.Key()), c("task", "reject", title, t.Key()))
+	}
 	for _, line := range r.Ways(c) {
 		b.WriteString(line + "\n")
 	}

@@ -37,7 +37,7 @@ func Ended(c Claim, e *protocol.Ending) Step {
 	lost := e.Status == plan.Queued && e.Reason == plan.ReasonLost
 	back := e.Status == plan.Queued && !lost
 	unbegun := back && e.Detail != ""
-	ran := c.Status == plan.Running && !c.List && !unbegun
+	ran := c.Status == plan.Running && !c.List && !unbegun && e.Reason != plan.ReasonApproval // to ask has no effect
 	if e.Expand {
 		s = Listed(c.Status, e.Items, nil, e.Detail)
 	}

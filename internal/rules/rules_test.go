@@ -511,3 +511,38 @@ func TestNoStepLeadsWhereNoTaskMayGo(t *testing.T) {
 	}()
 	rules.InputFailed(plan.Succeeded, errors.New("too late"))
 }
+
+func TestWhoMayAnswer(t *testing.T) {
+	ask := func(not bool) *plan.Task {
+		return &plan.Task{Name: "ask", Definition: plan.Definition{Approve: &plan.Approval{Question: "So?", NotSubmitter: not}}}
+	}
+	for _, c := range []struct {
+		name          string
+		notSubmitter  bool
+		submitter, by string
+		refused       bool
+	}{
+		{"who submitted", false, "anna", "anna", false},
+		{"nobody that is known", false, "anna", "", false},
+		{"who submitted, where that is excluded", true, "anna", "anna", true},
+		{"somebody else", true, "anna", "otto", false},
+		{"somebody, where nobody knows who submitted", true, "", "otto", false},
+		{"nobody that is known, where somebody is excluded", true, "anna", "", true},
+	} {
+		err := rules.CheckApprover(ask(c.notSubmitter), &plan.Plan{By: c.submitter}, &rules.Answer{By: c.by})
+		if (err != nil) != c.refused {
+			t.Errorf("%s: %v, want a refusal: %v", c.name, err, c.refused)
+		}
+	}
+}
+
+func TestAnAnswerIsTheOutput(t *testing.T) {
+	a := rules.Answer{Approve: true, By: "anna", Note: "ok", At: time.Date(2026, 11, 29, 9, 0, 0, 1, time.FixedZone("", 3600))}
+	if s := rules.Answered(plan.Held, &a); s.Status != plan.Succeeded || string(s.Output) != `{"by":"anna","at":"2026-11-29T08:00:00Z","note":"ok"}` || s.Detail != "approved by anna: ok" {
+		t.Errorf("%+v, with the output %s", s, s.Output)
+	}
+	a.Approve = false
+	if s := rules.Answered(plan.Held, &a); s.Status != plan.Failed || s.Reason != plan.ReasonRejected || s.Output != nil || s.Detail != "rejected by anna: ok" {
+		t.Errorf("%+v", s)
+	}
+}

@@ -272,6 +272,11 @@ type Admin interface {
 	// not change. Neither does a finished task: plan.ErrConflict.
 	CancelTask(ctx context.Context, id plan.TaskID) error
 
+	// AnswerTask ends a held task that waits for an approval, as rules.Answered says, and releases its
+	// children. A task that does not wait for one, or that was asked again since, does not change:
+	// plan.ErrConflict. So of several answers, a cancellation and the end of the wait, one wins.
+	AnswerTask(ctx context.Context, id plan.TaskID, a rules.Answer) error
+
 	// SetTask changes a held or queued task of no plan as rules.SetTask says, by one conditional write.
 	// If a node claims the task at the same instant, either the claim has the change whole, or the
 	// task does not change: plan.ErrConflict. A queued task that gets an instant to come is held until

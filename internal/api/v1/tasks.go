@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/approve"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/explain"
@@ -103,6 +104,12 @@ func (a *API) tasks() {
 	serve(a, endpoint{method: "POST", path: "/tasks/{task}/cancel", id: "cancel-task", summary: "Cancel a task", tag: tag, scope: Operate, status: 204, errors: []int{404, 409}},
 		func(ctx context.Context, in *ByTaskID) (*struct{}, error) { return nil, a.st.CancelTask(ctx, in.Task) })
 	serve(a, endpoint{
+		method: "POST", path: "/tasks/{task}/approval", id: "answer-task", summary: "Approve or reject what a task asks", tag: tag, scope: Approve, status: 204, errors: []int{404, 409, 422},
+		doc: "For a task with approve that waits for a person. approve: true ends it as succeeded, and " +
+			"false as failed. An answer to an earlier question, or a second one, is a conflict that says " +
+			"who was first.",
+	}, a.answer)
+	serve(a, endpoint{
 		method: "POST", path: "/tasks/retry", id: "retry-plain-tasks", summary: "Retry tasks of no plan", tag: tag, scope: Operate, body: tasksBody, errors: []int{404, 409, 422},
 	}, func(ctx context.Context, in *struct{ Body api.Ask }) (*api.RetriedAnswer, error) {
 		return a.retry(ctx, plan.PlanID{}, in.Body, nil, nil)
@@ -117,6 +124,19 @@ func (a *API) tasks() {
 		}
 		return a.retry(ctx, plan.PlanID{}, in.Body.Ask, replace, nil)
 	})
+}
+
+func (a *API) answer(ctx context.Context, in *struct {
+	ByTaskID
+	Body api.AnswerBody
+},
+) (*struct{}, error) {
+	t, err := a.st.Task(ctx, in.Task)
+	if err != nil {
+		return nil, err
+	}
+	answer := rules.Answer{Approve: in.Body.Approve, Note: in.Body.Note, Asked: in.Body.Asked, By: submitter(ctx)}
+	return nil, approve.Answer(ctx, a.st, &t, answer)
 }
 
 // query reads a filter into a query that names the plan already.

@@ -41,6 +41,7 @@ const (
 const (
 	Read    = auth.Read
 	Operate = auth.Operate
+	Approve = auth.Approve
 	Submit  = auth.Submit
 	Admin   = auth.Admin
 )

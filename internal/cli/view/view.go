@@ -62,6 +62,8 @@ func (e *Event) End(p Palette) string {
 	note, _, _ := strings.Cut(e.Detail, "\n")
 	switch {
 	case e.Status.Finished():
+	case e.Reason == plan.ReasonApproval:
+		word = "asks"
 	case e.Again, e.Past:
 		how := "failed"
 		if e.Past {

@@ -13,12 +13,12 @@ type Canceller[T, P any] interface {
 	Closer[P]
 
 	// PlanToCancel and TaskToCancel look at what is to be cancelled, and return it as refusals name
-	// it too. w has what rules.Cancel asks of the task.
+	// it too, the task with Reason and Started. w has what rules.Cancel asks of the task.
 	PlanToCancel(ctx context.Context, id plan.PlanID) (p P, named plan.Plan, err error)
 	TaskToCancel(ctx context.Context, id plan.TaskID) (t T, named plan.Task, w *rules.Waiter, err error)
 
 	// Mark notes that a person wants a task ended, if the task is still as it was looked at. A node
-	// has the task, or the task waits for its items. Cancel writes the step of any other task, and
+	// has the task, or the task waits for its items. Cancel writes the step of any other task, if it still is as it was looked at, and
 	// closes its plan if rules.StopsPlan says so. The unit remembers to cancel the items of a foreach
 	// task.
 	Mark(ctx context.Context, t T) (done bool, err error)
@@ -34,6 +34,24 @@ func CancelPlan[T, P any](ctx context.Context, u Canceller[T, P], id plan.PlanID
 		}
 		if err == nil {
 			closed, err = Close(ctx, u, p, plan.ClosedByPerson)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := Work(ctx, u)
+	return err
+}
+
+// AnswerTask ends a task that waits for an approval, as rules.Answered says.
+func AnswerTask[T, P any](ctx context.Context, u Canceller[T, P], id plan.TaskID, a *rules.Answer) error {
+	for done := false; !done; {
+		t, named, w, err := u.TaskToCancel(ctx, id)
+		if err == nil {
+			err = rules.CheckAnswer(&named, a)
+		}
+		if err == nil {
+			done, err = u.Cancel(ctx, t, rules.Answered(w.Status, a))
 		}
 		if err != nil {
 			return err

@@ -19,6 +19,11 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return s.inRound(ctx, 0, func(r *round) error { return engine.CancelTask(ctx, r, id) })
 }
 
+// AnswerTask implements store.Admin.
+func (s *Store) AnswerTask(ctx context.Context, id plan.TaskID, a rules.Answer) error {
+	return s.inRound(ctx, 0, func(r *round) error { return engine.AnswerTask(ctx, r, id, &a) })
+}
+
 // PlanToCancel implements engine.Canceller. An earlier call may have left something, and no node may
 // be there to continue: a call of Admin takes up no work of others, but for what it is about.
 func (r *round) PlanToCancel(ctx context.Context, id plan.PlanID) (p *planDoc, named plan.Plan, err error) {
@@ -33,7 +38,7 @@ func (r *round) PlanToCancel(ctx context.Context, id plan.PlanID) (p *planDoc, n
 
 // TaskToCancel implements engine.Canceller.
 func (r *round) TaskToCancel(ctx context.Context, id plan.TaskID) (t *taskDoc, named plan.Task, w *rules.Waiter, err error) {
-	if t, err = r.task(ctx, id, ones("name status reason gen hold expanded cancel ran")); err != nil {
+	if t, err = r.task(ctx, id, ones("name status reason gen hold expanded cancel ran attempt started")); err != nil {
 		return nil, named, nil, err
 	}
 	return t, *t.named(), &rules.Waiter{Status: t.Status, Ran: t.Ran, Made: t.endsWithItems()}, nil
@@ -53,7 +58,7 @@ func (r *round) Mark(ctx context.Context, t *taskDoc) (done bool, err error) {
 
 // Cancel implements engine.Canceller. The release of the task closes its plan, if that is to be.
 func (r *round) Cancel(ctx context.Context, t *taskDoc, s rules.Step) (done bool, err error) {
-	done, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "status", t.Status, "gen", wire.OrNone(t.Gen), "ran", wire.OrNone(t.Ran)), unstarted(s, stillOpen).bson())
+	done, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "status", t.Status, "gen", wire.OrNone(t.Gen), "ran", wire.OrNone(t.Ran), "attempt", wire.OrNone(t.Attempt)), unstarted(s, stillOpen).bson())
 	if done {
 		r.queue = append(r.queue, parent{id: t.ID})
 	}

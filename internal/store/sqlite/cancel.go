@@ -28,6 +28,13 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 	})
 }
 
+// AnswerTask implements store.Admin.
+func (s *Store) AnswerTask(ctx context.Context, id plan.TaskID, a rules.Answer) error {
+	return engine.Past(ctx, func() error {
+		return s.write(ctx, func(t *tx) error { return engine.AnswerTask(ctx, t, id, &a) })
+	})
+}
+
 // TaskToCancel implements engine.Canceller.
 func (t *tx) TaskToCancel(_ context.Context, id plan.TaskID) (r *taskRow, named plan.Task, w *rules.Waiter, err error) {
 	row, err := t.taskByID(id)

@@ -109,11 +109,11 @@ func (c *conn) taskRows(ns []int64) []taskRow {
 	return out
 }
 
-// named is what refusals are made of: the task with its id, name and state.
+// named is what refusals are made of: the task with its id, name and state, and when it was started.
 func (c *conn) named(r *taskRow) *plan.Task {
 	out := &plan.Task{ID: r.id, Status: r.status, Reason: r.reason}
-	if q := c.query("SELECT name FROM tasks WHERE n = ?", r.n); q.one() {
-		out.Name = q.text(0)
+	if q := c.query("SELECT name, started FROM tasks WHERE n = ?", r.n); q.one() {
+		out.Name, out.Started = q.text(0), instant(q.int(1))
 	}
 	return out
 }

@@ -31,6 +31,7 @@ var groups = []struct {
 	{"along", alongCases},
 	{"max failures", budgetCases},
 	{"skipped attempts", skipCases},
+	{"approvals", approveCases},
 	{"retry", slices.Concat(retryCases, retryItemCases)},
 	{"retry half-way", halfwayCases},
 	{"queues", queueCases},

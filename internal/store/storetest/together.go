@@ -445,6 +445,19 @@ func (l *together) CancelPlan(ctx context.Context, p plan.PlanID) error {
 	return l.tell("CancelPlan", func(m *member) error { return m.CancelPlan(ctx, p) })
 }
 
+// AnswerTask implements store.Admin. Each store asked by a clock of its own.
+func (l *together) AnswerTask(ctx context.Context, id plan.TaskID, a rules.Answer) error {
+	t, err := l.stores[0].Task(ctx, id)
+	seen := err == nil && a.Asked.Equal(t.Started)
+	return l.tell("AnswerTask", func(m *member) error {
+		a := a
+		if t, err := m.Task(ctx, id); err == nil && seen {
+			a.Asked = t.Started
+		}
+		return m.AnswerTask(ctx, id, a)
+	})
+}
+
 // CancelTask implements store.Admin.
 func (l *together) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return l.tell("CancelTask", func(m *member) error { return m.CancelTask(ctx, id) })

@@ -137,7 +137,7 @@ func (w *walker) step() {
 		do     func()
 	}{
 		{30, w.turn}, {10, w.sweep}, {6, w.submit}, {6, w.addLate}, {4, w.addPlain}, {4, w.setTask}, {3, w.ready}, {2, w.addRest}, {5, w.startClaims}, {4, w.take},
-		{4, w.rescue}, {2, w.leave}, {2, w.beat}, {3, w.cancelPlan}, {4, w.cancelTask}, {8, w.retryPlan}, {4, w.retryPlain},
+		{4, w.rescue}, {2, w.leave}, {2, w.beat}, {3, w.cancelPlan}, {4, w.cancelTask}, {6, w.answerTask}, {8, w.retryPlan}, {4, w.retryPlain},
 		{3, w.deletePlan}, {1, w.expire}, {1, w.adopt}, {8, w.time}, {2, w.setQueue}, {3, w.setGroup}, {2, w.regroup}, {1, w.deleteGroup}, {2, w.setMaxThreads}, {2, w.appendLog},
 	}
 	sum := 0
@@ -463,6 +463,25 @@ func (w *walker) cancelTask() {
 	}
 }
 
+func (w *walker) answerTask() {
+	t, ok := pickOne(w, w.asked())
+	if !ok {
+		return
+	}
+	a := rules.Answer{Approve: w.chance(2), By: "anna", At: w.clock.Now(), Asked: t.Started}
+	if w.chance(8) {
+		a.Asked = time.Time{} // as somebody saw it before
+	}
+	if w.done(w.s.AnswerTask(w.ctx, t.ID, a), "answer %s: %v", t.Name, a.Approve) {
+		w.effects[t.ID]++
+	}
+}
+
+// asked returns the tasks that wait for an answer.
+func (w *walker) asked() []plan.Task {
+	return slices.DeleteFunc(w.anyTasks(store.TaskQuery{}), func(t plan.Task) bool { return !t.AwaitsAnswer() })
+}
+
 func (w *walker) retryPlan() {
 	k, p, ok := w.anyPlan()
 	if !ok {
@@ -679,9 +698,16 @@ func (w *walker) heal() *node {
 		w.compare()
 		w.pass(2 * time.Hour)
 		n.sweep()
+		for _, t := range w.asked() {
+			w.effects[t.ID]++
+			w.no(w.s.AnswerTask(w.ctx, t.ID, rules.Answer{Approve: true, At: w.clock.Now(), Asked: t.Started}))
+		}
 		ran := n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			w.given(c)
-			if c.Foreach != nil && c.Foreach.OnNode() {
+			switch {
+			case c.Approve != nil && rules.Tried(c.Attempt, c.Rescues) == 1:
+				return rules.AskApproval(&c)
+			case c.Foreach != nil && c.Foreach.OnNode():
 				return expand(c, "1")
 			}
 			if w.effects[c.Task]++; strings.HasPrefix(c.Name, "list") {

@@ -102,6 +102,10 @@ func (w *walker) taskSpec(spec *plan.Spec, k int) plan.TaskSpec {
 		t.Description, t.Timeout, t.Retry = "a task", time.Hour, plan.Retry{Attempts: 3, Delay: delay}
 		t.Params = map[string]any{"run": "true", "n": w.r.IntN(100)}
 	}
+	if w.chance(8) {
+		t.Approve, t.Queue, t.Plugin, t.Retry, t.Params = &plan.Approval{Question: "so?"}, "", "", plan.Retry{}, nil
+		return t
+	}
 	var heads []string
 	for _, other := range spec.Tasks {
 		if other.Foreach != nil {
@@ -158,7 +162,7 @@ func (w *walker) replacements(tasks []plan.Task, retried []rules.Retried) (repla
 			t.Description, t.Params = "another task", json.RawMessage(fmt.Sprintf(`{"n":%d}`, w.r.IntN(100)))
 			if t.Foreach != nil && w.chance(3) {
 				t.Foreach = nil
-			} else if t.Foreach == nil && w.chance(6) {
+			} else if t.Foreach == nil && t.Approve == nil && w.chance(6) {
 				t.Foreach = w.foreach()
 			}
 			replace = append(replace, plan.Task{ID: t.ID, Name: t.Name, Queue: t.Queue, Definition: t.Definition, Params: t.Params})
@@ -198,6 +202,8 @@ func (w *walker) ending(c protocol.ClaimedTask) (protocol.Ending, string) {
 
 func (w *walker) plainEnding(c protocol.ClaimedTask) (protocol.Ending, string) {
 	switch {
+	case c.Approve != nil && !w.chance(8):
+		return rules.AskApproval(&c), "asks"
 	case c.Foreach != nil && c.Foreach.OnNode() && !w.chance(4):
 		items := make([]string, w.r.IntN(4))
 		for i := range items {

@@ -257,6 +257,11 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return s.write(ctx, func(tx *tx) error { return engine.CancelTask(ctx, tx, id) })
 }
 
+// AnswerTask implements store.Admin.
+func (s *Store) AnswerTask(ctx context.Context, id plan.TaskID, a rules.Answer) error {
+	return s.write(ctx, func(tx *tx) error { return engine.AnswerTask(ctx, tx, id, &a) })
+}
+
 // TaskToCancel implements engine.Canceller.
 func (tx *tx) TaskToCancel(_ context.Context, id plan.TaskID) (t *task, named plan.Task, w *rules.Waiter, err error) {
 	if t, err = tx.task(id); err != nil {

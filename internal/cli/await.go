@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/approve"
+	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// errAwaits is why a run ends that only waits for people. It carries the exit code of errNotFinished.
+var errAwaits = fmt.Errorf("%w: it waits for an approval", errNotFinished)
+
+// awaitEvery is how often a run looks whether it only waits for people.
+const awaitEvery = 300 * time.Millisecond
+
+// untilAwaited calls stop once nothing of the plan can go on before somebody answers. It returns when
+// done is closed. Where nobody ever asked anything it costs one read.
+func untilAwaited(ctx context.Context, st store.Reader, p plan.PlanID, done <-chan struct{}, stop func()) {
+	if q, err := approve.Queue(ctx, st); err == nil && q.IsZero() {
+		return
+	}
+	tick := time.NewTicker(awaitEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			if asked, only, err := awaiting(ctx, st, p); err == nil && only && len(asked) > 0 {
+				stop()
+				return
+			}
+		}
+	}
+}
+
+// awaiting returns the tasks of a plan that wait for an answer, and whether nothing else of the plan can
+// go on.
+func awaiting(ctx context.Context, st store.Reader, id plan.PlanID) (asked []plan.Task, only bool, err error) {
+	p, err := st.Plan(ctx, id)
+	if c := p.Counts; err != nil || p.State != plan.PlanRunning || c.Held == 0 || c.Queued+c.Claimed+c.Running > 0 {
+		return nil, false, err
+	}
+	held, err := st.Tasks(ctx, store.TaskQuery{Plan: id, Statuses: []plan.Status{plan.Held}, Limit: -1})
+	if err != nil {
+		return nil, false, err
+	}
+	asked = slices.DeleteFunc(slices.Clone(held), func(t plan.Task) bool { return !t.AwaitsAnswer() })
+	delayed := slices.ContainsFunc(held, func(t plan.Task) bool { return !t.AwaitsAnswer() && !t.NotBefore.IsZero() })
+	return asked, !delayed, nil
+}
+
+// askPerson asks a person at a terminal for the answers that a plan waits for. It returns false if
+// nobody is there to be asked, or a question stays open.
+func (a *app) askPerson(ctx context.Context, st store.Store, asked []plan.Task) (all bool, err error) {
+	in, ok := a.Stdin.(*os.File)
+	if !ok || !view.IsTerminal(in) || !view.IsTerminal(a.Stderr) || len(asked) == 0 {
+		return false, nil
+	}
+	lines := bufio.NewScanner(in)
+	for i := range asked {
+		t := &asked[i]
+		fmt.Fprintf(a.Stderr, "%s: %s [yes/no/later] ", cells.Clean(t.Key()), cells.Clean(t.Detail))
+		if !lines.Scan() {
+			fmt.Fprintln(a.Stderr)
+			return false, lines.Err()
+		}
+		answer := strings.ToLower(strings.TrimSpace(lines.Text()))
+		switch {
+		case answer != "" && strings.HasPrefix("yes", answer):
+			err = a.answer(ctx, st, t, true, "")
+		case answer != "" && strings.HasPrefix("no", answer):
+			err = a.answer(ctx, st, t, false, "")
+		default:
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
