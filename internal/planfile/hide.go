@@ -61,7 +61,7 @@ func (h *hider) plan(root *yaml.Node) {
 			each(v, func(_ string, task *yaml.Node) { h.task(task) })
 		case "defaults":
 			h.task(v)
-		case "params", "env":
+		case "params", "choices", "env":
 			h.find(v)
 		}
 	})

@@ -42,6 +42,10 @@ func TestHideTakesSecretsOutOfAFile(t *testing.T) {
 			"params: {password: null}\ntasks: {a: {run: x, env: {PASSWORD: '${{ params.password }}'}}}\n",
 			"params: {password: null}\ntasks: {a: {run: x, env: {PASSWORD: '${{ params.password }}'}}}\n",
 		},
+		"choices of a name that became secret": {
+			"params: {password: hunter2}\nchoices:\n  password: [hunter2, sesame4]\ntasks: {a: {run: echo sesame4}}\n",
+			"params: {password: \"***\"}\nchoices:\n  password: \"***\"\ntasks: {a: {run: echo ***}}\n",
+		},
 		"JSON":    {`{"params": {"password": "hunter2", "user": "ann"}}`, `{"params": {"password": "***", "user": "ann"}}`},
 		"the end": {"params:\n  password: >-\n    hunter2\n\n", "params:\n  password: \"***\"\n\n"},
 		"no YAML": {"params: {password: hunter2", "***"},

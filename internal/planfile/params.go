@@ -50,6 +50,79 @@ func (r *reader) readSecrets(n *yaml.Node) {
 	}
 }
 
+var (
+	choicesShape   = &schema{Type: []string{"object"}, AdditionalProperties: choicesOfParam, want: "a mapping of params to lists, like {site: [test, prod]}"}
+	choicesOfParam = &schema{Type: []string{"array"}, MinItems: 1, Items: choiceShape, want: "a list of values, like [test, prod]"}
+	choiceShape    = &schema{AnyOf: []*schema{{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: expressionPattern}}, {Type: []string{"number", "boolean"}}},
+		want: "text, a number, true or false", must: true}
+	aboutShape = &schema{Type: []string{"object"}, AdditionalProperties: aboutParam, want: "a mapping of params to texts, like {site: Where to}"}
+	aboutParam = &schema{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: expressionPattern}, want: "a text", quote: true}
+)
+
+// readChoices reads the values that params may have.
+func (r *reader) readChoices(n *yaml.Node) {
+	r.choices = map[string]rules.Choices{}
+	r.entries(n, "param", func(k, v *yaml.Node) {
+		switch {
+		case !r.fits(entry{k, v}, "choices."+k.Value, list, choicesOfParam):
+		case r.secrets().Named(k.Value):
+			r.errorf(k, "param %q is secret, and choices are shown to people; drop its choices", k.Value)
+		default:
+			r.readChoicesOf(k, follow(v))
+		}
+	})
+}
+
+// readChoicesOf reads the values that one param may have. It keeps no list that has a mistake.
+func (r *reader) readChoicesOf(k, n *yaml.Node) {
+	var choices rules.Choices
+	before := len(r.list)
+	for _, v := range n.Content {
+		if !r.fits(entry{v, v}, "a choice", choiceShape.kinds(), choiceShape) {
+			continue
+		}
+		v = follow(v)
+		if _, ok := r.constant(v, "a choice"); ok {
+			choices = append(choices, r.appendJSON(nil, v))
+		}
+	}
+	if len(r.list) > before {
+		return
+	}
+	if at, err := choices.Check(); err != nil {
+		if at > 0 {
+			n = n.Content[at]
+		}
+		r.errorf(n, "%v", err)
+		return
+	}
+	r.choices[k.Value] = choices
+}
+
+// readAbout reads what params are for.
+func (r *reader) readAbout(n *yaml.Node) {
+	r.about = map[string]string{}
+	r.entries(n, "param", func(k, v *yaml.Node) {
+		if r.fits(entry{k, v}, "about."+k.Value, text, aboutParam) {
+			r.about[k.Value], _ = r.constant(follow(v), "about."+k.Value)
+		}
+	})
+}
+
+// checkNamed refuses the names in a mapping of the plan that are no params.
+func (r *reader) checkNamed(key string) {
+	all := r.found[r.planKeys.index[key]]
+	if r.params == nil || all.k == nil || kindOf(all.v) != mapping {
+		return // nobody knows the params, or what is wrong was said
+	}
+	r.entries(follow(all.v), "param", func(k, _ *yaml.Node) {
+		if _, there := r.spec.Params[k.Value]; !there {
+			r.add(fault{at: r.at(k), text: fmt.Sprintf("%s: the plan has no param %q; add it to params, or drop this", key, k.Value),
+				word: k.Value, known: slices.Sorted(maps.Keys(r.spec.Params))})
+		}
+	})
+}
+
 // The reader refuses a value that is surely too large for a plan's params before it decodes the
 // value. A value in JSON has at least a fourth of its bytes in YAML: the worst case is a number in
 // base 2.
@@ -107,8 +180,20 @@ func (r *reader) readParams(n *yaml.Node) {
 		if r.declared != nil {
 			*r.declared = append(*r.declared, r.param(k, v, value))
 		}
+		choices := r.choices[k.Value]
+		if choices != nil && kindOf(v) != null {
+			if err := choices.CheckDefault(value); err != nil {
+				r.errorf(v, "param %q: %v", k.Value, err)
+			}
+		}
 		if given, ok := r.given[k.Value]; ok && !isText(given) {
 			r.errorf(k, "%s%s: the value is not UTF-8, or has a NUL, and would reach the tasks as something else; give the name of a file that holds it", r.flag, k.Value)
+		} else if ok && choices != nil {
+			if is, err := choices.Choose(given); err != nil {
+				r.add(fault{at: r.at(k), text: fmt.Sprintf("%s%s=%s: %v", r.flag, k.Value, given, err), word: given, known: choices.Words()})
+			} else {
+				value = is
+			}
 		} else if ok {
 			if is, err := typed(given, kindOf(v)); err != nil {
 				if r.secrets().Named(k.Value) {
@@ -121,7 +206,11 @@ func (r *reader) readParams(n *yaml.Node) {
 		} else if kindOf(v) == null && r.draft {
 			value = json.RawMessage(`""`)
 		} else if kindOf(v) == null {
-			r.errorf(k, "param %q has no default; give it a value: %s%s=VALUE", k.Value, r.flag, k.Value)
+			one := ""
+			if choices != nil {
+				one = fmt.Sprintf(", one of %s", choices)
+			}
+			r.errorf(k, "param %q has no default; give it a value%s: %s%s=VALUE", k.Value, one, r.flag, k.Value)
 		}
 		r.spec.Params[k.Value] = value
 	})
@@ -146,7 +235,7 @@ func isText(given string) bool { return utf8.ValidString(given) && !strings.Cont
 
 // param returns what the file says of a param.
 func (r *reader) param(k, v *yaml.Node, value json.RawMessage) Param {
-	p := Param{Name: k.Value, Secret: r.secrets().Named(k.Value)}
+	p := Param{Name: k.Value, Secret: r.secrets().Named(k.Value), Choices: r.choices[k.Value], About: r.about[k.Value]}
 	if kindOf(v) != null {
 		p.Default = value
 	}

@@ -63,6 +63,8 @@ type Options struct {
 type Param struct {
 	Name    string
 	Default json.RawMessage // nil: it must be given
+	Choices rules.Choices   // nil: it may have any value
+	About   string          // a text for people, or ""
 	Secret  bool            // it is not to be shown, and so its default is not
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -247,6 +248,47 @@ tasks:
 	}
 }
 
+func TestAParamWithChoicesIsOneOfThem(t *testing.T) {
+	const file = "plan: x\nparams: {site: test, level: , other: 1}\nchoices:\n  site: [test, prod]\n  level: [1, 2, max, true]\ntasks: {a: {run: make}}\n"
+	const noLevel = `plan.yaml:2:22: param "level" has no default; give it a value, one of 1, 2, "max", true: --param level=VALUE`
+	for _, c := range []struct {
+		name  string
+		given map[string]string
+		draft bool
+		want  string // params, or the first error
+	}{
+		{"the default", map[string]string{"level": "2"}, false, `{"level":2,"other":1,"site":"test"}`},
+		{"each has the type of its choice", map[string]string{"site": "prod", "level": "max"}, false, `{"level":"max","other":1,"site":"prod"}`},
+		{"a boolean", map[string]string{"level": "true", "other": "5"}, false, `{"level":true,"other":5,"site":"test"}`},
+		{"no default", map[string]string{"site": "prod"}, false, noLevel},
+		{"no default of a draft", nil, true, `{"level":"","other":1,"site":"test"}`},
+		{"no choice, and the nearest", map[string]string{"site": "prd", "level": "1"}, false, `plan.yaml:2:10: --param site=prd: it is no choice; give one of "test", "prod"; did you mean "prod"?`},
+		{"no choice of a draft", map[string]string{"level": "7"}, true, `plan.yaml:2:22: --param level=7: it is no choice; give one of 1, 2, "max", true; did you mean "1"?`},
+		{"nothing", map[string]string{"site": "", "level": "1"}, false, `plan.yaml:2:10: --param site=: it is no choice; give one of "test", "prod"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := Parse("plan.yaml", []byte(file), Options{Params: c.given, Draft: c.draft})
+			var got string
+			var errs Errors
+			if errors.As(err, &errs) {
+				got = fmt.Sprintf("%s:%d:%d: %s", errs[0].File, errs[0].Line, errs[0].Column, errs[0].Message)
+			} else if params, wrong := json.Marshal(s.Params); wrong == nil && err == nil {
+				got = string(params)
+			}
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestChoicesAreNotForSecretsOfTheStore(t *testing.T) {
+	_, err := Parse("plan.yaml", []byte("plan: x\nparams: {site: test}\nchoices: {site: [test]}\ntasks: {a: {run: make}}\n"), Options{Secrets: secret.Names{}.And([]string{"site"})})
+	if err == nil || !strings.Contains(err.Error(), `plan.yaml:3:11: param "site" is secret, and choices are shown to people; drop its choices`) {
+		t.Error(err)
+	}
+}
+
 func TestParamsOfTheCommandLine(t *testing.T) {
 	const file = `plan: x
 params:
@@ -403,12 +445,12 @@ func TestAParamThatIsNoTextIsRefused(t *testing.T) {
 }
 
 func TestParamsAreDeclaredInTheOrderOfTheFile(t *testing.T) {
-	const file = "plan: x\nparams:\n  z: 1\n  name:\n  a: {b: [true]}\n  text: it\nsecrets: [Name]\ntasks:\n  one: {run: make}\n"
-	const want = `[{z 1 false} {name  true} {a {"b":[true]} false} {text "it" false}]`
+	const file = "plan: x\nparams:\n  z: 1\n  name:\n  a: {b: [true]}\n  text: it\nsecrets: [Name]\nchoices: {text: [it, they]}\nabout: {z: How many, text: Who}\ntasks:\n  one: {run: make}\n"
+	const want = `[{z 1 false [] How many} {name  true [] } {a {"b":[true]} false [] } {text "it" false [it they] Who}]`
 	written := func(all []Param) string {
 		var words []string
 		for _, p := range all {
-			words = append(words, fmt.Sprintf("{%s %s %t}", p.Name, p.Default, p.Secret))
+			words = append(words, fmt.Sprintf("{%s %s %t %s %s}", p.Name, p.Default, p.Secret, p.Choices.Words(), p.About))
 		}
 		return "[" + strings.Join(words, " ") + "]"
 	}

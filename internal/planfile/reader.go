@@ -35,6 +35,8 @@ type reader struct {
 	flag      string                     // see Options.Given
 	unless    map[string]json.RawMessage // what params are unless they are given; nil: nobody asks
 	declared  *[]Param                   // the same
+	choices   map[string]rules.Choices   // by param
+	about     map[string]string          // the same
 	draft     bool
 	check     func(*plan.Spec) plan.Problems
 	notes     func(*plan.Spec) plan.Problems
@@ -90,6 +92,10 @@ func planKeys() *table[*reader] {
 			read: func(r *reader, n *yaml.Node) { r.spec.Name, _ = r.constant(n, "plan") }},
 		key[*reader]{name: "secrets", value: secretsShape.about("Names of params, and of fields in outputs, that are never shown. A * stands for any letters."),
 			read: (*reader).readSecrets},
+		key[*reader]{name: "choices", value: choicesShape.about("The values that params may have, by name: texts, numbers, true and false."),
+			read: (*reader).readChoices},
+		key[*reader]{name: "about", value: aboutShape.about("Texts for people who fill in params, by name."),
+			read: (*reader).readAbout},
 		key[*reader]{name: "params", value: paramsShape.about("Values for the whole plan, with their defaults. null: the value must be given by --param."),
 			read: (*reader).readParams},
 		key[*reader]{name: "env", value: envShape.about("Environment variables of the commands of all tasks. A task's own win."),
@@ -155,6 +161,8 @@ func (r *reader) readPlan(root *yaml.Node) {
 		r.readParams(&yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1})
 	}
 	r.planKeys.apply(r, r, r.found)
+	r.checkNamed("choices")
+	r.checkNamed("about")
 }
 
 // readQueues reads the limits of queues.

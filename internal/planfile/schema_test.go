@@ -57,6 +57,9 @@ func TestTheSchemaTakesWhatTheReaderTakes(t *testing.T) {
 			agree(t, published, object(file))
 		}
 	}
+	for _, choices := range []string{`["v"]`, `["v", 5, true]`, `[]`, `[null]`, `[["v"]]`, `[""]`, `["${{ params.y }}"]`, `"v"`} {
+		agree(t, published, `{"plan": "p", "params": {"x": null}, "choices": {"x": `+choices+`}, "tasks": {"a": {"run": "make"}}}`)
+	}
 	for _, grouping := range []string{"split", "group_all", "lots"} {
 		agree(t, published, `{"plan": "p", "params": {"x": [{"urls": ["raw://a"]}]}, "tasks": {"t": {"foreach": {"group": "`+grouping+`", "of": "${{ params.x }}"}, "run": "make"}}}`)
 	}
@@ -101,7 +104,7 @@ func object(fields map[string]string) string {
 }
 
 // A schema cannot express these mistakes: they need the plan as a whole, or the command line.
-var beyond = regexp.MustCompile("if is a condition as|if: column|if: [^ ]+: |is not in the plan; add it|has no default; give it|says nothing to do; give it")
+var beyond = regexp.MustCompile("(choices|about): the plan has no param|if is a condition as|if: column|if: [^ ]+: |is not in the plan; add it|has no default; give it|says nothing to do; give it")
 
 func agree(t *testing.T, published *node, file string) {
 	t.Helper()

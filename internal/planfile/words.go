@@ -6,6 +6,11 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+const (
+	choicesWord = "the values that a param may have stand at choices:, as in choices: {site: [test, prod]}"
+	aboutWord   = "texts about params stand at about:, as in about: {site: Where to}"
+)
+
 // Words of GitHub Actions, GitLab CI, Airflow, Argo, Dagu, make and others, with the word of a plan
 // file for each. Words that may come later are refused like the others: a plan with an ignored word
 // would do something else.
@@ -19,9 +24,11 @@ var (
 		"on":     "what starts a plan by itself is a schedule; write schedule: {cron: LINE}, and apply it with sluice schedule apply FILE",
 		"cron":   "write schedule: {cron: LINE}, and apply it with sluice schedule apply FILE",
 		"matrix": "give a task foreach: {matrix: {FIELD: [VALUE, VALUE]}}", "strategy": "give a task foreach: {matrix: {FIELD: [VALUE, VALUE]}}",
-		"inputs": "values stand at params:", "vars": "values stand at params:, variables of all commands at env:",
+		"inputs": "values stand at params:, what they may be at choices:, and texts for people at about:", "vars": "values stand at params:, variables of all commands at env:",
 		"variables": "values stand at params:, variables of all commands at env:", "parameters": "values stand at params:",
 		"args": "values stand at params:", "environment": "variables of all commands stand at env:",
+		"options": choicesWord, "option": choicesWord, "enum": choicesWord, "enums": choicesWord, "allowed": choicesWord,
+		"descriptions": aboutWord, "help": aboutWord, "prompts": aboutWord,
 		"default":      "keys for all tasks stand at defaults:",
 		"concurrency":  "what may run at once is a queue's limit; write queues: {NAME: {threads: N}}, and queue: NAME in its tasks",
 		"max-parallel": "what may run at once is a queue's limit; write queues: {NAME: {threads: N}}, and queue: NAME in its tasks",
