@@ -175,6 +175,8 @@ type Param struct {
 	Default json.RawMessage `json:"default,omitempty" doc:"The default. Left out for a secret param."`
 	Missing bool            `json:"missing,omitempty" doc:"It has to be given, and was not. The plan cannot be submitted without it."`
 	Secret  bool            `json:"secret,omitempty" doc:"It is never shown."`
+	Choices rules.Choices   `json:"choices,omitempty" doc:"The values that it may have, as texts, numbers and booleans. Left out: it may have any value."`
+	About   string          `json:"about,omitempty" doc:"A text for people who give it."`
 }
 
 // A Definition is what a person wrote about a task.

@@ -328,7 +328,7 @@ func (a *API) readPlan(ctx context.Context, in *SubmitPlan) (*planFile, error) {
 	file.spec = spec
 	for _, d := range declared {
 		_, given := values[d.Name]
-		p := api.Param{Name: d.Name, Default: d.Default, Missing: d.Default == nil && !given, Secret: d.Secret}
+		p := api.Param{Name: d.Name, Default: d.Default, Missing: d.Default == nil && !given, Secret: d.Secret, Choices: d.Choices, About: d.About}
 		if p.Secret {
 			p.Default = nil
 		}

@@ -107,6 +107,45 @@ func TestACheckAnswersWhatIsKnownOfAFile(t *testing.T) {
 	})
 }
 
+func TestACheckAnswersWhatParamsMayBe(t *testing.T) {
+	const file = `plan: p
+params: {site: test, level: , note: ""}
+choices: {site: [test, prod], level: [1, true]}
+about: {site: Where to, note: For the log}
+tasks: {a: {plugin: demo}}
+`
+	onEachStore(t, func(t *testing.T, s *site) {
+		status, text := s.submit(file, "?check=true", "")
+		want := `"params":[{"name":"site","default":"test","choices":["test","prod"],"about":"Where to"},{"name":"level","missing":true,"choices":[1,true]},` +
+			`{"name":"note","default":"","about":"For the log"}]`
+		if status != 200 || !strings.Contains(text, want) {
+			t.Errorf("%d %s, want %s", status, text, want)
+		}
+		for _, query := range []string{"?param=level=1&param=site=prd", "?check=true&param=site=prd"} {
+			status, text = s.submit(file, query, "")
+			var p api.Problem
+			if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || len(p.Fields) != 1 || p.Fields[0].Line != 2 || p.Fields[0].Column != 10 ||
+				p.Fields[0].Message != `param=site=prd: it is no choice; give one of "test", "prod"; did you mean "prod"?` {
+				t.Errorf("%s: %d %s (%v)", query, status, text, err)
+			}
+		}
+		if plans, err := s.st.Plans(t.Context(), store.PlanQuery{}); err != nil || len(plans) != 0 {
+			t.Fatalf("%d plans are there (%v), want none", len(plans), err)
+		}
+		if status, text = s.submit(file, "?param=level=1&param=site=prod", ""); status != 201 || !strings.Contains(text, `"params":{"level":1,"note":"","site":"prod"}`) {
+			t.Fatalf("%d %s", status, text)
+		}
+		var p api.Plan
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			t.Fatal(err)
+		}
+		status, text = s.ask("POST", "/plans/"+p.ID.String()+"/runs", `{"params":{"site":"live"}}`)
+		if status != 422 || !strings.Contains(text, "site=live: it is no choice") {
+			t.Errorf("a new run: %d %s", status, text)
+		}
+	})
+}
+
 // Without dir a plan runs in /, which nobody means: it is noted where it matters, by a check and by a submission.
 func TestAPlanWithoutAFolderIsNoted(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {

@@ -1,5 +1,6 @@
-// The params of a plan that is to be submitted: a field for each that a check found in the file, and rows for any other.
+// The params of a plan that is to be submitted: a field for each that a check found in the file, a list where it has choices, and rows for any other.
 import { h, fill, put } from './dom.js';
+import { textOf } from './again.js';
 
 // paramFields returns {element, given, declare, clear, first, kept}; changed is called with each change. given() are NAME=VALUE, of what was typed. kept() is
 // what may be kept: the fields, and values of those that are not secret. What is typed into a row may be a secret, and is kept nowhere.
@@ -53,15 +54,17 @@ export function paramFields(changed) {
 
 function field(p, value, changed) {
   const id = `param-${p.name}`, noteID = `${id}-note`;
-  const asText = p.default === undefined ? '' : typeof p.default === 'string' ? p.default : JSON.stringify(p.default);
+  const asText = textOf(p.default);
   const more = { id, oninput: changed, 'aria-describedby': noteID, 'aria-required': p.missing ? 'true' : null };
-  const input = typeof p.default === 'boolean'
-    ? h('select', { ...more, onchange: changed }, h('option', { value: '' }, `${asText}, as in the file`), h('option', { value: String(!p.default) }, String(!p.default)))
+  const choices = (p.choices || (typeof p.default === 'boolean' ? [true, false] : [])).map(textOf);
+  const input = choices.length
+    ? h('select', { ...more, onchange: changed }, h('option', { value: '' }, p.default === undefined ? 'Choose…' : `${asText}, as in the file`),
+      choices.filter((c) => c !== asText).map((c) => h('option', { value: c }, c)))
     : h('input', { ...more, type: p.secret ? 'password' : 'text', placeholder: asText, spellcheck: 'false', autocapitalize: 'off', autocomplete: p.secret ? 'new-password' : 'off' });
-  input.value = value;
+  input.value = choices.length && (value === asText || !choices.includes(value)) ? '' : value;
   const notes = [p.secret && 'secret: it is shown nowhere', p.missing && 'it has to be given'].filter(Boolean).join('; ');
   return {
     name: p.name, missing: p.missing, secret: p.secret, input,
-    element: h('div', { class: 'param' }, h('label', { for: id }, p.name), input, h('span', { id: noteID, class: p.missing ? 's-failed' : 'muted' }, notes)),
+    element: h('div', { class: 'param' }, h('label', { for: id }, p.name), input, h('span', { id: noteID, class: 'muted' }, p.about, p.about && notes && ' · ', h('span', { class: p.missing ? 's-failed' : null }, notes))),
   };
 }

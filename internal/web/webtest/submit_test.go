@@ -113,6 +113,67 @@ func TestAPlanIsCheckedAndItsParamsAreFields(t *testing.T) {
 	}
 }
 
+// A param with choices is a list, which has its default first, and each param has its text for people.
+func TestAParamWithChoicesIsAList(t *testing.T) {
+	const release = `plan: release
+params: {site: test, level: , note: ""}
+choices: {site: [test, stage, prod], level: [1, 2, 3]}
+about: {site: Where to, level: "How careful: 3 asks twice", note: For the log}
+tasks: {a: {run: 'echo "to $site at $level"'}}
+`
+	for _, l := range []struct {
+		name string
+		look
+	}{{"light", light}, {"dark", dark}, {"phone", phone}} {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			b := s.browse(l.look)
+			b.expect("status of 422")
+			b.open("/ui/submit")
+			b.paste(release)
+			b.do(chromedp.SetValue("#dir", s.dir))
+			b.click("button[type=submit]", "Submit")
+			b.sees("#mistakes", "To be given: level")
+			b.until(`document.activeElement.id === 'param-level'`)
+			const lists = `[...document.querySelectorAll('.declared select')].map((s) => s.id + ': ' + [...s.options].map((o) => o.value + '=' + o.textContent).join(', ')).join('; ')`
+			if got := eval[string](b, lists); got != "param-site: =test, as in the file, stage=stage, prod=prod; param-level: =Choose…, 1=1, 2=2, 3=3" {
+				t.Errorf("the lists are %s", got)
+			}
+			b.sees("#param-site-note", "Where to")
+			b.sees("#param-level-note", "How careful: 3 asks twice · it has to be given")
+			b.sees("#param-note-note", "For the log")
+			b.js(`scrollTo(0, document.body.scrollHeight)`)
+			b.shot("submit-choices-" + l.name)
+			if wide := eval[[]int](b, `[document.documentElement.scrollWidth, innerWidth]`); wide[0] > wide[1] {
+				t.Errorf("it scrolls sideways: it is %d wide on %d", wide[0], wide[1])
+			}
+			for what, js := range map[string]string{"too little contrast": contrast, "what has no name": nameless} {
+				if bad := eval[[]string](b, js); len(bad) > 0 {
+					t.Errorf("it has %s: %s", what, strings.Join(bad, "; "))
+				}
+			}
+			for id, value := range map[string]string{"site": "prod", "level": "2"} {
+				b.js(`{ const s = document.getElementById('param-` + id + `'); s.value = '` + value + `'; s.dispatchEvent(new Event('change')); }`)
+			}
+
+			// A choice that the file no longer has is a mistake; the page keeps what was chosen.
+			b.paste(strings.Replace(release, "stage, prod", "live", 1))
+			b.click("button", "Check")
+			b.sees("#mistakes", "site=prod: it is no choice")
+			b.paste(release)
+			b.click("button", "Check")
+			b.sees("#mistakes", "It can be submitted")
+			b.until(`document.getElementById('param-site').value === 'prod' && document.getElementById('param-level').value === '2'`)
+			b.click("button[type=submit]", "Submit")
+			b.sees("h1", "release #1")
+			b.click(".tabs a", "Params")
+			b.sees(".code", `"site": "prod"`)
+			b.sees(".code", `"level": 2`)
+		})
+	}
+}
+
 // Params that are added by hand, before or without a check, are submitted. Mistakes in an opened
 // file name that file.
 func TestParamsThatAreAddedAndAFileThatIsOpened(t *testing.T) {
