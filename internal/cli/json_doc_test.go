@@ -196,7 +196,7 @@ func TestTheJSONPageNamesEveryField(t *testing.T) {
 		"Task in full": taskDetails{}, "Retry": api.Retry{}, "Foreach": plan.Foreach{}, "Reason": api.Reason{}, "Mistake": mistake{}, "Log entry": api.LogEntry{},
 		"Queue": queueEntry{}, "Group": groupEntry{}, "Node": nodeEntry{}, "Plugin": pluginEntry{}, "Event": view.EventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
 		"Balance": balanceEntry{}, "Balanced queue": balancedQueue{}, "User": userEntry{}, "Token": tokenEntry{}, "Instant": instantEntry{},
-		"Schedule": plan.Schedule{}, "Occurrence": plan.Occurrence{},
+		"Param": api.Param{}, "Schedule": plan.Schedule{}, "Occurrence": plan.Occurrence{},
 	}
 	if got, want := slices.Sorted(maps.Keys(d.objects)), slices.Sorted(maps.Keys(types)); !slices.Equal(got, want) {
 		t.Errorf("the page describes %q, want %q", got, want)

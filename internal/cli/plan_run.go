@@ -38,7 +38,7 @@ func planRun(a *app) *cobra.Command {
 			"\n" +
 			"Exit codes: 0 succeeded, 1 failed, 2 bad usage or a file that is not valid, 3 not " +
 			"finished in time, 4 the store cannot be reached, 5 cancelled, 130 interrupted.",
-		Example: "  sluice plan run plan.yaml\n  sluice plan run plan.yaml --param domain=example.com --threads 16\n  sluice plan run --resume nightly",
+		Example: "  sluice plan run plan.yaml\n  sluice plan run --help-params plan.yaml\n  sluice plan run plan.yaml --param domain=example.com --threads 16\n  sluice plan run --resume nightly",
 		Args:    between(0, 1),
 	}
 	s.flags(a, cmd)
@@ -46,10 +46,18 @@ func planRun(a *app) *cobra.Command {
 	f.StringArrayVar(&s.params, "param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")
 	keyFlag(cmd, &s.key, "an idempotency `KEY`: if a plan was submitted with it before, continue that plan, as --resume does")
 	f.BoolVar(&s.failFast, "fail-fast", false, failFastHelp)
+	helpParams := helpParamsFlag(cmd)
 	f.StringVar(&s.resume, "resume", "", "continue this interrupted `PLAN`")
 	f.VarP(&s.output, "output", "o", "the output: text, or json, one object per line for each change")
 	completeBy(cmd, "resume", a.completePlans(unended))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *helpParams {
+			values, err := pairs("--param", s.params)
+			if err != nil {
+				return err
+			}
+			return a.helpParams(args, values, &s.output)
+		}
 		if err := a.needsStore(cmd, "runs a node here", ", or have other nodes run it: \"sluice plan submit FILE\", then \"sluice plan wait PLAN\""); err != nil {
 			return err
 		}

@@ -34,11 +34,15 @@ func planSubmit(a *app) *cobra.Command {
 	var key string
 	keyFlag(cmd, &key, "an idempotency `KEY`: submit the plan once for each key, however often this is repeated")
 	failFast := cmd.Flags().Bool("fail-fast", false, failFastHelp)
+	helpParams := helpParamsFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		values, err := pairs("--param", *params)
 		if err != nil {
 			return err
+		}
+		if *helpParams {
+			return a.helpParams(args, values, output)
 		}
 		spec, err := planfile.LoadWith(args[0], a.noting(planfile.Options{Params: values}, *failFast))
 		if err != nil {

@@ -205,7 +205,7 @@ func (a *API) checkPlan(ctx context.Context, file *planFile) (*submitAnswer, err
 	if err != nil {
 		return nil, err
 	}
-	out := api.Checked{Name: file.spec.Name, Tasks: len(file.spec.Tasks), Params: nonNil(file.params), Notes: nonNil(notes)}
+	out := api.Checked{Name: file.spec.Name, Tasks: len(file.spec.Tasks), Params: file.params, Notes: nonNil(notes)}
 	g := file.spec.Graph()
 	out.Needs, out.Levels = g.Needs(), g.Levels()
 	return &submitAnswer{Status: http.StatusOK, Body: out}, nil
@@ -326,15 +326,22 @@ func (a *API) readPlan(ctx context.Context, in *SubmitPlan) (*planFile, error) {
 		spec.OnFailure = plan.Stop
 	}
 	file.spec = spec
-	for _, d := range declared {
-		_, given := values[d.Name]
-		p := api.Param{Name: d.Name, Default: d.Default, Missing: d.Default == nil && !given, Secret: d.Secret, Choices: d.Choices, About: d.About}
-		if p.Secret {
-			p.Default = nil
-		}
-		file.params = append(file.params, p)
-	}
+	file.params = ParamsOf(declared, values)
 	return file, nil
+}
+
+// ParamsOf returns what a plan file says of its params, some of which are given. It leaves out the
+// defaults of secret params.
+func ParamsOf(declared []planfile.Param, given map[string]string) []api.Param {
+	params := make([]api.Param, len(declared))
+	for i, d := range declared {
+		_, has := given[d.Name]
+		params[i] = api.Param{Name: d.Name, Default: d.Default, Missing: d.Default == nil && !has, Secret: d.Secret, Choices: d.Choices, About: d.About}
+		if d.Secret {
+			params[i].Default = nil
+		}
+	}
+	return params
 }
 
 // fileProblem is the problem of a plan file that is not valid. It names each place: in the file, which
