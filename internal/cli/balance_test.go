@@ -28,6 +28,7 @@ type parts interface {
 	store.Documents
 	store.Balance
 	store.Results
+	store.Packs
 }
 
 func (lasting) Close() error { return nil }

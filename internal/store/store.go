@@ -573,6 +573,19 @@ type Results interface {
 	OpenResult(ctx context.Context, id plan.TaskID, s plan.Stream) (io.ReadCloser, int64, error)
 }
 
+// Packs is an optional part of a store: a place for the job pack of a plan, from which nodes unpack
+// what its tasks run. storetest.Packs tests it.
+type Packs interface {
+	// PutPack keeps the pack of a plan that is being submitted, unless rules.CheckPack refuses, and
+	// replaces an earlier one. A submission puts it before it adds tasks, so that none of them runs
+	// without it. It goes with its plan. If the submission is abandoned, it goes with the tasks.
+	PutPack(ctx context.Context, id plan.PlanID, pack *io.SectionReader) error
+
+	// OpenPack opens the pack of a plan, and returns its size. A plan without one is
+	// plan.ErrNotFound. Reading is as with OpenResult.
+	OpenPack(ctx context.Context, id plan.PlanID) (io.ReadCloser, int64, error)
+}
+
 // Fitter is an optional part of a store that does not keep plans and tasks of any size.
 type Fitter interface {
 	// Fits returns a plan.ErrTooLarge that names the part of a plan, or of tasks of none, that

@@ -52,16 +52,20 @@ func (s schedules) DeleteSchedule(ctx context.Context, id plan.ScheduleID) error
 	return s.in.DeleteSchedule(ctx, id)
 }
 
-// whole is a store with documents, balance and results.
+// packs is a store.Packs. Nodes read packs; nobody is shown one.
+type packs interface{ store.Packs }
+
+// whole is a store with documents, balance, results and packs.
 type whole struct {
 	*reader
 	*documents
 	balance
 	*results
+	packs
 }
 
-// New returns the store without its secrets, with its optional parts: documents, balance and
-// results, and schedules. Every driver has all of them; a store that lacks one of the first three is
+// New returns the store without its secrets, with its optional parts: documents, balance, results and
+// packs, and schedules. Every driver has all of them; a store that lacks one of the first four is
 // shown without any. A store that hides secrets already is returned as it is.
 func New(st store.Store) store.Store {
 	if _, is := st.(hider); is {
@@ -72,11 +76,12 @@ func New(st store.Store) store.Store {
 		store.Documents
 		store.Balance
 		store.Results
+		store.Packs
 	})
 	if !ok {
 		return r
 	}
-	w := whole{r, &documents{parts, r}, parts, &results{parts, r}}
+	w := whole{r, &documents{parts, r}, parts, &results{parts, r}, parts}
 	if s, ok := st.(store.Schedules); ok {
 		return struct {
 			whole

@@ -32,6 +32,7 @@ func TestWhatAStoreOffersBesideIsOfferedWithoutItsSecrets(t *testing.T) {
 			"balance":   func(s store.Store) bool { _, ok := s.(store.Balance); return ok },
 			"documents": func(s store.Store) bool { _, ok := s.(store.Documents); return ok },
 			"results":   func(s store.Store) bool { _, ok := s.(store.Results); return ok },
+			"packs":     func(s store.Store) bool { _, ok := s.(store.Packs); return ok },
 			"deletion":  func(s store.Store) bool { _, ok := s.(store.QueueDeleter); return ok },
 		} {
 			if offers(hidden) != offers(st) {

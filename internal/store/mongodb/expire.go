@@ -229,6 +229,9 @@ func (r *round) DeleteEmpty(ctx context.Context, p *planDoc) error {
 	if err := r.Upsert(ctx, r.runs, d("_id", p.Name), d("$max", d("run", p.Run))); err != nil {
 		return err
 	}
+	if err := r.dropPack(ctx, p.ID); err != nil {
+		return err
+	}
 	_, err := r.Remove(ctx, r.plans, d("_id", p.ID))
 	return err
 }

@@ -192,8 +192,17 @@ func (p *put) takeBack(ctx context.Context, err error) error {
 	return err
 }
 
-// upload makes a file of a stream.
+// upload makes a file of a stream, whose chunks are valid text.
 func (p *put) upload(ctx context.Context, stream *printed) error {
+	c := newCutter(stream.from)
+	return p.uploadChunks(ctx, stream, func() (any, int, error) {
+		piece, err := c.next()
+		return text(bytes.Clone(piece)), len(piece), err
+	})
+}
+
+// uploadChunks makes a file of what next returns, each a chunk of so many bytes, up to one of 0.
+func (p *put) uploadChunks(ctx context.Context, stream *printed, next func() (data any, size int, err error)) error {
 	at, err := p.Now(ctx)
 	if err != nil {
 		return err
@@ -204,22 +213,21 @@ func (p *put) upload(ctx context.Context, stream *printed) error {
 		return err
 	}
 	var docs []any
-	c := newCutter(stream.from)
 	for n := 0; ; n++ {
-		piece, err := c.next()
+		data, size, err := next()
 		if err != nil {
 			return err
 		}
-		if len(piece) > 0 {
-			docs = append(docs, chunkDoc{ID: bson.NewObjectID(), File: f.ID, N: n, Data: bytes.Clone(piece)})
+		if size > 0 {
+			docs = append(docs, d("_id", bson.NewObjectID(), "files_id", f.ID, "n", n, "data", data))
 		}
-		if len(docs) == chunksAtOnce || len(piece) == 0 {
+		if len(docs) == chunksAtOnce || size == 0 {
 			if _, err := p.Insert(ctx, p.chunks, docs...); err != nil {
 				return err
 			}
 			docs = docs[:0]
 		}
-		if len(piece) == 0 {
+		if size == 0 {
 			return nil
 		}
 	}

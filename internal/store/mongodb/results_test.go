@@ -33,7 +33,7 @@ func TestResults(t *testing.T) {
 		beds[s] = b
 		return s
 	}
-	storetest.Results(t, storetest.ResultsDriver{
+	driver := storetest.ResultsDriver{
 		Driver: storetest.Driver{
 			Open: func(t testing.TB, o storetest.Options) store.Store {
 				uri, db := database(t)
@@ -56,7 +56,9 @@ func TestResults(t *testing.T) {
 			}
 			return rows
 		},
-	})
+	}
+	storetest.Results(t, driver)
+	storetest.Packs(t, driver)
 }
 
 // streamOf returns what a task's document says of one of its streams.

@@ -60,7 +60,7 @@ var privileges = []struct{ role, collection, actions, disbatch, why string }{
 	{"disbatchd", "runs", "find insert remove update", "", "which run of its name a plan of a schedule is, and the highest run of plans that were deleted"},
 	{"disbatchd", "schedules", "createIndex find insert listIndexes update", "", "what schedules say is started, and noted"},
 	{"disbatchd", "tasks", "createIndex find insert listIndexes remove update", "", "claims and endings; items of foreach tasks are inserted, tasks go with their plan"},
-	{"disbatchd", "tasks.chunks", "createIndex find insert listIndexes remove", "", "what tasks print is kept in GridFS, read, and goes with its task"},
+	{"disbatchd", "tasks.chunks", "createIndex find insert listIndexes remove", "", "what tasks print is kept in GridFS, read, and goes with its task; so are job packs, which go with their plan"},
 	{"disbatchd", "tasks.files", "createIndex find insert listIndexes remove", "", "the same"},
 	{"disbatchd", "work", "find insert remove update", "", "what was begun and is to be ended whoever dies"},
 	// Processes that submit, show, cancel, retry and delete.
@@ -79,8 +79,8 @@ var privileges = []struct{ role, collection, actions, disbatch, why string }{
 	{"disbatch_web", "runs", "find insert remove update", "", "which run of its name a plan is"},
 	{"disbatch_web", "schedules", "find insert remove update", "", "schedules are made, shown, changed and deleted"},
 	{"disbatch_web", "tasks", "find insert listIndexes remove update", "", "tasks are submitted, shown, cancelled, retried and deleted; they are asked for by what is indexed"},
-	{"disbatch_web", "tasks.chunks", "find remove", "listIndexes", "output in GridFS is shown, and goes with its plan"},
-	{"disbatch_web", "tasks.files", "find remove", "listIndexes", "the same"},
+	{"disbatch_web", "tasks.chunks", "find insert remove", "listIndexes", "output in GridFS is shown, and goes with its plan; job packs are submitted"},
+	{"disbatch_web", "tasks.files", "find insert remove", "listIndexes", "the same"},
 	{"disbatch_web", "work", "insert remove update", "", "what was begun and is to be ended whoever dies"},
 	// A process that runs one task. In its last turn it does for the task's children what a
 	// node does.
@@ -96,7 +96,7 @@ var privileges = []struct{ role, collection, actions, disbatch, why string }{
 	{"task_runner", "reports", "insert", "", "what a plugin reports"},
 	{"task_runner", "schedules", "find", "", "its heartbeat is told when the next schedule is due"},
 	{"task_runner", "tasks", "find insert remove update", "", "the task, its parents' outputs, its end, and what that releases: children, and items of foreach tasks"},
-	{"task_runner", "tasks.chunks", "insert remove", "find listIndexes", "what the task prints is kept in GridFS; drivers ask for the indexes before the first file"},
+	{"task_runner", "tasks.chunks", "find insert remove", "listIndexes", "what the task prints is kept in GridFS; a job pack is unpacked; drivers ask for the indexes before the first file"},
 	{"task_runner", "tasks.files", "find insert remove", "listIndexes", "the same"},
 	{"task_runner", "work", "find insert remove update", "", "what was begun and is to be ended whoever dies"},
 	// Disbatch's process; with Sluice a node balances, as disbatchd.

@@ -389,6 +389,7 @@ type taskRunner interface {
 	Queues(ctx context.Context) ([]plan.Queue, error)
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
 	PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) error
+	OpenPack(ctx context.Context, id plan.PlanID) (io.ReadCloser, int64, error)
 	store.Reporter
 }
 
@@ -398,11 +399,11 @@ func TestRolesAreWhatTheCodeAsksFor(t *testing.T) {
 	s := readSource(t)
 	want := map[string]map[string][]string{
 		// prepare makes indexes, which is for a node; the others find a database that was prepared, and only look.
-		"disbatchd": s.uses(slices.Concat([]string{"prepare", "Indexes", "PutResults", "Plan"}, methodsOf[store.Node](), methodsOf[den.Balancer](),
+		"disbatchd": s.uses(slices.Concat([]string{"prepare", "Indexes", "PutResults", "OpenPack", "Plan"}, methodsOf[store.Node](), methodsOf[den.Balancer](),
 			[]string{"Schedules", "PutSchedules", "CreatePlan", "AddTasks", "Ready", "CancelPlan", "CancelTask", "EnsureQueue"},
 			[]string{"Groups", "Tasks"}, methodsOf[store.Roller](),
 			methodsOf[store.Reporter]())...),
-		"disbatch_web": s.uses(slices.Concat([]string{"Balance", "SetBalance", "OpenResult"}, methodsOf[store.Admin](), methodsOf[store.Reader](), methodsOf[store.Documents](), []string{"Schedules", "PutSchedules", "DeleteSchedule", "ToRoll", "BeginBatch", "Batches", "Logs", "EndBatch"})...),
+		"disbatch_web": s.uses(slices.Concat([]string{"Balance", "SetBalance", "OpenResult", "PutPack"}, methodsOf[store.Admin](), methodsOf[store.Reader](), methodsOf[store.Documents](), []string{"Schedules", "PutSchedules", "DeleteSchedule", "ToRoll", "BeginBatch", "Batches", "Logs", "EndBatch"})...),
 		"task_runner":  s.uses(methodsOf[taskRunner]()...),
 		"queuebalance": {},
 	}

@@ -122,6 +122,9 @@ func (r *round) clearAbandoned(ctx context.Context) error {
 		if !done {
 			continue
 		}
+		if err := r.dropPack(ctx, docs[i].ID); err != nil {
+			return err
+		}
 		if _, err := r.UpdateOne(ctx, r.plans, d("_id", docs[i].ID), d("$unset", ones("abandoned"))); err != nil {
 			return err
 		}

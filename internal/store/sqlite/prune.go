@@ -58,6 +58,7 @@ func (t *tx) BeginDeletion(_ context.Context, p *planRow) (bool, error) {
 // DeleteEmpty implements engine.Deleter.
 func (t *tx) DeleteEmpty(_ context.Context, p *planRow) error {
 	delete(t.plans, p.n)
+	t.dropPack(p)
 	t.exec("DELETE FROM plans WHERE n = ?", p.n)
 	t.exec("DELETE FROM files WHERE plan = ?", p.n)
 	t.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?) AND ref = ?", jobRoots, jobClose, jobForget, p.n)

@@ -7,11 +7,15 @@ import (
 	"io"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-var _ store.Results = (*Store)(nil)
+var (
+	_ store.Results = (*Store)(nil)
+	_ store.Packs   = (*Store)(nil)
+)
 
 // chunkSize is how many bytes of a result one row has.
 const chunkSize = 255 << 10
@@ -85,7 +89,7 @@ func (t *tx) dropResults(tasks string) {
 
 // OpenResult implements store.Results.
 func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stream) (io.ReadCloser, int64, error) {
-	found := result{s: s, ctx: ctx, id: id, size: -1}
+	found := result{s: s, ctx: ctx, of: "results of task " + id.String(), size: -1}
 	err := s.read(ctx, func(c *conn) error {
 		n, _, err := c.taskNumber(id)
 		if err != nil {
@@ -106,7 +110,7 @@ func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stre
 type result struct {
 	s    *Store
 	ctx  context.Context // of who opened it, which is that of reading
-	id   plan.TaskID
+	of   string          // what it is, for errors
 	n    int64
 	size int64
 	at   int64 // how much of it was fetched
@@ -120,7 +124,7 @@ func (f *result) Read(p []byte) (int, error) {
 		err := f.s.read(f.ctx, func(c *conn) error {
 			r := c.query("SELECT data FROM chunks WHERE result = ? AND seq = ?", f.n, f.seq)
 			if !r.one() {
-				return fmt.Errorf("results of task %s were replaced or deleted meanwhile: %w", f.id, io.ErrUnexpectedEOF)
+				return fmt.Errorf("the %s changed, or were deleted, meanwhile: %w", f.of, io.ErrUnexpectedEOF)
 			}
 			f.left = r.bytes(0) // a copy of the driver's
 			return nil
@@ -137,4 +141,43 @@ func (f *result) Read(p []byte) (int, error) {
 	n := copy(p, f.left)
 	f.left = f.left[n:]
 	return n, nil
+}
+
+// A job pack lies where results do, as what a task with the number of its plan below 0 printed.
+
+// PutPack implements store.Packs. It is one transaction, as PutResults is.
+func (s *Store) PutPack(ctx context.Context, id plan.PlanID, pack *io.SectionReader) error {
+	return s.write(ctx, func(t *tx) error {
+		p, err := t.ToDelete(ctx, id)
+		if err == nil {
+			err = rules.CheckPack(&p.Plan, pack.Size())
+		}
+		if err != nil {
+			return err
+		}
+		t.dropPack(p)
+		if err := t.putResult(ctx, -p.n, plan.Stdout, pack); err != nil {
+			return fmt.Errorf("job pack of %s: %w", p.Title(), err)
+		}
+		return nil
+	})
+}
+
+func (t *tx) dropPack(p *planRow) { t.dropResults(list([]int64{-p.n})) }
+
+// OpenPack implements store.Packs.
+func (s *Store) OpenPack(ctx context.Context, id plan.PlanID) (io.ReadCloser, int64, error) {
+	found := result{s: s, ctx: ctx, of: "chunks of the job pack of plan " + id.String()}
+	err := s.read(ctx, func(c *conn) error {
+		r := c.query("SELECT r.n, r.size FROM plans AS p CROSS JOIN results AS r ON r.task = -p.n WHERE p.id = ?", id.ID[:])
+		if !r.one() {
+			return fmt.Errorf("job pack of plan %s: %w", id, plan.ErrNotFound)
+		}
+		found.n, found.size = r.int(0), r.int(1)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return io.NopCloser(&found), found.size, nil
 }

@@ -9,7 +9,7 @@ import (
 
 func TestResults(t *testing.T) {
 	r := &recorder{texts: map[string]bool{}}
-	storetest.Results(t, storetest.ResultsDriver{
+	d := storetest.ResultsDriver{
 		Driver: storetest.Driver{
 			Open: func(t testing.TB, o storetest.Options) store.Store {
 				return &recorded{openTest(t, Options{Now: o.Now, Hook: o.Hook}), r}
@@ -31,6 +31,8 @@ func TestResults(t *testing.T) {
 			}
 			return rows
 		},
-	})
+	}
+	storetest.Results(t, d)
+	storetest.Packs(t, d)
 	t.Run("no statement of a writer reads a table as a whole", func(t *testing.T) { checkStatements(t, r.texts) })
 }

@@ -76,10 +76,11 @@ func left(t testing.TB, s *Store) map[string]int {
 		count("items", "tasks WHERE of <> 0 AND of NOT IN (SELECT n FROM tasks)")
 		count("tasks of plans", "tasks WHERE plan <> 0 AND plan NOT IN (SELECT n FROM plans)")
 		count("foreachs that wait", "foreachs WHERE undone > 0 OR made < items")
-		for _, of := range []string{"lists.of", "bodies.n", "outputs.n", "gates.n", "frozen.n", "foreachs.n", "logs.task", "results.task", "kids.child"} {
+		for _, of := range []string{"lists.of", "bodies.n", "outputs.n", "gates.n", "frozen.n", "foreachs.n", "logs.task", "kids.child"} {
 			table, column, _ := strings.Cut(of, ".")
 			count(table+" of no task", table+" WHERE "+column+" NOT IN (SELECT n FROM tasks)")
 		}
+		count("results of nothing", "results WHERE task NOT IN (SELECT n FROM tasks UNION SELECT -n FROM plans)")
 		count("lists", "lists")
 		count("edges from tasks that are gone", "kids WHERE parent NOT IN (SELECT n FROM tasks)")
 		count("claims of others", "tasks WHERE status IN (-1, 0) AND instance NOT IN (SELECT n FROM instances WHERE gone = 0)")

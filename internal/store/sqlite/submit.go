@@ -468,6 +468,7 @@ func (t *tx) abandon() {
 		}
 		p = t.plan(p.n) // whose counts this transaction may have changed
 		p.State, p.Ended = plan.PlanAbandoned, t.at
+		t.dropPack(p)
 		t.touch(p)
 		t.add(jobForget, p.n)
 	}

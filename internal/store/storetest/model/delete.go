@@ -147,7 +147,7 @@ func (tx *tx) abandon() (more bool) {
 			continue
 		}
 		if p.State == plan.PlanSubmitting {
-			p.State, p.Ended = plan.PlanAbandoned, tx.at
+			p.State, p.Ended, p.pack = plan.PlanAbandoned, tx.at, nil
 			tx.touchPlan(p)
 		}
 		if done, _ := tx.DeleteTasks(tx.ctx, p); !done {

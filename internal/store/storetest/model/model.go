@@ -88,6 +88,7 @@ type db struct {
 type planRow struct {
 	plan.Plan // without its File
 	file      plan.File
+	pack      []byte  // nil: it has none
 	tasks     []*task // in the order in which they were added
 	byName    map[string]*task
 	n         int   // plans are numbered as they are made

@@ -40,4 +40,6 @@ func TestStore(t *testing.T) {
 
 func TestResults(t *testing.T) { storetest.Results(t, storetest.ResultsDriver{Driver: driver}) }
 
+func TestPacks(t *testing.T) { storetest.Packs(t, storetest.ResultsDriver{Driver: driver}) }
+
 func TestDocuments(t *testing.T) { storetest.Documents(t, driver) }

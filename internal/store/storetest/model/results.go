@@ -7,11 +7,15 @@ import (
 	"io"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-var _ store.Results = (*Store)(nil)
+var (
+	_ store.Results = (*Store)(nil)
+	_ store.Packs   = (*Store)(nil)
+)
 
 // PutResults implements store.Results.
 func (s *Store) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, _ protocol.GFS) error {
@@ -48,6 +52,34 @@ func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stre
 			size = -1
 		}
 		r = io.NopCloser(bytes.NewReader(text))
+		return nil
+	})
+	return r, size, err
+}
+
+// PutPack implements store.Packs.
+func (s *Store) PutPack(ctx context.Context, id plan.PlanID, pack *io.SectionReader) error {
+	return s.write(ctx, func(tx *tx) error {
+		p, err := tx.ToDelete(ctx, id)
+		if err == nil {
+			err = rules.CheckPack(&p.Plan, pack.Size())
+		}
+		if err != nil {
+			return err
+		}
+		p.pack, err = io.ReadAll(io.NewSectionReader(pack, 0, pack.Size()))
+		return err
+	})
+}
+
+// OpenPack implements store.Packs.
+func (s *Store) OpenPack(ctx context.Context, id plan.PlanID) (r io.ReadCloser, size int64, err error) {
+	err = s.read(ctx, func() error {
+		p := s.plans[id]
+		if p == nil || p.pack == nil {
+			return fmt.Errorf("job pack of plan %s: %w", id, plan.ErrNotFound)
+		}
+		r, size = io.NopCloser(bytes.NewReader(p.pack)), int64(len(p.pack))
 		return nil
 	})
 	return r, size, err
