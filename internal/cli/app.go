@@ -60,6 +60,7 @@ type app struct {
 	pluginDirs  []string       // of a command that runs a plan
 	networks    []netip.Prefix // of the same
 	disco       discoPlace     // where the tasks of Disco's workers run
+	opened      store.Store    // that the command works on; nil: none is open
 	colorFlag   choice
 	quiet       bool       // print no notes
 	written     []usedFile // see checkWritten
@@ -136,6 +137,7 @@ func (a *app) using(ctx context.Context, st store.Store, err error, do func(stor
 		return err
 	}
 	defer func() { failed = errors.Join(failed, st.Close()) }()
+	a.opened = st
 	if _, far := st.(*client.Client); !far { // a server hides secrets itself
 		a.noteOtherStore(ctx, st)
 		return do(hiding.New(st))

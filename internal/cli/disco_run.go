@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/folders"
+	"github.com/seed-1177d267/sluice/internal/jobpack"
 	"github.com/seed-1177d267/sluice/internal/source"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins/disco"
@@ -233,9 +234,7 @@ func (a *app) discoData(ctx context.Context) (*disco.Data, error) {
 		return nil, err
 	}
 	_, err = data.Clean(ctx, cleanDiscoRuns, func(job string) (bool, error) {
-		_, id, _ := strings.Cut(job, "@")
-		made, err := plan.ParseID(id)
-		return err != nil || time.Since(made.Time()) > keepDiscoRuns, nil
+		return time.Since(jobpack.JobID(job).Time()) > keepDiscoRuns, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("delete old files of workers: %w", err)

@@ -2,13 +2,11 @@ package cli
 
 import (
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/jobpack"
-	"github.com/seed-1177d267/sluice/plan"
-	"github.com/seed-1177d267/sluice/plugins/disco/host"
+	"github.com/seed-1177d267/sluice/internal/submit"
 )
 
 func discoSubmit(a *app) *cobra.Command {
@@ -16,9 +14,8 @@ func discoSubmit(a *app) *cobra.Command {
 		Use:   "submit PACK",
 		Short: "Put the job of a job pack into the store, for nodes to run",
 		Long: "Put the job of a Disco job pack into the store, as a plan with a task for each stage, " +
-			"and print the plan's id. Each node unpacks the pack once, from the path that PACK has " +
-			"here: on several machines, put it into a folder that all have. The pack stays there " +
-			"until the plan has ended.\n" +
+			"and print the plan's id. The store keeps the pack beside the plan, and each node unpacks " +
+			"it once. The plan and the pack are deleted together.\n" +
 			"\n" +
 			"The job fails with the first task that fails for good. docs/disco.md explains packs.",
 		Args:    exactly(1),
@@ -34,50 +31,43 @@ func discoSubmit(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		spec, err := a.discoJob(args[0], *inputs, further)
+		f, pack, err := openPack(args[0])
 		if err != nil {
 			return err
 		}
-		return a.submitSpec(cmd.Context(), spec, key, output)
+		defer f.Close()
+		if *inputs != nil {
+			pack.SetInputs(*inputs)
+		}
+		for _, note := range pack.Notes() {
+			a.note("%s", note)
+		}
+		spec, err := pack.Spec(further)
+		if err != nil {
+			return usagef("%s: %w", f.Name(), err)
+		}
+		return a.submitSpec(cmd.Context(), spec, key, &submit.Pack{Content: pack.Content()}, output)
 	}
 	return cmd
 }
 
-// discoJob reads a job pack, and returns the plan of its job.
-func (a *app) discoJob(path string, inputs []string, env map[string]string) (*plan.Spec, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
+// openPack reads a job pack. The pack reads from the file, which the caller closes.
+func openPack(path string) (*os.File, *jobpack.Pack, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, asUsage(err)
+		return nil, nil, asUsage(err)
 	case !info.Mode().IsRegular():
-		return nil, usagef("%s is no file; name a job pack", path)
+		return nil, nil, usagef("%s is no file; name a job pack", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, asUsage(err)
+		return nil, nil, asUsage(err)
 	}
-	defer f.Close()
 	p, err := jobpack.Read(f, info.Size())
 	if err != nil {
-		return nil, usagef("%s: %w", path, err)
+		_ = f.Close() // it was read
+		return nil, nil, usagef("%s: %w", path, err)
 	}
-	if inputs != nil {
-		p.Inputs = nil
-		for _, url := range inputs {
-			p.Inputs = append(p.Inputs, jobpack.InputOf(url))
-		}
-	}
-	for i, in := range p.Inputs {
-		if err := host.CheckReplicas(in.URLs); err != nil {
-			return nil, usagef("%s: input %d: %w", path, i, err)
-		}
-	}
-	for _, note := range p.Notes() {
-		a.note("%s", note)
-	}
-	return p.Spec(path, env)
+	return f, p, nil
 }

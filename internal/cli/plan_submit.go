@@ -51,15 +51,20 @@ func planSubmit(a *app) *cobra.Command {
 		if *failFast {
 			spec.OnFailure = plan.Stop
 		}
-		return a.submitSpec(ctx, spec, key, output)
+		return a.submitSpec(ctx, spec, key, nil, output)
 	}
 	return cmd
 }
 
-// submitSpec puts a plan into the store, prints its id, and says what it waits for. A key submits it once.
-func (a *app) submitSpec(ctx context.Context, spec *plan.Spec, key string, output *format) error {
+// submitSpec puts a plan into the store, with a job pack beside it if there is one, prints its id, and says
+// what it waits for. A key submits it once.
+func (a *app) submitSpec(ctx context.Context, spec *plan.Spec, key string, pack *submit.Pack, output *format) error {
 	return a.makingStore(ctx, func(st store.Store) error {
-		p, repeated, err := submit.Once(ctx, st, spec, key, false)
+		once := func() (plan.Plan, bool, error) { return submit.Once(ctx, st, spec, key, false) }
+		if pack != nil {
+			once = func() (plan.Plan, bool, error) { return submit.WithPack(ctx, st, spec, pack, key) }
+		}
+		p, repeated, err := once()
 		switch {
 		case repeated && errors.Is(err, plan.ErrConflict):
 			return err

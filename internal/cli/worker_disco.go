@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/folders"
+	"github.com/seed-1177d267/sluice/internal/jobpack"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins/disco"
@@ -71,8 +72,18 @@ func (p *discoPlace) open(a *app) func() (disco.Place, error) {
 				port = n
 			}
 		}
-		return disco.Place{Data: data, Port: port}, nil
+		return disco.Place{Data: data, Port: port, Pack: a.openStoredPack}, nil
 	}
+}
+
+// openStoredPack opens the job pack that the store of the command keeps beside a plan.
+func (a *app) openStoredPack(ctx context.Context, id plan.PlanID) (io.ReadCloser, error) {
+	packs, ok := a.opened.(store.Packs)
+	if !ok {
+		return nil, fmt.Errorf("job pack of plan %s: this store keeps none: %w", id, plan.ErrNotFound)
+	}
+	pack, _, err := packs.OpenPack(ctx, id)
+	return pack, err
 }
 
 // data opens the folder. Unless it is to be made, and if nothing made it before, data returns nil.
@@ -178,9 +189,8 @@ func (a *app) cleanDisco(ctx context.Context, st store.Reader, log *slog.Logger)
 
 // jobGone reports whether the store has neither the plan nor the task of a job.
 func jobGone(ctx context.Context, st store.Reader, job string) (bool, error) {
-	_, text, _ := strings.Cut(job, "@")
-	id, err := plan.ParseID(text)
-	if err != nil || id.IsZero() {
+	id := jobpack.JobID(job)
+	if id.IsZero() {
 		return false, nil // nobody knows whose it is
 	}
 	if _, err := st.Plan(ctx, plan.PlanID{ID: id}); !errors.Is(err, plan.ErrNotFound) {

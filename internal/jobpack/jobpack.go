@@ -18,14 +18,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
 )
 
 // The bounds of a pack.
 const (
-	MaxSize  = 256 << 20 // bytes of a pack
-	MaxHome  = 1 << 30   // bytes of the files in the job home
-	MaxFiles = 100_000   // files and folders in the job home
-	MaxLabel = 1<<31 - 1 // the largest label of an input
+	MaxSize  = rules.MaxPack // bytes of a pack
+	MaxHome  = 1 << 30       // bytes of the files in the job home
+	MaxFiles = 100_000       // files and folders in the job home
+	MaxLabel = 1<<31 - 1     // the largest label of an input
 )
 
 const (
@@ -49,8 +51,8 @@ type Pack struct {
 	MaxCores    int     // how many of its tasks may run at once; 0: any number
 	SaveResults bool    // the job wants its results in DDFS
 
-	home *home
-	data *io.SectionReader
+	home        *home
+	whole, data *io.SectionReader
 }
 
 // A Stage is a stage of the pipeline.
@@ -85,7 +87,7 @@ func Read(r io.ReaderAt, size int64) (*Pack, error) {
 	if err != nil {
 		return nil, fmt.Errorf("job pack: header: %w", err)
 	}
-	p := &Pack{Version: version, data: parts[3]}
+	p := &Pack{Version: version, whole: io.NewSectionReader(r, 0, size), data: parts[3]}
 	if err := p.readDict(parts[0]); err != nil {
 		return nil, fmt.Errorf("job pack: jobdict: %w", err)
 	}
@@ -100,6 +102,9 @@ func Read(r io.ReaderAt, size int64) (*Pack, error) {
 
 // Data returns the part for the worker.
 func (p *Pack) Data() *io.SectionReader { return io.NewSectionReader(p.data, 0, p.data.Size()) }
+
+// Content returns the pack itself.
+func (p *Pack) Content() *io.SectionReader { return io.NewSectionReader(p.whole, 0, p.whole.Size()) }
 
 // partNames are those of the four parts, in order.
 var partNames = [...]string{"jobdict", "jobenvs", "jobhome", "jobdata"}

@@ -3,6 +3,7 @@ package jobpack_test
 import (
 	"archive/zip"
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -171,12 +172,20 @@ func TestTheJobOfAPackIsAPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := p.Spec("/packs/x", map[string]string{"B": "c"})
+	s, err := p.Spec(map[string]string{"B": "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Name != "gojob" || s.OnFailure != plan.Stop || len(s.Tasks) != 3 {
 		t.Errorf("the plan is %+v", s)
+	}
+	var params struct{ Pack string }
+	if err := json.Unmarshal(s.Tasks[0].Params.(json.RawMessage), &params); err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(p.Content())
+	if sum, is := jobpack.Stored(params.Pack); !is || sum != fmt.Sprintf("%x", sha256.Sum256(content)) || err != nil {
+		t.Errorf("the pack is %s, %v", params.Pack, err)
 	}
 	for i, want := range []struct{ name, foreach string }{
 		{"map", `{"list":[{"label":0,"urls":["http://a/1"]},{"label":0,"urls":["http://a/2","http://b/2"]},{"label":"all","urls":["dir://n/disco/i"]}],"group":"split"}`},
@@ -187,7 +196,7 @@ func TestTheJobOfAPackIsAPlan(t *testing.T) {
 		if foreach, err := json.Marshal(task.Foreach); task.Name != want.name || string(foreach) != want.foreach || err != nil {
 			t.Errorf("task %d is %s over %s, %v", i, task.Name, foreach, err)
 		}
-		if got := fmt.Sprintf("%s", task.Params); got != `{"env":{"A":"a","B":"c"},"pack":"/packs/x","worker":"job"}` {
+		if got := fmt.Sprintf("%s", task.Params); got != `{"env":{"A":"a","B":"c"},"pack":"`+params.Pack+`","worker":"job"}` {
 			t.Errorf("its params are %s", got)
 		}
 	}
@@ -196,6 +205,10 @@ func TestTheJobOfAPackIsAPlan(t *testing.T) {
 	}
 	if notes := p.Notes(); notes != nil {
 		t.Errorf("notes %q", notes)
+	}
+	p.SetInputs([]string{"dir://a/b", "tag://x"})
+	if _, err := p.Spec(nil); err == nil || !strings.HasPrefix(err.Error(), `input 1: replica "tag://x"`) {
+		t.Errorf("other inputs: %v", err)
 	}
 	p.Stages[0].Concurrent, p.MaxCores, p.SaveResults = true, 4, true
 	if notes := p.Notes(); len(notes) != 3 {

@@ -85,7 +85,7 @@ var allowed = map[string][]string{
 	"internal/store/mongodb/wire":    {"plan", "internal/rules", "internal/store", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
 	"plugins/disco/host":             {"internal/jsontext"},
 	"internal/hosttest":              {"plugins/disco/host"},
-	"internal/jobpack":               {"plan", "internal/jsontext", "internal/rules"},
+	"internal/jobpack":               {"plan", "internal/jsontext", "internal/rules", "plugins/disco/host"},
 	"plugins/disco":                  {"plan", "internal/jobpack", "internal/rules", "plugins", "plugins/disco/host", "internal/runner", "internal/secret", "internal/source", "golang.org/x/sys/"},
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -60,7 +61,25 @@ func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan,
 // first one, it returns plan.ErrConflict and that plan. If the first submission was abandoned, it
 // returns plan.ErrPlanEnded. Requests without a key are never repeated.
 func Once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (p plan.Plan, repeated bool, err error) {
-	p, repeated, err = once(ctx, s, spec, key, own)
+	return onceWith(ctx, s, spec, key, own, nil)
+}
+
+// A Pack is the job pack that a plan is submitted with.
+type Pack struct {
+	Content *io.SectionReader
+}
+
+// WithPack is Once for a plan whose job pack the store keeps beside it. The spec says which pack it is,
+// so that a repeated request with another one differs.
+func WithPack(ctx context.Context, s Store, spec *plan.Spec, pack *Pack, key string) (p plan.Plan, repeated bool, err error) {
+	if _, ok := s.(store.Packs); !ok {
+		return plan.Plan{}, false, errors.New("this store keeps no job packs")
+	}
+	return onceWith(ctx, s, spec, key, false, pack)
+}
+
+func onceWith(ctx context.Context, s Store, spec *plan.Spec, key string, own bool, pack *Pack) (p plan.Plan, repeated bool, err error) {
+	p, repeated, err = once(ctx, s, spec, key, own, pack)
 	if repeated && errors.Is(err, plan.ErrConflict) {
 		if p.Source != spec.Source && p.Source != "" && spec.Source != "" {
 			err = fmt.Errorf("its file is %s, and this one is %s; submit that file, or use another key: %w", p.Source, spec.Source, err)
@@ -72,11 +91,12 @@ func Once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (
 	return p, repeated, err
 }
 
-func once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (p plan.Plan, repeated bool, err error) {
+func once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool, pack *Pack) (p plan.Plan, repeated bool, err error) {
 	by, err := ask(ctx, s, spec, key)
 	if err != nil {
 		return plan.Plan{}, false, err
 	}
+	by.pack = pack
 	p, repeated, err = submit(ctx, s, spec, by, own)
 	same := false
 	if err == nil && repeated {
@@ -85,6 +105,9 @@ func once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (
 		}
 	}
 	half := repeated && p.State == plan.PlanSubmitting
+	if err == nil && half {
+		err = by.putPack(ctx, s, p.ID)
+	}
 	if err == nil && half {
 		err = GoOn(ctx, s, p, spec)
 	}
@@ -104,8 +127,19 @@ func once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (
 	return p, repeated, err
 }
 
-// asked identifies a request by its key and its content. It is empty for a request without a key.
-type asked struct{ key, request string }
+// asked identifies a request by its key and its content, which are empty for a request without a key.
+type asked struct {
+	key, request string
+	pack         *Pack // nil: it has none
+}
+
+// putPack puts the job pack of a plan that is being submitted, before its tasks.
+func (by *asked) putPack(ctx context.Context, s Store, p plan.PlanID) error {
+	if by.pack == nil {
+		return nil
+	}
+	return s.(store.Packs).PutPack(ctx, p, by.pack.Content) // WithPack has asked
+}
 
 // ask returns what a request with that key is.
 func ask(ctx context.Context, s Store, spec *plan.Spec, key string) (by asked, err error) {
@@ -227,7 +261,10 @@ func submit(ctx context.Context, s Store, spec *plan.Spec, by asked, own bool) (
 	if made.ID != p.ID {
 		return made, true, nil
 	}
-	if err := addAll(ctx, s, p.ID, tasks); err != nil {
+	if err = by.putPack(ctx, s, p.ID); err == nil {
+		err = addAll(ctx, s, p.ID, tasks)
+	}
+	if err != nil {
 		return made, false, fmt.Errorf("submit plan %q: %w", spec.Name, err)
 	}
 	made.State = plan.PlanRunning

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/jobpack"
@@ -92,19 +93,7 @@ func (d *Data) URL(scheme, rel string) string {
 
 // JobName makes the name of a job of a plan's or a task's name and its id. The name is a folder, and
 // a part of URLs.
-func JobName(name, id string) string {
-	const most = 64
-	name = strings.Map(func(r rune) rune {
-		if r == '-' || r == '_' || r == '.' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
-			return r
-		}
-		return '_'
-	}, name)
-	if name = name[:min(len(name), most)]; name == "" || name[0] == '.' {
-		name = "_" + name
-	}
-	return name + "@" + id
-}
+func JobName(name, id string) string { return jobpack.JobName(name, id) }
 
 // jobPath returns the folder of a job below that of the host: HH/JOBNAME, as Disco has it.
 func jobPath(job string) string {
@@ -131,8 +120,32 @@ func (d *Data) Open(job, jobFile string) (h *Home, err error) {
 
 // OpenPacked is Open for a home that is unpacked from a job pack, which it has too.
 func (d *Data) OpenPacked(job, pack string) (*Home, error) {
+	return d.openPacked(job, strconv.Quote(pack), func(fresh string) error { return writeJobFile(fresh, pack) })
+}
+
+// OpenStored is OpenPacked for a pack that the store keeps, with that SHA-256 in hex.
+func (d *Data) OpenStored(job, sum string, open func() (io.ReadCloser, error)) (*Home, error) {
+	return d.openPacked(job, "the job pack in the store", func(fresh string) error {
+		from, err := open()
+		if err != nil {
+			return err
+		}
+		defer from.Close()
+		hash := sha256.New()
+		if err := copyTo(filepath.Join(fresh, jobFileName), io.TeeReader(io.LimitReader(from, jobpack.MaxSize+1), hash)); err != nil {
+			return err
+		}
+		if is := hex.EncodeToString(hash.Sum(nil)); is != sum {
+			return fmt.Errorf("the job pack in the store has the SHA-256 %s, and the task wants %s; submit the job again", is, sum)
+		}
+		return nil
+	})
+}
+
+// openPacked opens a home. put writes the job pack into the folder of a new one.
+func (d *Data) openPacked(job, pack string, put func(fresh string) error) (*Home, error) {
 	return d.open(job, func(fresh string) error {
-		if err := writeJobFile(fresh, pack); err != nil {
+		if err := put(fresh); err != nil {
 			return err
 		}
 		f, err := os.Open(filepath.Join(fresh, jobFileName))
@@ -149,7 +162,7 @@ func (d *Data) OpenPacked(job, pack string) (*Home, error) {
 			err = p.Unpack(fresh)
 		}
 		if err != nil {
-			return fmt.Errorf("%q: %w", pack, err)
+			return fmt.Errorf("%s: %w", pack, err)
 		}
 		return nil
 	})
@@ -217,11 +230,16 @@ func writeJobFile(home, from string) error {
 		return fmt.Errorf("jobfile: %w", err)
 	}
 	defer f.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	return copyTo(to, f)
+}
+
+// copyTo makes a file of what a reader has.
+func copyTo(path string, from io.Reader) error {
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, f)
+	_, err = io.Copy(out, from)
 	return errors.Join(err, out.Close())
 }
 

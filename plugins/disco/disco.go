@@ -10,7 +10,8 @@
 //	         default those of item, if that is a group of inputs, and else none
 //	env      variables: texts, numbers, booleans, and secrets as {"from_env": NAME} or {"from_file": PATH}
 //	jobfile  the job pack that the job home gets, a path as of the worker; default an empty one
-//	pack     a job pack that the job home is unpacked from, a path as of jobfile; worker is then relative to the job home
+//	pack     a job pack that the job home is unpacked from, a path as of jobfile, or sha256: and the SHA-256, in hex, of the
+//	         pack that the store keeps beside the plan; worker is then relative to the job home
 //
 // The output is the list of the outputs: [label, location, size], or {"labels": [[label, size], …], "url": location}
 // for the index of many.
@@ -22,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"os"
 	"regexp"
 	"runtime"
@@ -29,6 +31,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/jobpack"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/source"
@@ -53,6 +56,9 @@ type Options struct {
 type Place struct {
 	Data *Data
 	Port int // where the files of the host are served
+
+	// Pack opens the job pack that the store keeps beside a plan. It returns plan.ErrNotFound if there is none.
+	Pack func(context.Context, plan.PlanID) (io.ReadCloser, error)
 }
 
 // A Plugin runs workers. Any number of goroutines may call its methods at once.
@@ -129,11 +135,7 @@ func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) 
 	if err != nil {
 		return plan.Result{}, err
 	}
-	open := place.Data.Open
-	if s.pack != "" {
-		open = place.Data.OpenPacked
-	}
-	home, err := open(JobName(jobOf(t)), s.jobPack())
+	home, err := s.open(ctx, place, t)
 	if err != nil {
 		return plan.Result{}, err
 	}
@@ -158,6 +160,25 @@ func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) 
 		return plan.Result{}, err
 	}
 	return result(ctx, o, t, hidden)
+}
+
+// open opens the home of the job that a task belongs to.
+func (s *settings) open(ctx context.Context, place Place, t *plugins.Task) (*Home, error) {
+	job := JobName(jobOf(t))
+	sum, stored := jobpack.Stored(s.pack)
+	switch {
+	case s.pack == "":
+		return place.Data.Open(job, s.jobPack())
+	case !stored:
+		return place.Data.OpenPacked(job, s.jobPack())
+	}
+	return place.Data.OpenStored(job, sum, func() (io.ReadCloser, error) {
+		pack, err := place.Pack(ctx, t.Plan)
+		if errors.Is(err, plan.ErrNotFound) {
+			err = fmt.Errorf("%w; submit the job by sluice disco submit, which puts it there", err)
+		}
+		return pack, err
+	})
 }
 
 // result makes of how the attempt ended what the node is told.

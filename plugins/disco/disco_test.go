@@ -5,6 +5,7 @@ package disco
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -118,6 +119,26 @@ func TestAHomeIsUnpackedFromAJobPack(t *testing.T) {
 	}
 	if text, err := os.ReadFile(h.JobFile()); !bytes.Equal(text, b) || err != nil {
 		t.Errorf("the job pack of the home has %d bytes, %v", len(text), err)
+	}
+	stored := func(sum string, b []byte, err error) error {
+		h, err := d.OpenStored("job@3", sum, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), err })
+		if err == nil {
+			h.Close()
+		}
+		return err
+	}
+	sum := fmt.Sprintf("%x", sha256.Sum256(b))
+	if err := stored(sum, nil, plan.ErrNotFound); !errors.Is(err, plan.ErrNotFound) {
+		t.Errorf("a pack that the store does not have: %v", err)
+	}
+	if err := stored(sum, b[1:], nil); err == nil || !strings.Contains(err.Error(), "submit the job again") {
+		t.Errorf("another pack: %v", err)
+	}
+	if err := stored(sum, b, nil); err != nil {
+		t.Errorf("a pack in the store: %v", err)
+	}
+	if err := stored(sum, nil, plan.ErrNotFound); err != nil {
+		t.Errorf("the home that it was unpacked into: %v", err)
 	}
 	if err := os.WriteFile(pack, b[:len(b)-1], 0o600); err != nil {
 		t.Fatal(err)
@@ -381,6 +402,7 @@ func TestParams(t *testing.T) {
 		{`{"worker":"x"}`, "worker", "is relative"},
 		{`{"worker":"x","pack":"/a/b"}`, "", ""},
 		{`{"worker":"x","pack":"b"}`, "pack", "is relative"},
+		{`{"worker":"x","pack":"sha256:0"}`, "", ""},
 		{`{"worker":"x","pack":"/a/b","jobfile":"/a/b"}`, "jobfile", "exclude each other"},
 		{`{}`, "worker", "there is none"},
 		{`{"worker":3}`, "worker", "3 is not a text"},

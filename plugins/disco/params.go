@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/jobpack"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/source"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -74,7 +75,7 @@ func readSettings(params json.RawMessage, draft bool) (s *settings, key string, 
 	switch {
 	case s.pack != "" && s.jobFile != "":
 		return s, "jobfile", errors.New("pack and jobfile exclude each other; the worker opens the pack")
-	case s.pack != "" && s.dir == "" && !filepath.IsAbs(s.pack):
+	case s.pack != "" && !s.stored() && s.dir == "" && !filepath.IsAbs(s.pack):
 		return s, "pack", fmt.Errorf("%q is relative, and the task has no dir; give an absolute path", s.pack)
 	case s.pack == "" && s.worker != "" && s.dir == "" && !filepath.IsAbs(s.worker):
 		return s, "worker", fmt.Errorf("%q is relative, and the task has no dir; give an absolute path", s.worker)
@@ -232,6 +233,12 @@ func (s *settings) environ(ctx context.Context, base []string) (env, secrets []s
 	return Environ(base, given), secrets, nil
 }
 
+// stored reports whether the store keeps the pack.
+func (s *settings) stored() bool {
+	_, is := jobpack.Stored(s.pack)
+	return is
+}
+
 // jobPack returns the path of the job pack; "" is an empty one.
 func (s *settings) jobPack() string {
 	path := cmp.Or(s.pack, s.jobFile)
@@ -293,7 +300,7 @@ func (p *Plugin) Check(params json.RawMessage, first bool) (lacks []plugins.Lack
 			lacks = append(lacks, plugins.Lack{Key: "params", Variable: "worker", Err: err})
 		}
 	}
-	if path := s.jobPack(); path != "" && first {
+	if path := s.jobPack(); path != "" && !s.stored() && first {
 		key := "jobfile"
 		if s.pack != "" {
 			key = "pack"
