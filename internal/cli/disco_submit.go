@@ -46,7 +46,7 @@ func discoSubmit(a *app) *cobra.Command {
 		if err != nil {
 			return usagef("%s: %w", f.Name(), err)
 		}
-		return a.submitSpec(cmd.Context(), spec, key, &submit.Pack{Content: pack.Content()}, output)
+		return a.submitSpec(cmd.Context(), spec, key, &submit.Pack{Content: pack.Content(), MaxTasks: pack.MaxTasks()}, output)
 	}
 	return cmd
 }

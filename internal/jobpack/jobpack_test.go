@@ -203,15 +203,15 @@ func TestTheJobOfAPackIsAPlan(t *testing.T) {
 	if err := compiler.Validate(s); err != nil {
 		t.Error(err)
 	}
-	if notes := p.Notes(); notes != nil {
-		t.Errorf("notes %q", notes)
+	if notes := p.Notes(); notes != nil || p.MaxTasks() != 0 {
+		t.Errorf("notes %q, and a limit of %d", notes, p.MaxTasks())
 	}
 	p.SetInputs([]string{"dir://a/b", "tag://x"})
 	if _, err := p.Spec(nil); err == nil || !strings.HasPrefix(err.Error(), `input 1: replica "tag://x"`) {
 		t.Errorf("other inputs: %v", err)
 	}
 	p.Stages[0].Concurrent, p.MaxCores, p.SaveResults = true, 4, true
-	if notes := p.Notes(); len(notes) != 3 {
+	if notes := p.Notes(); len(notes) != 2 || p.MaxTasks() != 4 {
 		t.Errorf("notes %q", notes)
 	}
 }

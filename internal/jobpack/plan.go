@@ -114,16 +114,20 @@ func InputOf(urls ...string) Input {
 	return in
 }
 
+// MaxTasks returns how many tasks of the job run at once; 0: any number. Disco writes that as 2³¹.
+func (p *Pack) MaxTasks() int {
+	if p.MaxCores >= 1<<31 {
+		return 0
+	}
+	return p.MaxCores
+}
+
 // Notes says what of the job is done in another way here, for people.
 func (p *Pack) Notes() (notes []string) {
 	for _, s := range p.Stages {
 		if s.Concurrent {
 			notes = append(notes, "stage "+strconv.Quote(s.Name)+" is concurrent in the pack; it begins when the stage before has ended")
 		}
-	}
-	if p.MaxCores > 0 && p.MaxCores < 1<<31 {
-		n := strconv.Itoa(p.MaxCores)
-		notes = append(notes, "max_cores is "+n+" in the pack, and a job has no limit of its own here; to limit all jobs: sluice queue set disco --threads "+n)
 	}
 	if p.SaveResults {
 		notes = append(notes, "save_results is set in the pack, and there is no DDFS here; the results are the output of the last stage")

@@ -23,3 +23,7 @@ func CheckPack(p *plan.Plan, size int64) error {
 	}
 	return nil
 }
+
+// JobQueue names the queue of a plan's own, which limits how many of its tasks run at once. A store
+// deletes it with the plan.
+func JobQueue(p plan.PlanID) string { return "job-" + p.String() }

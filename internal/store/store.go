@@ -578,7 +578,8 @@ type Results interface {
 type Packs interface {
 	// PutPack keeps the pack of a plan that is being submitted, unless rules.CheckPack refuses, and
 	// replaces an earlier one. A submission puts it before it adds tasks, so that none of them runs
-	// without it. It goes with its plan. If the submission is abandoned, it goes with the tasks.
+	// without it. It goes with its plan, and so does the queue rules.JobQueue if none of its tasks
+	// is queued or runs. If the submission is abandoned, the pack goes with the tasks.
 	PutPack(ctx context.Context, id plan.PlanID, pack *io.SectionReader) error
 
 	// OpenPack opens the pack of a plan, and returns its size. A plan without one is

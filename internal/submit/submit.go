@@ -66,7 +66,25 @@ func Once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (
 
 // A Pack is the job pack that a plan is submitted with.
 type Pack struct {
-	Content *io.SectionReader
+	Content  *io.SectionReader
+	MaxTasks int // how many tasks of the plan run at once, in a queue of its own; 0: any number
+}
+
+// limits reports whether the plan has a queue of its own.
+func (pack *Pack) limits() bool { return pack != nil && pack.MaxTasks > 0 }
+
+// within returns the spec with all its tasks in the queue of the plan's own, if it has one.
+func (pack *Pack) within(spec *plan.Spec, p plan.PlanID) *plan.Spec {
+	if !pack.limits() {
+		return spec
+	}
+	in := *spec
+	in.Limits = []plan.QueueLimit{{Queue: rules.JobQueue(p), Threads: pack.MaxTasks}}
+	in.Tasks = slices.Clone(spec.Tasks)
+	for i := range in.Tasks {
+		in.Tasks[i].Queue = rules.JobQueue(p)
+	}
+	return &in
 }
 
 // WithPack is Once for a plan whose job pack the store keeps beside it. The spec says which pack it is,
@@ -109,7 +127,7 @@ func once(ctx context.Context, s Store, spec *plan.Spec, key string, own bool, p
 		err = by.putPack(ctx, s, p.ID)
 	}
 	if err == nil && half {
-		err = GoOn(ctx, s, p, spec)
+		err = GoOn(ctx, s, p, by.pack.within(spec, p.ID))
 	}
 	if err != nil && key != "" && !p.ID.IsZero() { // who submits the same at the same time may have been quicker, and its tasks run since
 		if now, unread := s.Plan(ctx, p.ID); unread == nil && began(now.State) {
@@ -168,7 +186,7 @@ func began(s plan.Lifecycle) bool {
 // it is going to have, no more is asked than whether its queues do.
 func Check(ctx context.Context, s Store, spec *plan.Spec, draft bool) error {
 	if !draft {
-		_, err := prepare(ctx, s, spec)
+		_, err := prepare(ctx, s, spec, nil)
 		return err
 	}
 	there, err := s.Queues(ctx)
@@ -209,7 +227,7 @@ type prepared struct {
 	missing []plan.Queue // that its tasks go to
 }
 
-func prepare(ctx context.Context, s Store, spec *plan.Spec) (out prepared, err error) {
+func prepare(ctx context.Context, s Store, spec *plan.Spec, pack *Pack) (out prepared, err error) {
 	if err := compiler.Validate(spec); err != nil {
 		return out, err
 	}
@@ -217,7 +235,9 @@ func prepare(ctx context.Context, s Store, spec *plan.Spec) (out prepared, err e
 	if err != nil {
 		return out, err
 	}
-	out.plan, out.tasks, err = compiler.Compile(spec, time.Now(), func(need compiler.QueueNeed) (plan.QueueID, error) {
+	now := time.Now()
+	id := plan.PlanID{ID: plan.NewIDs(now, 1+len(spec.Tasks)).Next()} // which names its queue
+	out.plan, out.tasks, err = compiler.Again(pack.within(spec, id), id, now, func(need compiler.QueueNeed) (plan.QueueID, error) {
 		q, err := choose(slices.Concat(there, out.missing), need)
 		if err == nil && q.ID.IsZero() {
 			q.ID.ID = plan.NewID(time.Now())
@@ -238,20 +258,28 @@ func prepare(ctx context.Context, s Store, spec *plan.Spec) (out prepared, err e
 
 // submit reports whether the plan of that key was there before; then it does no more.
 func submit(ctx context.Context, s Store, spec *plan.Spec, by asked, own bool) (made plan.Plan, repeated bool, err error) {
-	whole, err := prepare(ctx, s, spec)
+	whole, err := prepare(ctx, s, spec, by.pack)
 	if err != nil {
 		return plan.Plan{}, false, err
 	}
 	p, tasks := whole.plan, whole.tasks
-	for _, q := range whole.missing {
-		made, err := ensure(ctx, s, q)
-		if err != nil {
-			return plan.Plan{}, false, err
-		}
-		for i := range tasks {
-			if tasks[i].Queue == q.ID {
-				tasks[i].Queue = made.ID // another one, if somebody else was faster
+	queues := func() error {
+		for _, q := range whole.missing {
+			made, err := ensure(ctx, s, q)
+			if err != nil {
+				return err
 			}
+			for i := range tasks {
+				if tasks[i].Queue == q.ID {
+					tasks[i].Queue = made.ID // another one, if somebody else was faster
+				}
+			}
+		}
+		return nil
+	}
+	if !by.pack.limits() {
+		if err := queues(); err != nil {
+			return plan.Plan{}, false, err
 		}
 	}
 	p.Own, p.Key, p.Request = own, by.key, by.request
@@ -261,7 +289,13 @@ func submit(ctx context.Context, s Store, spec *plan.Spec, by asked, own bool) (
 	if made.ID != p.ID {
 		return made, true, nil
 	}
-	if err = by.putPack(ctx, s, p.ID); err == nil {
+	if by.pack.limits() { // its queue goes with the plan, and so comes after it
+		err = queues()
+	}
+	if err == nil {
+		err = by.putPack(ctx, s, p.ID)
+	}
+	if err == nil {
 		err = addAll(ctx, s, p.ID, tasks)
 	}
 	if err != nil {
@@ -300,7 +334,11 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 	}
 	again, tasks, err := compiler.Again(spec, p.ID, time.Now(), func(need compiler.QueueNeed) (plan.QueueID, error) {
 		q, err := choose(there, need)
-		if err == nil && q.ID.IsZero() {
+		switch {
+		case err != nil || !q.ID.IsZero():
+		case need.Name == rules.JobQueue(p.ID):
+			q, err = ensure(ctx, s, q)
+		default:
 			err = refusal.New(plan.ErrConflict, "queue %q was not needed", need.Name) // else it was made before the plan
 		}
 		return q.ID, err

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -70,11 +71,21 @@ func (s *Store) checkThere(ctx context.Context, files idList) error {
 	return err
 }
 
-// dropPack deletes what is kept of the job pack of a plan.
+// dropPack deletes what is kept of the job pack of a plan, and the queue of the plan's own, which only a
+// plan with a pack has.
 func (s *Store) dropPack(ctx context.Context, id bson.ObjectID) error {
 	files, err := s.filesOf(ctx, idList{id})
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	q, err := wire.FindOne[queueDoc](ctx, s.queues, d("name", rules.JobQueue(planID(id))), wire.Query{Fields: ones("_id")})
 	if err != nil {
 		return err
+	}
+	if q != nil {
+		if err := s.DeleteQueue(ctx, plan.QueueID{ID: plan.ID(q.ID)}); err != nil && !errors.Is(err, plan.ErrConflict) && !errors.Is(err, plan.ErrNotFound) {
+			return err
+		}
 	}
 	return s.dropFiles(ctx, files)
 }

@@ -53,7 +53,7 @@ var privileges = []struct{ role, collection, actions, disbatch, why string }{
 	{"disbatchd", "meta", "find insert remove update", "", "the schema's version, whose a node's name is, and the counter that wakes nodes"},
 	{"disbatchd", "nodes", "createIndex find insert listIndexes remove update", "", "the node's heartbeat and its maxthreads"},
 	{"disbatchd", "plans", "createIndex find insert listIndexes remove update", "", "how a plan goes on and ends; plans of schedules are submitted; plans that are kept no longer go"},
-	{"disbatchd", "queues", "createIndex find insert listIndexes update", "", "limits are read, and rates are spent; a plan of a schedule makes its queue; the node that balances sets them, and Disbatch's node writes its counts there"},
+	{"disbatchd", "queues", "createIndex find insert listIndexes remove update", "", "limits are read, and rates are spent; a plan of a schedule makes its queue; the node that balances sets them, and Disbatch's node writes its counts there; that of a job goes with its plan"},
 	{"disbatchd", "reports", "insert", "", "what plugins inside the node report"},
 	{"disbatchd", "retries", "find remove update", "", "retries that were left half-way are ended"},
 	{"disbatchd", "rolls", "find insert remove update", "", "batches of finished tasks that are handed over before they are deleted"},

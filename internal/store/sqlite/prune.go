@@ -59,6 +59,8 @@ func (t *tx) BeginDeletion(_ context.Context, p *planRow) (bool, error) {
 func (t *tx) DeleteEmpty(_ context.Context, p *planRow) error {
 	delete(t.plans, p.n)
 	t.dropPack(p)
+	t.exec("UPDATE queues SET name = char(1) || lower(hex(id)), threads = ?, unlimited = 0, settings = '' WHERE name = ? AND queued = 0 AND active = 0",
+		threadsGone, rules.JobQueue(p.ID)) // as DeleteQueue does
 	t.exec("DELETE FROM plans WHERE n = ?", p.n)
 	t.exec("DELETE FROM files WHERE plan = ?", p.n)
 	t.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?) AND ref = ?", jobRoots, jobClose, jobForget, p.n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ var packCases = []struct {
 	{"of two puts at the same time one stays, and nothing of the other", packsTogether},
 	{"a pack is put before its plan runs, and is not too large", packRefused},
 	{"a pack goes with its plan", packDeleted},
+	{"the queue of a job goes with its plan", packQueue},
 	{"the pack of an abandoned submission goes with its tasks", packAbandoned},
 }
 
@@ -202,6 +204,27 @@ func packDeleted(w *resultWorld) {
 		}
 		w.noPack(p)
 		w.rows("after the deletion", 0)
+	}
+}
+
+func packQueue(w *resultWorld) {
+	n := w.node("n1")
+	for _, busy := range []bool{false, true} {
+		p, tasks := w.submitting()
+		q := w.queue(rules.JobQueue(p.ID), 2)
+		tasks[0].Queue = q.ID
+		w.no(w.putPack(p, packed(10)))
+		w.no(w.s.AddTasks(w.ctx, p.ID, tasks))
+		w.no(w.s.Ready(w.ctx, p.ID))
+		n.end(ok(n.one()))
+		if busy { // somebody else uses it too
+			w.submit(plan.TaskSpec{Name: "b", Queue: q.Name})
+		}
+		for more := true; more; {
+			more = must(w.s.DeletePlan(w.ctx, p.ID, 100))(w.world)
+		}
+		there := slices.ContainsFunc(must(w.s.Queues(w.ctx))(w.world), func(is plan.Queue) bool { return is.ID == q.ID })
+		w.equal("the queue is there", there, busy)
 	}
 }
 

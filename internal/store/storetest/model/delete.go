@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -74,6 +75,9 @@ func (tx *tx) DeleteTasks(_ context.Context, p *planRow) (done bool, err error) 
 func (tx *tx) DeleteEmpty(_ context.Context, p *planRow) error {
 	p.gone = true
 	delete(tx.plans, p.ID)
+	maps.DeleteFunc(tx.queues, func(_ plan.QueueID, q *queue) bool {
+		return q.Name == rules.JobQueue(p.ID) && q.Queued+q.Active == 0
+	})
 	return nil
 }
 
