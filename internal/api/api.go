@@ -31,10 +31,12 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Root is where the API begins. OSTERoot is where its resources of the Open Scheduled Task Engine are.
+// Root is where the API begins. OSTERoot is where its resources of the Open Scheduled Task Engine are, and
+// DiscoRoot is where Disco's own submitters ask.
 const (
-	Root     = "/api/v1"
-	OSTERoot = "/oste/v1"
+	Root      = "/api/v1"
+	OSTERoot  = "/oste/v1"
+	DiscoRoot = "/disco"
 )
 
 // Server and client agree on these.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"strconv"
 	"time"
 
@@ -115,6 +116,14 @@ func (c *Client) addTasks(ctx context.Context, p plan.PlanID, tasks []json.RawMe
 		}
 	}
 	return err
+}
+
+// PutPack implements store.Packs.
+func (c *Client) PutPack(ctx context.Context, p plan.PlanID, pack *io.SectionReader) error {
+	if pack.Size() > rules.MaxPack { // it is not sent
+		return rules.CheckPack(&plan.Plan{}, pack.Size())
+	}
+	return c.do(ctx, &request{method: "PUT", path: in("plans", p.String(), "pack"), stream: pack, again: true, timeout: writeTime}, nil)
 }
 
 // Ready implements store.Admin.

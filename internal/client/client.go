@@ -56,6 +56,7 @@ var (
 	_ store.QueueDeleter = (*Client)(nil)
 	_ store.Balance      = (*Client)(nil)
 	_ store.Results      = (*Client)(nil)
+	_ store.Packs        = (*Client)(nil)
 	_ store.Waiter       = (*Client)(nil)
 	_ store.Fitter       = (*Client)(nil)
 	_ store.Refuser      = (*Client)(nil)

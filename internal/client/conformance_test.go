@@ -74,6 +74,10 @@ func (c *composite) PutResults(ctx context.Context, claim protocol.Claim, stdout
 	return c.results().PutResults(ctx, claim, stdout, stderr, mode)
 }
 
+func (c *composite) OpenPack(ctx context.Context, id plan.PlanID) (io.ReadCloser, int64, error) {
+	return c.direct.(store.Packs).OpenPack(ctx, id)
+}
+
 func (c *composite) Close() error {
 	c.stop()
 	return errors.Join(c.Client.Close(), c.direct.Close())
@@ -192,6 +196,10 @@ func TestAServerIsAStore(t *testing.T) {
 
 func TestAServerHasResults(t *testing.T) {
 	storetest.Results(t, storetest.ResultsDriver{Driver: overMemory()})
+}
+
+func TestAServerHasPacks(t *testing.T) {
+	storetest.Packs(t, storetest.ResultsDriver{Driver: overMemory()})
 }
 
 func TestAServerHasABalanceDocument(t *testing.T) {

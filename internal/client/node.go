@@ -72,3 +72,8 @@ func (c *Client) SetThreads(context.Context, plan.Queue, int) error { return c.n
 func (c *Client) PutResults(context.Context, protocol.Claim, *io.SectionReader, *io.SectionReader, protocol.GFS) error {
 	return c.node()
 }
+
+// OpenPack implements store.Packs for nodes, and refuses.
+func (c *Client) OpenPack(context.Context, plan.PlanID) (io.ReadCloser, int64, error) {
+	return nil, 0, c.node()
+}

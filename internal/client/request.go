@@ -41,7 +41,8 @@ type request struct {
 	query        url.Values
 	match        string // If-Match
 	body         any
-	again        bool // it may be made again whatever became of it: doing it twice does it once
+	stream       *io.SectionReader // the body, instead, as it is
+	again        bool              // it may be made again whatever became of it: doing it twice does it once
 	timeout      time.Duration
 	unread       bool // nobody wants its answer but for the status
 }
@@ -156,6 +157,10 @@ func (c *Client) send(ctx context.Context, r *request, body []byte, zipped bool)
 	req, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
+	}
+	if r.stream != nil {
+		req.Body = io.NopCloser(io.NewSectionReader(r.stream, 0, r.stream.Size()))
+		req.ContentLength, req.GetBody = r.stream.Size(), nil
 	}
 	if len(body) > 0 {
 		req.Header.Set("Content-Type", "application/json")

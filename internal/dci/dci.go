@@ -1,5 +1,5 @@
-// Package dci owns the listener of the server. One HTTP server serves the REST API (/api/v1 and
-// /oste/v1), the pages (/ui/) and Disbatch's routes (/). It limits slow and hostile callers, and stops in order.
+// Package dci owns the listener of the server. One HTTP server serves the REST API (/api/v1,
+// /oste/v1 and /disco), the pages (/ui/) and Disbatch's routes (/). It limits slow and hostile callers, and stops in order.
 // The parts own their answers.
 package dci
 
@@ -123,6 +123,7 @@ func (s *Server) handler() http.Handler {
 	s.mux = mux
 	mux.Handle(api.Root+"/", s.c.API)
 	mux.Handle(api.OSTERoot+"/", s.c.API)
+	mux.Handle(api.DiscoRoot+"/", s.c.API)
 	mux.Handle("POST "+api.Root+"/login", s.c.Guard.Login())
 	mux.Handle("POST "+api.Root+"/logout", s.c.Guard.Logout())
 	mux.HandleFunc("GET "+api.Root+"/session", s.session)
@@ -146,7 +147,7 @@ func (s *Server) handler() http.Handler {
 func (s *Server) need(r *http.Request) auth.Scope {
 	_, pattern := s.mux.Handler(r)
 	switch pattern {
-	case api.Root + "/", api.OSTERoot + "/":
+	case api.Root + "/", api.OSTERoot + "/", api.DiscoRoot + "/":
 		return s.c.API.Scope(r)
 	case "GET /{$}":
 		if s.c.Disbatch != nil && !browses(r) {

@@ -92,6 +92,28 @@ func (g *Group) Read(output json.RawMessage) ([]json.RawMessage, error) {
 	return inputs, err
 }
 
+// OutputURLs returns the URLs of the outputs of a task of the plugin disco, or of those of its items, in
+// their order.
+func OutputURLs(output json.RawMessage) (urls []string, err error) {
+	err = eachInput(output, func(raw []byte) error {
+		var out []json.RawMessage
+		var index struct{ URL json.RawMessage }
+		switch {
+		case raw[0] == '[' && json.Unmarshal(raw, &out) == nil && len(out) == 3:
+			index.URL = out[1]
+		case raw[0] != '{' || json.Unmarshal(raw, &index) != nil:
+			return noInput(raw)
+		}
+		url, is := jsontext.TextOf(index.URL)
+		if !is {
+			return noInput(raw)
+		}
+		urls = append(urls, url)
+		return nil
+	})
+	return urls, err
+}
+
 // joinsLabels reports whether groups have all labels of an index, which is then one input of them.
 func joinsLabels(grouping string) bool { return grouping == groupNode || grouping == groupAll }
 

@@ -149,3 +149,20 @@ func TestGroupsGetTheOutputsOfTheirParent(t *testing.T) {
 		t.Errorf("items get %s", got)
 	}
 }
+
+func TestOutputsHaveURLs(t *testing.T) {
+	for output, want := range map[string]string{
+		`null`: "[]", `[]`: "[]",
+		`[[0,"disco://a/x",5],[1,"disco://a/y",0]]`:                                    "[disco://a/x disco://a/y]",
+		`[[[0,"disco://a/x",5]],null,[{"labels":[[0,1],[1,2]],"url":"dir://b/i"}],[]]`: "[disco://a/x dir://b/i]",
+	} {
+		if got, err := rules.OutputURLs(json.RawMessage(output)); fmt.Sprint(got) != want || err != nil {
+			t.Errorf("%s: %v, %v", output, got, err)
+		}
+	}
+	for _, output := range []string{`"x"`, `["x"]`, `[{"a":1}]`, `[[0,1,2]]`, `[3]`} {
+		if got, err := rules.OutputURLs(json.RawMessage(output)); err == nil {
+			t.Errorf("%s: %v", output, got)
+		}
+	}
+}

@@ -336,6 +336,7 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		r.get("delete-schedule", "/schedules/daily", "", 404)
 
 		asksOSTE(r)
+		asksDisco(r)
 
 		r.listens("listen", "/events")
 		r.listens("listen-plans", "/events/plans")

@@ -34,6 +34,8 @@ type endpoint struct {
 	status       int    // of success; default 200, or 204 without a body
 	body         int64  // how large a request may be; default smallBody
 	media        string // of what is sent as a stream; "": the answer is JSON
+	pack         packBody
+	programs     bool // pages in a browser may not ask
 	errors       []int
 	forms        map[string]*huma.Schema // what its body may be instead, by type
 	answers      map[int][]any           // the types of answers by status, if the handler's type does not give them
@@ -78,6 +80,15 @@ func (a *API) operation(e *endpoint, in, out reflect.Type) *operation {
 		Security:    []map[string][]string{{"token": {string(e.scope)}}, {"basic": {string(e.scope)}}},
 		Middlewares: huma.Middlewares{checkGiven},
 	}}
+	if e.programs {
+		o.Middlewares = append(o.Middlewares, onlyPrograms)
+	}
+	if e.pack != noPack {
+		o.Middlewares = append(o.Middlewares, e.pack.receive)
+	}
+	if e.pack == alwaysIs {
+		o.RequestBody = &huma.RequestBody{Content: packSchema()}
+	}
 	if e.body > smallBody {
 		o.BodyReadTimeout += time.Duration(e.body/(16<<20)) * time.Minute
 	}

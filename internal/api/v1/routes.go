@@ -58,6 +58,7 @@ func New(c Config) *API {
 	a.osteActivities()
 	a.osteRecurring()
 	a.osteFinished()
+	a.disco()
 	a.nodes()
 	a.feed()
 	a.graph()

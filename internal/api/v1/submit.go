@@ -35,7 +35,7 @@ type SubmitPlan struct {
 	Check    bool     `query:"check" doc:"Only report the mistakes of the file, or describe it; submit nothing. A param that has to be given may be missing."`
 	Key      string   `header:"Idempotency-Key" maxLength:"255" doc:"Any text of the caller. The same request, repeated with the key, submits nothing again, and completes a submission that stopped half-way."`
 	Type     string   `header:"Content-Type" hidden:"true"`
-	RawBody  []byte   `contentType:"application/yaml" doc:"A plan file: YAML, and so JSON."`
+	RawBody  []byte   `contentType:"application/yaml" doc:"A plan file: YAML, and so JSON. Or a job pack of Disco, of at most 256 MiB, which is known by its first bytes whatever the content type is."`
 }
 
 // submitForm is the other body that a submission may have.
@@ -63,14 +63,19 @@ type submitAnswer struct {
 
 func (a *API) submissions() {
 	serve(a, endpoint{
-		method: "POST", path: "/plans", id: "submit-plan", summary: "Submit a plan file", tag: "plans", scope: Submit, body: fileBody, status: http.StatusCreated,
+		method: "POST", path: "/plans", id: "submit-plan", summary: "Submit a plan file", tag: "plans", scope: Submit, body: fileBody, pack: mayBe, status: http.StatusCreated,
 		doc: "The server submits the whole file, or nothing if it has a mistake: then errors has " +
 			"each mistake with its line and column. The answer is 200 if the same request used " +
-			"the key before. With check it is 200 too, and describes the file.",
+			"the key before. With check it is 200 too, and describes the file. A job pack of Disco " +
+			"may stand in place of a file. It has no params and no folder.",
 		forms:   map[string]*huma.Schema{submitForm: formSchema()},
 		answers: map[int][]any{http.StatusCreated: {api.Submitted{}}, http.StatusOK: {api.Submitted{}, api.Checked{}}},
 		errors:  []int{409, 413, 422},
 	}, a.submitPlan)
+	serve(a, endpoint{
+		method: "PUT", path: "/plans/{plan}/pack", id: "put-pack", summary: "Keep the job pack of a plan", tag: "plans", scope: Submit, pack: alwaysIs, errors: []int{404, 409, 413, 422},
+		doc: "For the commands that submit job packs to a server: between the begin of a plan and its tasks. The pack goes with the plan.",
+	}, a.putPack)
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/runs", id: "run-again", summary: "Submit the kept file of a plan again", tag: "plans", scope: Submit, status: http.StatusCreated,
 		doc: "A new run of the plan, in the same folder and with the plan's params, secrets " +
@@ -131,7 +136,7 @@ func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, er
 	if in.Check {
 		auth.Unchanged(ctx)
 	}
-	file, err := a.readPlan(ctx, in)
+	file, err := a.readSubmitted(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -141,26 +146,50 @@ func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, er
 	return a.submitFile(ctx, file, in.Key)
 }
 
-// submitFile submits a plan file that was read.
-func (a *API) submitFile(ctx context.Context, file *planFile, key string) (*submitAnswer, error) {
+// readSubmitted reads the plan file, or the job pack, of a request.
+func (a *API) readSubmitted(ctx context.Context, in *SubmitPlan) (*planFile, error) {
+	pack := packOf(ctx)
+	switch {
+	case pack == nil:
+		return a.readPlan(ctx, in)
+	case len(in.Param) > 0:
+		return nil, api.InvalidAt("query.param", "a job pack has no params; leave them out")
+	}
+	return pack.read()
+}
+
+// submitSpec submits a plan that was read.
+func (a *API) submitSpec(ctx context.Context, file *planFile, key string) (made *plan.Plan, repeated bool, err error) {
 	file.spec.By = submitter(ctx)
-	p, repeated, err := submit.Once(ctx, a.st, file.spec, key, false)
+	var p plan.Plan
+	if file.pack == nil {
+		p, repeated, err = submit.Once(ctx, a.st, file.spec, key, false)
+	} else {
+		p, repeated, err = submit.WithPack(ctx, a.st, file.spec, file.pack, key)
+	}
 	switch {
 	case repeated && errors.Is(err, plan.ErrConflict):
-		return nil, api.NewProblem(http.StatusUnprocessableEntity, api.CodeRepeated, "%v", err)
+		return nil, repeated, api.NewProblem(http.StatusUnprocessableEntity, api.CodeRepeated, "%v", err)
 	case err != nil && !p.ID.IsZero() && !errors.Is(err, plan.ErrPlanEnded):
-		return nil, fmt.Errorf("%w; nothing of %s runs yet; to continue, send the request again with the same Idempotency-Key, if it had one", err, p.Title())
+		return nil, repeated, fmt.Errorf("%w; nothing of %s runs yet; to continue, send the request again with the same Idempotency-Key, if it had one", err, p.Title())
 	case err != nil:
-		return nil, unqueued(err)
+		return nil, repeated, unqueued(err)
 	}
 	if repeated && p.State != plan.PlanSubmitting { // what was left half-way has been ended
 		auth.Unchanged(ctx)
 	}
 	auth.Changed(ctx, p.ID.String())
-	if p, err = a.st.Plan(ctx, p.ID); err != nil {
+	p, err = a.st.Plan(ctx, p.ID)
+	return &p, repeated, err
+}
+
+// submitFile submits a plan file, or a job pack, that was read.
+func (a *API) submitFile(ctx context.Context, file *planFile, key string) (*submitAnswer, error) {
+	p, repeated, err := a.submitSpec(ctx, file, key)
+	if err != nil {
 		return nil, err
 	}
-	answer, err := a.answerPlan(ctx, &p)
+	answer, err := a.answerPlan(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -211,9 +240,10 @@ func (a *API) checkPlan(ctx context.Context, file *planFile) (*submitAnswer, err
 	return &submitAnswer{Status: http.StatusOK, Body: out}, nil
 }
 
-// A planFile is one that was read.
+// A planFile is one that was read, or a job pack.
 type planFile struct {
 	spec   *plan.Spec
+	pack   *submit.Pack // nil: it is a file
 	params []api.Param
 	notes  []api.Note
 }
