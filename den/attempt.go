@@ -60,6 +60,7 @@ type attempt struct {
 	lacks  plan.Lack   // as the plugin said
 	why    string      // it did not begin, as people may see it
 	fault  rules.Fault // and whose fault that is
+	passed bool        // it was left to another node
 
 	foreign   bool // the plugin writes the task's end itself, if it is not stopped
 	cancelled bool // by a person; the loop's
@@ -168,6 +169,10 @@ func (a *attempt) end(ctx context.Context, e *protocol.Ending) bool {
 	case a.plugin == nil:
 		e.Status = plan.Queued
 		return true
+	case a.passes(ctx):
+		a.passed = true
+		e.Status, e.Detail = plan.Queued, rules.NotBegunDetail(a.node, "it failed here before, and another node may try it")
+		return true
 	default:
 		r = a.result(ctx)
 	}
@@ -176,6 +181,9 @@ func (a *attempt) end(ctx context.Context, e *protocol.Ending) bool {
 	}
 	if !a.conclude(ctx, expand, &r, e) {
 		return false
+	}
+	if e.Status == plan.Held && !e.Expand && a.wanders() {
+		a.faults.failedHere(a.task.Task)
 	}
 	if e.Expand {
 		e.Items = items

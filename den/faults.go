@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/backoff"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // faults is what a node remembers of tasks that it could not begin, and of the queues that it leaves
@@ -26,7 +27,13 @@ type faults struct {
 	sent    int           // which it knows
 	told    chan struct{} // closed, and replaced, as sent changes
 	hurry   chan struct{} // has a value if the store is to know now
+
+	failed map[plan.TaskID]bool // here, of a plugins.Wanderer, and will be tried again
 }
+
+// mostFailed is how many failed tasks a node remembers. It forgets all of them then, which costs an
+// attempt each on the same node.
+const mostFailed = 10_000
 
 // A faulty queue has tasks that the node could not begin.
 type faulty struct {
@@ -56,7 +63,26 @@ const mostUnbegun = 100
 const mostWhy = 500
 
 func newFaults() *faults {
-	return &faults{queues: map[plan.QueueID]*faulty{}, told: make(chan struct{}), hurry: make(chan struct{}, 1)}
+	return &faults{queues: map[plan.QueueID]*faulty{}, told: make(chan struct{}), hurry: make(chan struct{}, 1), failed: map[plan.TaskID]bool{}}
+}
+
+// failedHere remembers that a task failed on the node, and will be tried again.
+func (f *faults) failedHere(id plan.TaskID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.failed) >= mostFailed {
+		clear(f.failed)
+	}
+	f.failed[id] = true
+}
+
+// didFail reports, once, whether a task failed on the node before.
+func (f *faults) didFail(id plan.TaskID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.failed[id]
+	delete(f.failed, id)
+	return was
 }
 
 // note remembers that the node could not begin a task. It returns the version of the news with it.
@@ -328,16 +354,10 @@ type peers interface {
 	Instances(ctx context.Context) ([]plan.Instance, error)
 }
 
-// blame finds out whose fault it is that the attempt did not begin. If the store does not answer, it
-// is the node's: then nothing is lost.
-func (a *attempt) blame(ctx context.Context, r *plan.Result) (rules.Fault, error) {
-	u := rules.Unbegun{
-		Task: a.task.Task, Plan: a.task.Plan, Lacks: r.Lacks, Beside: a.beside(), Node: *a.me,
-		Queue: plan.Queue{ID: a.task.Queue, Name: a.task.QueueName, Plugin: a.task.Plugin},
-	}
-	if rules.WhoseFault(&u) == rules.NodeFull {
-		return rules.NodeFull, nil
-	}
+// ask asks the store which other nodes may run the task.
+func (a *attempt) ask(ctx context.Context, u *rules.Unbegun) error {
+	u.Task, u.Plan, u.Node = a.task.Task, a.task.Plan, *a.me
+	u.Queue = plan.Queue{ID: a.task.Queue, Name: a.task.QueueName, Plugin: a.task.Plugin}
 	queues, err := a.peers.Queues(ctx)
 	if k := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == u.Queue.ID }); k >= 0 {
 		u.Queue = queues[k]
@@ -345,6 +365,33 @@ func (a *attempt) blame(ctx context.Context, r *plan.Result) (rules.Fault, error
 	if err == nil {
 		u.Nodes, err = a.peers.Instances(ctx)
 	}
+	return err
+}
+
+// wanders reports whether the plugin is a plugins.Wanderer, in a node that can give tasks back.
+func (a *attempt) wanders() bool {
+	_, is := a.plugin.(plugins.Wanderer)
+	return is && a.faults != nil
+}
+
+// passes reports whether the attempt is left to another node, since the last one failed here.
+func (a *attempt) passes(ctx context.Context) bool {
+	if !a.wanders() || !a.faults.didFail(a.task.Task) {
+		return false
+	}
+	var u rules.Unbegun
+	err := a.ask(ctx, &u)
+	return err == nil && !u.Alone()
+}
+
+// blame finds out whose fault it is that the attempt did not begin. If the store does not answer, it
+// is the node's: then nothing is lost.
+func (a *attempt) blame(ctx context.Context, r *plan.Result) (rules.Fault, error) {
+	u := rules.Unbegun{Lacks: r.Lacks, Beside: a.beside()}
+	if rules.WhoseFault(&u) == rules.NodeFull {
+		return rules.NodeFull, nil
+	}
+	err := a.ask(ctx, &u)
 	if err == nil && u.Alone() {
 		return rules.TaskAtFault, nil
 	}

@@ -50,6 +50,11 @@ func always(*plugins.Task) plan.Lack { return plan.LacksNothing }
 // nodes starts a node for each able plugin, and returns when all are registered. They end with the test.
 func (w *world) nodes(cfg den.Config, abilities map[string]*able) {
 	w.Helper()
+	nodesOf(w, cfg, abilities)
+}
+
+func nodesOf[P plugins.Plugin](w *world, cfg den.Config, abilities map[string]P) {
+	w.Helper()
 	for name, a := range abilities {
 		cfg.Name, cfg.Host, cfg.Plugins = plan.NodeName(name), "host", plugins.NewRegistry()
 		cfg.Plugins.Register("work", a)
@@ -289,4 +294,59 @@ func TestANodeWithoutRoomRunsFewerTasksAtOnce(t *testing.T) {
 			t.Errorf("it began %d tasks, want 8", n)
 		}
 	})
+}
+
+// A wanderer fails three times, wherever it runs.
+type wanderer struct {
+	name string
+	ran  *[]string // names of nodes
+}
+
+func (*wanderer) Wanders() {}
+
+func (p *wanderer) Run(context.Context, *plugins.Task) plan.Result {
+	*p.ran = append(*p.ran, p.name)
+	if len(*p.ran) <= 3 {
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: "an input is out of reach"}
+	}
+	return plan.Result{Status: plan.Succeeded}
+}
+
+// A node on which a task of a plugins.Wanderer failed gives the next attempt back once, if there is another.
+func TestATaskThatFailedOnANodeIsLeftToAnotherOnce(t *testing.T) {
+	for _, names := range [][]string{{"n1"}, {"n1", "n2"}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			var ran []string
+			all := map[string]*wanderer{}
+			for _, name := range names {
+				all[name] = &wanderer{name, &ran}
+			}
+			nodesOf(w, den.Config{Threads: 1}, all)
+			p := w.work(1, plan.Retry{Attempts: 4, Delay: time.Second})
+			time.Sleep(time.Minute)
+			task := w.tasks(p)[0]
+			if task.Status != plan.Succeeded || task.Attempt != 4 || len(ran) != 4 {
+				t.Errorf("the task is %v after %d attempts, and ran on %v", task.Status, task.Attempt, ran)
+			}
+			entries, _, err := w.store.Log(t.Context(), task.ID, 0, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			back := 0
+			for i := range entries {
+				if rules.IsGivenBack(&entries[i]) {
+					back++
+				}
+			}
+			if alone := len(names) == 1; alone != (back == 0) || back > 3 {
+				t.Errorf("on %v it was given back %d times after 3 failures; it ran on %v", names, back, ran)
+			}
+			for _, name := range names {
+				if pauses := w.paused(plan.NodeName(name)); len(pauses) > 0 {
+					t.Errorf("%s has pauses: %+v", name, pauses)
+				}
+			}
+		})
+	}
 }

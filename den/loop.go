@@ -39,6 +39,7 @@ type loop struct {
 	limit   int               // what a person says all instances of the node may have; < 0: nothing, as far as is known
 
 	foreign  *attempt // of a runner whose task another program runs
+	passed   bool     // a task is to be left to another node
 	freed    bool     // something ended here that is not for the store, so that a thread is free
 	more     bool     // release work is left: turn again at once; with no thread free, soon
 	shares   protocol.Shares
@@ -304,6 +305,7 @@ func (l *loop) heedFault(a *attempt) {
 		return
 	}
 	a.faults.ended(a, l.log)
+	l.passed = l.passed || a.passed
 	if a.fault != rules.NodeFull {
 		return
 	}
@@ -408,7 +410,7 @@ func (l *loop) loaded() bool { return len(l.running) > runtime.NumCPU() && l.usa
 // endings, because there is more to release.
 func (l *loop) turn(alive context.Context, release bool) {
 	slots := 0
-	if !l.draining {
+	if !l.draining && !l.passed { // else this turn would claim what it gives back
 		slots = max(0, l.most()-len(l.running)-l.node.runners.others())
 	}
 	may := l.node.faults.ration(ration{slots: slots, active: l.me.Active, ignored: l.me.Ignored}, l.cfg.Beat, l.log)
@@ -460,6 +462,9 @@ func (l *loop) turn(alive context.Context, release bool) {
 	}
 	if turned.Rest > 0 {
 		wait = min(wait, turned.Rest)
+	}
+	if l.passed {
+		l.passed, wait = false, l.cfg.Beat/4
 	}
 	l.look.Reset(wait)
 }

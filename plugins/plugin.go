@@ -53,6 +53,14 @@ type Silent interface {
 	Silent()
 }
 
+// A Wanderer is a plugin whose tasks may fail for what their node has, or cannot reach. A node on which
+// such a task failed gives its next attempt back once, while another live node serves the queue. That
+// attempt does not count.
+type Wanderer interface {
+	Plugin
+	Wanders()
+}
+
 // A Refuser is a plugin that can tell from a task's params that no attempt could succeed.
 type Refuser interface {
 	// Refuse returns which of the params is wrong, and why; nil if nothing is known to be. Expressions

@@ -18,15 +18,18 @@
 package disco
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -94,6 +97,9 @@ func (p *Plugin) where() (Place, error) {
 // Lease implements plugins.Tenant.
 func (*Plugin) Lease(left time.Duration) { runner.Lease(left) }
 
+// Wanders implements plugins.Wanderer: an input may be out of reach of one node, or its disk be full.
+func (*Plugin) Wanders() {}
+
 // errWindows refuses the plugin by name.
 var errWindows = errors.New("plugin disco: workers of Disco do not run on Windows; let a node on Linux, macOS or BSD serve the queue")
 
@@ -159,6 +165,9 @@ func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) 
 	if err != nil {
 		return plan.Result{}, err
 	}
+	if o.End != host.Done {
+		o.Detail += s.remedy(t, o.Lost)
+	}
 	return result(ctx, o, t, hidden)
 }
 
@@ -179,6 +188,26 @@ func (s *settings) open(ctx context.Context, place Place, t *plugins.Task) (*Hom
 		}
 		return pack, err
 	})
+}
+
+// remedy says how inputs that have no replica left are made again: by the tasks whose outputs they are.
+func (s *settings) remedy(t *plugins.Task, lost []int) string {
+	needs, err := t.Needs()
+	if err != nil || t.PlanName == "" {
+		return ""
+	}
+	var tasks []string
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
+		if slices.ContainsFunc(lost, func(id int) bool {
+			return slices.ContainsFunc(s.inputs[id].Replicas, func(url string) bool { return bytes.Contains(needs[name], []byte(url)) })
+		}) {
+			tasks = append(tasks, name)
+		}
+	}
+	if tasks == nil {
+		return ""
+	}
+	return fmt.Sprintf("; make them again: sluice plan retry %s %s --downstream", t.PlanName, strings.Join(tasks, " "))
 }
 
 // result makes of how the attempt ended what the node is told.

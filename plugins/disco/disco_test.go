@@ -513,3 +513,21 @@ func TestARunThatIsCancelled(t *testing.T) {
 		t.Errorf("it ended as %+v, %v", o, err)
 	}
 }
+
+func TestTheRemedyOfALostInputIsTheTaskThatMadeIt(t *testing.T) {
+	s := settings{inputs: []host.Input{{Replicas: []string{"disco://a/x"}}, {Replicas: []string{"disco://a/y", "disco://b/y"}}, {Replicas: []string{"raw://z"}}}}
+	task := &plugins.Task{PlanName: "count#3", Params: json.RawMessage(`{"needs":{"map":[[[0,"disco://a/x",1]]],"more":[[1,"disco://b/y",1]],"other":[]}}`)}
+	for _, c := range []struct {
+		lost []int
+		want string
+	}{
+		{nil, ""},
+		{[]int{2}, ""},
+		{[]int{0}, "; make them again: sluice plan retry count#3 map --downstream"},
+		{[]int{0, 1, 2}, "; make them again: sluice plan retry count#3 map more --downstream"},
+	} {
+		if got := s.remedy(task, c.lost); got != c.want {
+			t.Errorf("of %v: %q, want %q", c.lost, got, c.want)
+		}
+	}
+}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"reflect"
 	"runtime"
+	"slices"
 	"runtime/metrics"
 	"strings"
 	"sync"
@@ -258,6 +260,20 @@ func TestAnOutputThatIsRefusedEndsTheAttempt(t *testing.T) {
 }
 
 // A worker asks for what would be a reply of many times its size.
+// An input is lost when the worker has tried all of its replicas, one after the other or at once.
+func TestInputsWithoutAReplicaAreLost(t *testing.T) {
+	for number, want := range map[int][]int{53: nil, 54: {1}, 55: nil, 56: {0}, 57: {0}, 58: nil} {
+		for _, c := range hosttest.Cases() {
+			if c.Number != number {
+				continue
+			}
+			if e, _, _ := play(t, &c); !slices.Equal(e.Lost, want) {
+				t.Errorf("case %d, %s: inputs %v are lost, want %v", c.Number, c.Name, e.Lost, want)
+			}
+		}
+	}
+}
+
 func TestALargeReply(t *testing.T) {
 	inputs := make([]host.Input, 60_000)
 	for i := range inputs {
@@ -392,7 +408,7 @@ func FuzzFrames(f *testing.F) {
 		at = min(max(at, 0), len(text))
 		whole, replies := fuzzed(t, text, nil)
 		parts, again := fuzzed(t, text[:at], text[at:])
-		if whole != parts || !bytes.Equal(replies, again) {
+		if !reflect.DeepEqual(whole, parts) || !bytes.Equal(replies, again) {
 			t.Errorf("in one piece: %+v, %q\nin two: %+v, %q", whole, replies, parts, again)
 		}
 		for rest := replies; len(rest) > 0; {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -88,6 +89,7 @@ func (e End) String() string { return [...]string{Done: "done", Error: "error", 
 type Ending struct {
 	End    End
 	Detail string // for people: the text of the worker, or what was wrong
+	Lost   []int  // the inputs of which all replicas failed, in order
 	Died   bool   // the output of the worker ended before it said how the attempt ended; how it exited is not known here
 }
 
@@ -118,6 +120,12 @@ func (s *Session) Run(ctx context.Context, c Conn) Ending {
 	}
 	if len(r.failures) > 0 {
 		e.Detail = strings.TrimPrefix(e.Detail+"\n", "\n") + "inputs that failed: " + strings.Join(r.failures, "; ")
+		list, _, _ := r.Inputs.Inputs()
+		for _, id := range slices.Sorted(maps.Keys(r.failed)) {
+			if len(r.failed[id].order) == len(list[id].Replicas) {
+				e.Lost = append(e.Lost, id)
+			}
+		}
 	}
 	return e
 }
