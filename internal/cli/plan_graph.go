@@ -141,6 +141,11 @@ func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph,
 		switch {
 		case t.Items > 0:
 			note = fmt.Sprintf("%d items", t.Items)
+			if t.Foreach != nil && t.Foreach.Group != "" {
+				note += ", " + t.Foreach.Group
+			}
+		case t.Foreach != nil && t.Foreach.Group != "" && !t.Status.Finished():
+			note = t.Foreach.Group
 		case !startUnknown(t):
 			note = tookTask(t, now)
 		}

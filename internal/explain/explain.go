@@ -200,7 +200,11 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 	switch rules.Decide(t.When, seen, waits == 0) {
 	case rules.ToWait:
 		full, err := e.task(following.ID)
-		return Link{Why: "it waits for " + following.Key() + others(waits-1, len(parents))}, full, err
+		why := "it waits for " + following.Key() + others(waits-1, len(parents))
+		if t.Foreach != nil && t.Foreach.Group != "" {
+			why += ", whose outputs it groups by " + t.Foreach.Group
+		}
+		return Link{Why: why}, full, err
 	case rules.ToSkip:
 		link, err := e.nextTurn(t, "its when "+whenWord(t.When)+" cannot hold any more, so it will be skipped")
 		return link, nil, err

@@ -151,7 +151,7 @@ export default async function task({ main, params, page }) {
       const bad = (await get('/tasks', { of: t.id, state: FAILED.join(','), with: 'item_label', limit: ITEMS })).tasks; // these are looked for
       const { tasks: first, next } = await get('/tasks', { of: t.id, with: 'item_label', limit: ITEMS });
       const tasks = [...bad, ...first.filter((x) => !bad.some((b) => b.id === x.id))].slice(0, ITEMS);
-      fill(family.items, h('h2', {}, 'Items ', h('span', { class: 'n' }, t.items ? number(t.items) : '')), tasks.length ? taskLinks(tasks) : h('p', { class: 'muted' }, 'They are made when what it needs has finished.'),
+      fill(family.items, h('h2', {}, 'Items ', h('span', { class: 'n' }, t.items ? number(t.items) : ''), t.foreach.group && h('span', { class: 'muted' }, ` ${t.foreach.group}`)), tasks.length ? taskLinks(tasks) : h('p', { class: 'muted' }, 'They are made when what it needs has finished.'),
         next && plan && h('p', {}, h('a', { href: href('plans', plan.id, 'tasks') + '?q=' + encodeURIComponent(`${t.name}[`) }, 'All of them')));
     } catch (e) { failedIn(family.items, e, items); }
   }

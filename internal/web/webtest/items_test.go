@@ -237,3 +237,29 @@ func TestItemsOfANarrowTimeLineKeepTheirNumbers(t *testing.T) {
 	b.until(`window.drawn.some((t) => t.startsWith('count[0]…')) && window.drawn.some((t) => t.startsWith('count[1]…'))`)
 	b.shot("narrow-items")
 }
+
+// A plan whose stages go over groups of inputs. Any plugin may.
+const grouped = `plan: words
+params:
+  inputs: [{label: 1, urls: ["disco://a/x"]}, {label: 2, urls: ["disco://b/y"]}, {label: 1, urls: ["disco://b/z"]}]
+tasks:
+  shrink: {foreach: {group: group_node_label, of: "${{ params.inputs }}"}, run: 'true'}
+  reduce: {foreach: {group: group_label, of: "${{ params.inputs }}"}, needs: [shrink], run: 'true'}
+`
+
+func TestStagesShowTheirGroups(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.node()
+	p := s.submit(grouped)
+	s.wait(p, "succeeded")
+	b := s.browse(light)
+	b.open("/ui/plans/" + p + "/tasks")
+	b.sees(".trow", "shrink 3 items")
+	b.js(fold("shrink"))
+	b.sees(".trow", "shrink[0] (1 a)")
+	b.sees(".trow", "shrink[1] (1 b)")
+	b.open("/ui/tasks/" + s.task(p, "reduce"))
+	b.sees("main", "Items 2 group_label")
+	b.sees("main", "reduce[1] (2)")
+}
