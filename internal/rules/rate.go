@@ -44,6 +44,27 @@ func RateSpent(r plan.Rate, spent, now time.Time) time.Time {
 	return now.Add(rateAhead(r, spent, now))
 }
 
+// RateChanged returns the instant of the queue once its rate was replaced. A start that counted by the
+// old rate counts by the new one, and takes up no less time than it did. So a lower rate lets nothing
+// start for which the old one had to wait.
+func RateChanged(was, is plan.Rate, spent, now time.Time) time.Time {
+	if was == is || was == (plan.Rate{}) || is == (plan.Rate{}) {
+		return spent
+	}
+	ahead, most := rateAhead(was, spent, now), time.Duration(is.AtOnce())
+	starts := min((ahead+was.Interval()-1)/was.Interval(), most)
+	return now.Add(min(max(ahead, starts*is.Interval()), most*is.Interval()))
+}
+
+// GroupSpent returns the instant of a group that is made, or changed to be as g.
+func GroupSpent(groups []plan.Group, g *plan.Group, now time.Time) time.Time {
+	is := groupNamed(groups, g.Name)
+	if is == nil {
+		return time.Time{}
+	}
+	return RateChanged(is.Rate, g.Rate, is.Spent, now)
+}
+
 // rateAhead returns how far the instant of the queue is ahead of the present, as it counts.
 func rateAhead(r plan.Rate, spent, now time.Time) time.Duration {
 	if spent.IsZero() {

@@ -42,6 +42,36 @@ func TestARateLetsTasksStart(t *testing.T) {
 	}
 }
 
+func TestWhatHasStartedCountsForAChangedRate(t *testing.T) {
+	now := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
+	fast := plan.Rate{Starts: 100, Per: plan.Duration(time.Second), Burst: 20}
+	slow := plan.Rate{Starts: 1, Per: plan.Duration(time.Minute), Burst: 5}
+	for _, c := range []struct {
+		what    string
+		was, is plan.Rate
+		ahead   time.Duration
+		want    time.Duration
+	}{
+		{"a burst of the old rate is one of the new rate", fast, slow, 200 * time.Millisecond, 5 * time.Minute},
+		{"fewer starts leave the rest of the burst", fast, slow, 20 * time.Millisecond, 2 * time.Minute},
+		{"part of a start is one", fast, slow, 11 * time.Millisecond, 2 * time.Minute},
+		{"starts that are over are over", fast, slow, -time.Hour, 0},
+		{"a higher rate gives no start before its interval", slow, fast, time.Minute, 200 * time.Millisecond},
+		{"nor one that the old rate had used up", slow, plan.Rate{Starts: 1, Per: plan.Duration(time.Second), Burst: 100}, 30 * time.Second, 30 * time.Second},
+		{"another burst alone", fast, plan.Rate{Starts: 100, Per: plan.Duration(time.Second), Burst: 7}, 200 * time.Millisecond, 70 * time.Millisecond},
+		{"the longest periods", plan.Rate{Starts: 10_000, Per: plan.Duration(time.Second), Burst: plan.MostBurst}, plan.Rate{Starts: 1, Per: plan.Duration(plan.MostPeriod)}, 100 * time.Second, plan.MostPeriod},
+	} {
+		if got := RateChanged(c.was, c.is, now.Add(c.ahead), now).Sub(now); got != c.want {
+			t.Errorf("%s: %s ahead, want %s", c.what, got, c.want)
+		}
+	}
+	for _, c := range []struct{ was, is plan.Rate }{{fast, fast}, {fast, plan.Rate{}}, {plan.Rate{}, slow}} {
+		if spent := now.Add(-time.Hour); !RateChanged(c.was, c.is, spent, now).Equal(spent) {
+			t.Errorf("from %q to %q: it is another instant", c.was, c.is)
+		}
+	}
+}
+
 // However many ask, and whenever, no window has more starts than rate times window and burst, and who
 // always asks gets the rate.
 func TestARateHoldsInEachWindow(t *testing.T) {

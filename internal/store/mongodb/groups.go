@@ -59,8 +59,12 @@ func (s *Store) PutGroup(ctx context.Context, was, g plan.Group) (err error) {
 				return err
 			}
 			made = taken == 0
-		} else if made, err = s.UpdateOne(ctx, s.groups, d("_id", g.Name, "doc", docs[is].Doc), d("$set", d("doc", text, "changed", now))); err != nil {
-			return err
+		} else {
+			where, set := d("_id", g.Name, "doc", docs[is].Doc), d("doc", text, "changed", now)
+			respend(&where, &set, docs[is].Spent, rules.GroupSpent(groups, &g, now))
+			if made, err = s.UpdateOne(ctx, s.groups, where, d("$set", set)); err != nil {
+				return err
+			}
 		}
 		if !made {
 			continue
@@ -166,7 +170,7 @@ func (s *Store) putQueueIn(ctx context.Context, was, q plan.Queue) error {
 		if was.Group == q.Group {
 			was.Group = ""
 		}
-		_, err := s.writeQueue(ctx, d("_id", oid(q.ID.ID), "settings", q.Text()), was)
+		_, err := s.writeQueue(ctx, d("_id", oid(q.ID.ID), "settings", q.Text()), was, was)
 		return err
 	})
 }
@@ -187,8 +191,9 @@ func (r *round) auditGroups(ctx context.Context) error {
 		if rules.CheckInGroup(groups, &q) == nil {
 			continue
 		}
+		was := q
 		q.Group = ""
-		if _, err := r.writeQueue(ctx, d("_id", queues[i].ID, "settings", string(queues[i].Settings)), q); err != nil {
+		if _, err := r.writeQueue(ctx, d("_id", queues[i].ID, "settings", string(queues[i].Settings)), was, q); err != nil {
 			return err
 		}
 	}

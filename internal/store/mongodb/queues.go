@@ -75,53 +75,58 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 
 // SetQueue implements store.Admin.
 func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
-	was := q
-	if q.Group != "" {
-		doc, _, err := s.queueAs(ctx, q.ID, nil)
+	for range tries {
+		doc, same, err := s.queueAs(ctx, q.ID, nil)
 		if err == nil {
-			was, err = doc.domain(), s.checkInGroup(ctx, &q)
+			err = s.checkInGroup(ctx, &q)
 		}
 		if err != nil {
 			return err
 		}
+		was := doc.domain()
+		set, err := s.writeQueue(ctx, same, was, q)
+		if err == nil && set {
+			if err = s.putQueueIn(ctx, was, q); err == nil {
+				return s.wakeOthers(ctx, true) // more of it may be claimed now
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("queue %s: %w", q.ID, err)
+		}
 	}
-	there, err := s.writeQueue(ctx, d("_id", oid(q.ID.ID)), q)
-	if err == nil && !there {
-		err = plan.ErrNotFound
-	}
-	if err == nil {
-		err = s.putQueueIn(ctx, was, q)
-	}
-	if err != nil {
-		return fmt.Errorf("queue %s: %w", q.ID, err)
-	}
-	return s.wakeOthers(ctx, true) // more of it may be claimed now
+	return fmt.Errorf("queue %s: %w", q.ID, plan.ErrConflict)
 }
 
 // ChangeQueue implements store.Admin.
 func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
-	doc, same, err := s.queueAs(ctx, q.ID, nil, "threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "settings")
-	if err != nil {
-		return err
+	for range tries {
+		doc, same, err := s.queueAs(ctx, q.ID, nil, "threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "settings")
+		if err != nil {
+			return err
+		}
+		now := doc.domain()
+		change, err := rules.CheckSettings(&now, &was, &q)
+		if err == nil && change {
+			err = s.checkInGroup(ctx, &q)
+		}
+		if err != nil {
+			return err
+		}
+		if !change {
+			return s.putQueueIn(ctx, now, q)
+		}
+		changed, err := s.writeQueue(ctx, same, now, q)
+		if err != nil {
+			return fmt.Errorf("queue %q: %w", doc.Name, err)
+		}
+		if changed {
+			if err := s.putQueueIn(ctx, now, q); err != nil {
+				return err
+			}
+			return s.wakeOthers(ctx, true) // more of it may be claimed now
+		}
 	}
-	now := doc.domain()
-	change, err := rules.CheckSettings(&now, &was, &q)
-	if err == nil && change {
-		err = s.checkInGroup(ctx, &q)
-	}
-	if err != nil {
-		return err
-	}
-	if !change {
-		return s.putQueueIn(ctx, now, q)
-	}
-	if changed, err := s.writeQueue(ctx, same, q); err != nil || !changed {
-		return fmt.Errorf("queue %q: %w", doc.Name, cmp.Or(err, plan.ErrConflict))
-	}
-	if err := s.putQueueIn(ctx, now, q); err != nil {
-		return err
-	}
-	return s.wakeOthers(ctx, true) // more of it may be claimed now
+	return fmt.Errorf("queue %q: %w", q.Name, plan.ErrConflict)
 }
 
 // queueAs reads a queue. same matches it as long as these fields have the very values that were read, whatever form another program gave
@@ -144,9 +149,17 @@ func (s *Store) queueAs(ctx context.Context, id plan.QueueID, read bson.D, field
 	return doc, same, nil
 }
 
-// writeQueue sets what a person says of the queue that the filter finds.
-func (s *Store) writeQueue(ctx context.Context, filter bson.D, q plan.Queue) (there bool, err error) {
+// writeQueue sets what a person says of the queue that the filter finds, which was read as was. If its rate changes, it is
+// not written once a claim has spent more of the old rate.
+func (s *Store) writeQueue(ctx context.Context, filter bson.D, was, q plan.Queue) (there bool, err error) {
 	set, unset := limits(q)
+	if was.Rate != q.Rate {
+		now, err := s.Now(ctx)
+		if err != nil {
+			return false, err
+		}
+		respend(&filter, &set, was.Spent, rules.RateChanged(was.Rate, q.Rate, was.Spent, now))
+	}
 	update := d("$set", set)
 	if len(unset) > 0 {
 		update = append(update, bson.E{Key: "$unset", Value: unset})

@@ -108,17 +108,28 @@ func (c *claimer) spendPace(ctx context.Context, p *pace, n int) (room int, err 
 	return 0, nil // others are faster: they have it
 }
 
-// setSpent writes how far a rate is used up, unless another process did: then it reads that. A date has milliseconds: it is rounded up, so
-// that the rate is kept.
-func (c *claimer) setSpent(ctx context.Context, p *pace, spent time.Time) (mine bool, err error) {
+// respend adds to an update, and to its conditions, that a rate which was used up to one instant is used up to another. A date has milliseconds:
+// it is rounded up, so that the rate is kept. It returns the instant that is written.
+func respend(where, set *bson.D, was, spent time.Time) time.Time {
+	if spent.Equal(was) {
+		return was
+	}
 	if whole := spent.Truncate(time.Millisecond); whole.Before(spent) {
 		spent = whole.Add(time.Millisecond)
 	}
-	was := any(nil)
-	if !p.spent.IsZero() {
-		was = p.spent
+	is := any(nil)
+	if !was.IsZero() {
+		is = was
 	}
-	mine, err = c.changePace(ctx, p, d("spent", was), d("$set", d("spent", spent)))
+	*where, *set = append(*where, bson.E{Key: "spent", Value: is}), append(*set, bson.E{Key: "spent", Value: spent})
+	return spent
+}
+
+// setSpent writes how far a rate is used up, unless another process did: then it reads that.
+func (c *claimer) setSpent(ctx context.Context, p *pace, spent time.Time) (mine bool, err error) {
+	var where, set bson.D
+	spent = respend(&where, &set, p.spent, spent)
+	mine, err = c.changePace(ctx, p, where, d("$set", set))
 	if err != nil || mine {
 		p.spent = spent
 		return mine, err

@@ -38,12 +38,14 @@ func (s *Store) Groups(ctx context.Context) (all []plan.Group, err error) {
 // PutGroup implements store.Admin.
 func (s *Store) PutGroup(ctx context.Context, was, g plan.Group) error {
 	return s.write(ctx, func(t *tx) error {
-		change, err := rules.SetGroup(t.groups(), &was, &g)
+		groups := t.groups()
+		change, err := rules.SetGroup(groups, &was, &g)
 		if !change || err != nil {
 			return err
 		}
 		g.Changed = t.at
-		t.exec("INSERT INTO queue_groups (name, doc) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET doc = excluded.doc", g.Name, g.Text())
+		t.exec("INSERT INTO queue_groups (name, doc, spent) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET doc = excluded.doc, spent = excluded.spent",
+			g.Name, g.Text(), micro(rules.GroupSpent(groups, &g, t.at)))
 		t.queued++ // others may claim now what they could not before
 		return nil
 	})

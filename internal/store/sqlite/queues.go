@@ -76,8 +76,9 @@ func (s *Store) setQueue(ctx context.Context, seen *plan.Queue, q plan.Queue) er
 		if q.Unlimited {
 			q.Threads = 0
 		}
-		t.exec("UPDATE queues SET threads = ?, unlimited = ?, sort = ?, pin = ?, ignored = ?, node_threads = ?, settings = ? WHERE n = ?",
-			q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, q.Text(), n)
+		t.exec("UPDATE queues SET threads = ?, unlimited = ?, sort = ?, pin = ?, ignored = ?, node_threads = ?, settings = ?, spent = ? WHERE n = ?",
+			q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, q.Text(),
+			micro(rules.RateChanged(was.Rate, q.Rate, was.Spent, t.at)), n)
 		if ranked, ranks := was.Sort == plan.SortDefault, q.Sort == plan.SortDefault; ranked != ranks {
 			t.exec("UPDATE tasks SET lane = plan * ?1, prio = -rank * ?1 WHERE n IN (SELECT n FROM tasks "+inReady+" AND queue = ?2)",
 				pick(ranks, 1, 0), n)

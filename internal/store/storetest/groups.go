@@ -252,6 +252,14 @@ var groupCases = []testCase{
 		w.group("acme", plan.GroupSettings{Rate: hourly})
 		n.starts(0, 0) // nothing waits
 	}},
+	{"a lower rate of a group counts what has started", func(w *world) {
+		w.group("acme", plan.GroupSettings{Rate: plan.Rate{Starts: 60, Per: plan.Duration(time.Hour), Burst: 3}})
+		w.inGroup("acme", "files", 9)
+		n := w.node("a")
+		n.starts(3, time.Minute)
+		w.group("acme", plan.GroupSettings{Rate: hourly})
+		n.starts(0, time.Hour)
+	}},
 	{"nodes that claim at once keep to the rate of a group together", func(w *world) {
 		w.group("acme", plan.GroupSettings{Rate: plan.Rate{Starts: 1, Per: plan.Duration(time.Hour), Burst: 7}})
 		w.inGroup("acme", "files", 20)

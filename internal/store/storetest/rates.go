@@ -93,6 +93,20 @@ var rateCases = []testCase{
 		w.no(w.s.SetQueue(w.ctx, q))
 		n.starts(7, 0)
 	}},
+	{"a lower rate counts what has started", func(w *world) {
+		_, q := w.rated(plan.Rate{Starts: 60, Per: plan.Duration(time.Hour), Burst: 3}, 9)
+		n := w.node("a")
+		n.starts(3, time.Minute)
+		q.Rate = hourly
+		w.no(w.s.SetQueue(w.ctx, q))
+		n.starts(0, time.Hour)
+		w.pass(time.Hour)
+		n.starts(1, time.Hour)
+		was := q
+		q.Rate.Starts = 1 // each two hours
+		w.no(w.s.ChangeQueue(w.ctx, was, q))
+		n.starts(0, 2*time.Hour)
+	}},
 	{"a rate counts beside other limits", func(w *world) {
 		_, q := w.rated(plan.Rate{Starts: 5, Per: plan.Duration(5 * time.Hour)}, 9)
 		q.Threads, q.Unlimited = 2, false

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
@@ -26,9 +25,8 @@ func (s *Store) PutGroup(ctx context.Context, was, g plan.Group) error {
 		if !change || err != nil {
 			return err
 		}
-		g.Changed, g.Spent = tx.at, time.Time{}
+		g.Changed, g.Spent = tx.at, rules.GroupSpent(tx.groups, &g, tx.at)
 		if in := rules.GroupsOf(tx.groups, g.Name); in != nil {
-			g.Spent = in[0].Spent
 			*in[0] = g
 		} else {
 			tx.groups = append(tx.groups, g)

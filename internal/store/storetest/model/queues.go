@@ -77,6 +77,7 @@ func (s *Store) setQueue(ctx context.Context, was *plan.Queue, q plan.Queue) err
 		if there.Threads, there.Unlimited, there.unset = q.Threads, q.Unlimited, false; q.Unlimited {
 			there.Threads = 0
 		}
+		there.Spent = rules.RateChanged(there.Rate, q.Rate, there.Spent, tx.at)
 		there.Pin, there.Ignore, there.NodeThreads, there.QueueSettings = q.Pin, q.Ignore, q.NodeThreads, q.QueueSettings
 		there.setSort(q.Sort)
 		if there.Queued > 0 {
