@@ -578,9 +578,10 @@ func (w *walker) setQueue() {
 	if q.Rate = (plan.Rate{}); w.chance(4) {
 		q.Rate = hourly
 	}
+	q.Weight = w.r.IntN(4)
 	q.Keep = plan.Keep{Succeeded: plan.Duration(keep * time.Duration(w.r.IntN(3))), Failed: plan.Duration(keep * time.Duration(w.r.IntN(2))), Cancelled: plan.Duration(keep)}
-	w.done(w.s.SetQueue(w.ctx, q), "queue narrow has %d threads, unlimited %v, %d a node, is sorted %q, on_lost %q, keep %v, rate %v",
-		q.Threads, q.Unlimited, q.NodeThreads, q.Sort, q.OnLost, q.Keep, q.Rate)
+	w.done(w.s.SetQueue(w.ctx, q), "queue narrow has %d threads, unlimited %v, %d a node, is sorted %q, on_lost %q, keep %v, rate %v, weight %d",
+		q.Threads, q.Unlimited, q.NodeThreads, q.Sort, q.OnLost, q.Keep, q.Rate, q.Weight)
 }
 
 // walkGroups are the names of the groups of a walk, and none.
