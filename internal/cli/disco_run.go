@@ -78,7 +78,7 @@ func discoRun(a *app) *cobra.Command {
 	f.StringArrayVar(&s.inputs, "input", nil, "an input and its replicas, `LABEL=URL[,URL…]`; may be repeated")
 	f.StringVar(&s.stage, "stage", "map", "the `NAME` of the stage")
 	f.StringVar(&s.group, "group", "0,", "the group of the inputs, `LABEL,HOST`")
-	f.IntVar(&s.attempts, "attempts", 1, "how often the task is tried while it ends as error")
+	numberFlag(cmd, &s.attempts, "attempts", "", 1, "how often the task is tried while it ends as error")
 	f.StringArrayVar(&s.env, "env", nil, "a variable of the worker, `NAME=VALUE`; may be repeated")
 	f.StringVar(&s.jobFile, "jobfile", "", "the job pack, a `FILE` (default: an empty one)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runDisco(cmd.Context(), args[0], s) }

@@ -157,6 +157,19 @@ func threadsFlag(cmd *cobra.Command, threads *int) {
 	cmd.Flags().VarP(&value[int]{threads, "int", parse, strconv.Itoa}, "threads", "j", "how many tasks run at once, at most 1,000,000; by default the number of CPUs")
 }
 
+// numberFlag gives a command a flag that takes a whole number.
+func numberFlag(cmd *cobra.Command, n *int, name, short string, of int, usage string) {
+	*n = of
+	parse := func(word string) (int, error) {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return 0, errors.New("it is a whole number")
+		}
+		return n, nil
+	}
+	cmd.Flags().VarP(&value[int]{n, "int", parse, strconv.Itoa}, name, short, usage)
+}
+
 // attemptsFlag gives a command that adds a task its --attempts, which are those of a plan file.
 func attemptsFlag(cmd *cobra.Command, attempts *int) {
 	parse := func(word string) (int, error) { return rules.ParseCount("attempts", word, math.MaxInt32) }

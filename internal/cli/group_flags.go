@@ -37,7 +37,7 @@ func (f *groupFlags) add(a *app, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.parent, "parent", "", "the group that it is in, which has no parent itself; none takes it out")
 	completeBy(cmd, "parent", a.completeGroupFlag)
-	flags.IntVar(&f.weight, "weight", 1, "its share of starts beside the other groups and queues of its parent, 1 to 1000")
+	numberFlag(cmd, &f.weight, "weight", "", 1, "its share of starts beside the other groups and queues of its parent, 1 to 1000")
 	flags.StringVar(&f.rate, "rate", "", "how many tasks of all its queues may start, over all nodes, as in 10/s or 600/1h,burst=20; none removes the limit")
 	flags.BoolVar(&f.pause, "pause", false, "start no task of its queues, and of the queues of its groups; running tasks continue")
 	flags.StringVar(&f.success, successURI, "", "the `URI` to which nodes hand over succeeded tasks of no plan of its queues, once their keep is over; none deletes them instead")

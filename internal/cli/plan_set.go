@@ -23,22 +23,23 @@ func planSet(a *app) *cobra.Command {
 		Args:              between(1, -1),
 		ValidArgsFunction: a.completePlans(unended),
 	}
-	priority := cmd.Flags().Int("priority", 0, fmt.Sprintf("its turns against those of other plans, 1 to %d; %d is usual", plan.MaxPriority, plan.DefaultPriority))
+	var priority int
+	numberFlag(cmd, &priority, "priority", "", 0, fmt.Sprintf("its turns against those of other plans, 1 to %d; %d is usual", plan.MaxPriority, plan.DefaultPriority))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("priority") {
 			return usagef("say what to change: --priority N")
 		}
-		if err := plan.CheckPriority(*priority); err != nil {
+		if err := plan.CheckPriority(priority); err != nil {
 			return usagef("--%w", err)
 		}
 		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {
 			if p.State.Ended() {
 				return fmt.Errorf("%s has ended (%s): it takes no more turns", p.Title(), p.State)
 			}
-			if err := st.SetPriority(ctx, p.ID, *priority); err != nil {
+			if err := st.SetPriority(ctx, p.ID, priority); err != nil {
 				return fmt.Errorf("set %s: %w", p.Title(), err)
 			}
-			_, err := fmt.Fprintf(a.Stdout, "%s has priority %d\n", cells.Clean(p.Title()), *priority)
+			_, err := fmt.Fprintf(a.Stdout, "%s has priority %d\n", cells.Clean(p.Title()), priority)
 			return err
 		})
 	}

@@ -55,7 +55,7 @@ func (f *queueFlags) add(a *app, cmd *cobra.Command) {
 		"SQLite, and for ever on MongoDB")
 	flags.StringVar(&f.group, "group", "", "the group that it is in; none takes it out")
 	completeBy(cmd, "group", a.completeGroupFlag)
-	flags.IntVar(&f.weight, "weight", 1, "its share of starts beside the other queues of its group, 1 to 1000")
+	numberFlag(cmd, &f.weight, "weight", "", 1, "its share of starts beside the other queues of its group, 1 to 1000")
 	flags.StringVar(&f.rate, "rate", "", "how many of its tasks may start, over all nodes, as in 10/s or 600/1h,burst=20; none removes the limit")
 	flags.StringVar(&f.defaults, "defaults", "", "what its tasks have that they do not say themselves: a JSON object with params, "+
 		"retry and timeout; {} removes the setting")

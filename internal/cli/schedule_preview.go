@@ -47,7 +47,7 @@ func schedulePreview(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	flags.add(cmd)
-	f.IntVarP(&count, "count", "n", 5, "how many instants, at most 1,000")
+	numberFlag(cmd, &count, "count", "n", 5, "how many instants, at most 1,000")
 	f.StringVar(&after, "after", "", "show the instants after this `TIME` (default: now)")
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
