@@ -103,6 +103,7 @@ func (f *groupFlags) apply(cmd *cobra.Command, s *plan.GroupSettings) (err error
 type groupEntry struct {
 	api.Group
 	State  string   `json:"state"`
+	by     string   // the parent by which it is paused, if it is not itself
 	Queues []string `json:"queues"`
 	Queued int      `json:"queued"`
 	Active int      `json:"active"`
@@ -122,8 +123,11 @@ func groupEntries(ctx context.Context, st store.Reader) ([]groupEntry, error) {
 	for i := range groups {
 		e := &entries[i]
 		*e = groupEntry{Group: api.GroupOf(&groups[i]), State: "open", Queues: []string{}}
-		if of[e.Name] = e; rules.PausedGroup(rules.GroupsOf(groups, e.Name)) != nil {
-			e.State = "paused"
+		of[e.Name] = e
+		if g := rules.PausedGroup(rules.GroupsOf(groups, e.Name)); g != nil {
+			if e.State = "paused"; g.Name != e.Name {
+				e.by = g.Name
+			}
 		}
 	}
 	for i := range queues {
@@ -148,7 +152,7 @@ func findGroup(ctx context.Context, st store.Reader, name string) ([]plan.Group,
 	if in := rules.GroupsOf(groups, name); in != nil {
 		return groups, *in[0], nil
 	}
-	return nil, plan.Group{}, fmt.Errorf("group %q: %w; make it with %q", name, plan.ErrNotFound, "sluice group create "+name)
+	return nil, plan.Group{}, rules.NoGroup(name)
 }
 
 // changeGroup sets some settings of a group. It keeps the others, even if somebody else sets them

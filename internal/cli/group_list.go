@@ -37,7 +37,11 @@ func groupList(a *app) *cobra.Command {
 			t := a.table("GROUP", "PARENT", "STATE", "WEIGHT", "RATE", "ACTIVE", "QUEUED", "QUEUES")
 			for i := range entries {
 				e := &entries[i]
-				t.Add(e.Name, e.Parent, e.State, strconv.Itoa(plan.WeightOf(e.Weight)), e.Rate.String(), strconv.Itoa(e.Active), strconv.Itoa(e.Queued), strings.Join(e.Queues, ","))
+				state := e.State
+				if e.by != "" {
+					state += " by " + e.by
+				}
+				t.Add(e.Name, e.Parent, state, strconv.Itoa(plan.WeightOf(e.Weight)), e.Rate.String(), strconv.Itoa(e.Active), strconv.Itoa(e.Queued), strings.Join(e.Queues, ","))
 			}
 			t.DropEmpty("PARENT", "RATE", "QUEUES")
 			return t.Print(a.Stdout)

@@ -56,7 +56,7 @@ func SetGroup(groups []plan.Group, was, g *plan.Group) (change bool, err error) 
 	case is != nil && was.Name == "":
 		return false, refusal.New(plan.ErrExists, "group %q is there already; change it: sluice group set %s", g.Name, g.Name)
 	case is == nil && was.Name != "":
-		return false, noGroup(g.Name)
+		return false, NoGroup(g.Name)
 	case is != nil && (was.Name != g.Name || !is.Same(&was.GroupSettings)):
 		return false, refusal.New(plan.ErrConflict, "group %q was set otherwise meanwhile", g.Name)
 	}
@@ -66,8 +66,9 @@ func SetGroup(groups []plan.Group, was, g *plan.Group) (change bool, err error) 
 	return true, nil
 }
 
-func noGroup(name string) error {
-	return refusal.New(plan.ErrNotFound, "group %q is not there; sluice group list shows those that are", name)
+// NoGroup returns the error of a group that is not there.
+func NoGroup(name string) error {
+	return refusal.New(plan.ErrNotFound, "group %q is not there; list the groups: sluice group list", name)
 }
 
 // CheckDeleteGroup returns why a group that its caller read as was cannot be deleted: a queue or a
@@ -75,7 +76,7 @@ func noGroup(name string) error {
 func CheckDeleteGroup(groups []plan.Group, queues []plan.Queue, was *plan.Group) error {
 	is := groupNamed(groups, was.Name)
 	if is == nil {
-		return noGroup(was.Name)
+		return NoGroup(was.Name)
 	}
 	if !is.Same(&was.GroupSettings) {
 		return refusal.New(plan.ErrConflict, "group %q was set otherwise meanwhile", was.Name)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -134,7 +133,7 @@ func (f *TaskFilter) Choose(what Bulk) (statuses []plan.Status, keep func(t *pla
 // FilterQueues returns the queues that are in a group, or in a group in it.
 func FilterQueues(groups []plan.Group, queues []plan.Queue, name string) (map[plan.QueueID]bool, error) {
 	if groupNamed(groups, name) == nil {
-		return nil, refusal.New(plan.ErrNotFound, "group %q is not there; list the groups: sluice group list", name)
+		return nil, NoGroup(name)
 	}
 	in := map[plan.QueueID]bool{}
 	for i := range queues {
