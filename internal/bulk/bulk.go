@@ -29,9 +29,8 @@ const atOnce = 8
 
 // A Store is what a bulk operation needs of one.
 type Store interface {
+	Groups
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
-	Queues(ctx context.Context) ([]plan.Queue, error)
-	Groups(ctx context.Context) ([]plan.Group, error)
 	Now(ctx context.Context) (time.Time, error)
 	CancelTask(ctx context.Context, id plan.TaskID) error
 	SetTask(ctx context.Context, id plan.TaskID, c rules.TaskChange) error
@@ -132,7 +131,7 @@ func choose(ctx context.Context, s Store, o *Order) (tasks []plan.Task, next str
 	if err != nil {
 		return nil, "", err
 	}
-	in, err := queuesOf(ctx, s, o.Filter.Group)
+	in, err := QueuesOf(ctx, s, o.Filter.Group)
 	if err != nil || in != nil && len(in) == 0 {
 		return nil, "", err
 	}
@@ -170,8 +169,15 @@ func choose(ctx context.Context, s Store, o *Order) (tasks []plan.Task, next str
 	return tasks, at.String(), nil
 }
 
-// queuesOf returns the queues of a group; nil, which means all, if the filter names none.
-func queuesOf(ctx context.Context, s Store, group string) (map[plan.QueueID]bool, error) {
+// A Groups is what QueuesOf needs of a store.
+type Groups interface {
+	Queues(ctx context.Context) ([]plan.Queue, error)
+	Groups(ctx context.Context) ([]plan.Group, error)
+}
+
+// QueuesOf returns the queues of a group, and of the groups in it; nil, which means all, if the group
+// is "".
+func QueuesOf(ctx context.Context, s Groups, group string) (map[plan.QueueID]bool, error) {
 	if group == "" {
 		return nil, nil
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A taskFilter is the flags that choose tasks of no plan, in place of the id of one.
+// A taskFilter is the flags that choose tasks: for a list, or tasks of no plan in place of the id of one.
 type taskFilter struct {
 	what                  rules.Bulk
 	queue, group, subject string
@@ -39,13 +39,15 @@ var filterNames = []string{"queue", "group", "state", "subject", "older-than", "
 func (a *app) filterFlags(cmd *cobra.Command, what rules.Bulk) *taskFilter {
 	f := &taskFilter{what: what}
 	flags := cmd.Flags()
-	flags.StringVar(&f.queue, "queue", "", "all tasks of no plan in this queue")
-	flags.StringVar(&f.group, "group", "", "those in a queue of this group, or of a group in it")
-	flags.StringSliceVar(&f.states, "state", nil, "those in one of these states: "+strings.Join(states.Words(), ", ")+",\nor with that status, a number")
-	flags.StringVar(&f.subject, "subject", "", "those with this subject")
-	spanFlag(cmd, &f.olderThan, "older-than", 0, "those that were added that long ago at least, as in 2h or 3d")
-	flags.StringSliceVar(&f.reasons, "reason", nil, "those whose last attempt failed so: an exit status, or one of\n"+strings.Join(rules.ReasonWords(), ", "))
-	flags.BoolVar(&f.check, "check", false, "only say how many tasks match, and change nothing")
+	flags.StringVar(&f.queue, "queue", "", "only tasks of this queue")
+	flags.StringVar(&f.group, "group", "", "only tasks in a queue of this group, or of a group in it")
+	flags.StringSliceVar(&f.states, "state", nil, "only tasks in one of these states: "+strings.Join(states.Words(), ", ")+",\nor with that status, a number")
+	flags.StringVar(&f.subject, "subject", "", "only tasks with this subject: unfinished ones are found at once")
+	spanFlag(cmd, &f.olderThan, "older-than", 0, "only tasks that were added that long ago at least, as in 2h or 3d")
+	flags.StringSliceVar(&f.reasons, "reason", nil, "only tasks whose last attempt failed so: an exit status, or one of\n"+strings.Join(rules.ReasonWords(), ", "))
+	if what != rules.ListTasks {
+		flags.BoolVar(&f.check, "check", false, "only say how many tasks match, and change nothing")
+	}
 	completeBy(cmd, "queue", a.completeQueueFlag)
 	completeBy(cmd, "group", a.completeGroupFlag)
 	completeWords(cmd, "state", states.Words())
@@ -100,6 +102,33 @@ func (f *taskFilter) wrong(cmd *cobra.Command) error {
 		return usagef("--%s: %w", strings.ReplaceAll(at.Condition, "_", "-"), err)
 	}
 	return err
+}
+
+// query returns what a list asks the store for, at an instant, and which of the tasks that it gets the filter chooses.
+// A nil keep chooses all.
+func (f *taskFilter) query(ctx context.Context, st store.Store) (q store.TaskQuery, keep func(*plan.Task) bool, err error) {
+	filter := f.domain()
+	statuses, meets, err := filter.Choose(f.what)
+	if err != nil {
+		return q, nil, err
+	}
+	q = store.TaskQuery{Statuses: statuses, Subject: f.subject}
+	if f.queue != "" {
+		found, err := findQueue(ctx, st, f.queue)
+		if err != nil {
+			return q, nil, err
+		}
+		q.Queue = found.ID
+	}
+	if _, apart, _ := states.Parse(f.states); apart == nil && f.group == "" && f.olderThan == 0 && len(f.reasons) == 0 {
+		return q, nil, nil
+	}
+	in, err := bulk.QueuesOf(ctx, st, f.group)
+	if err != nil {
+		return q, nil, err
+	}
+	now, err := st.Now(ctx)
+	return q, func(t *plan.Task) bool { return (in == nil || in[t.Queue]) && meets(t, now) }, err
 }
 
 func (f *taskFilter) domain() rules.TaskFilter {

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"sort"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,14 +20,13 @@ func taskList(a *app) *cobra.Command {
 		Short: "List tasks, newest first, or those of a plan in its order",
 		Long: "List tasks, newest first. With --plan, list the tasks of that plan in its order, " +
 			"with the items of each foreach task below it.",
-		Args:    noneBut("plan"),
-		Example: "  sluice task list --plan nightly --state failed\n  sluice task list --state running --output json",
+		Args: noneBut("plan"),
+		Example: "  sluice task list --plan nightly --state failed\n  sluice task list --state running --output json\n" +
+			"  sluice task list --group acme --reason timeout --older-than 1d",
 	}
 	output := wideFlag(cmd)
 	in := cmd.Flags().String("plan", "", "only tasks of this plan")
-	queue := cmd.Flags().String("queue", "", "only tasks of this queue")
-	subject := cmd.Flags().String("subject", "", "only tasks with this subject: unfinished ones are found at once")
-	state := cmd.Flags().StringSlice("state", nil, "only tasks in one of these states: "+strings.Join(states.Words(), ", ")+",\nor with that status, a number")
+	filter := a.filterFlags(cmd, rules.ListTasks)
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "status" { // as Disbatch's tools call it
 			name = "state"
@@ -37,36 +35,26 @@ func taskList(a *app) *cobra.Command {
 	})
 	limit := limitFlag(cmd, 100)
 	completeBy(cmd, "plan", a.completeFlag)
-	completeBy(cmd, "queue", a.completeQueueFlag)
-	completeWords(cmd, "state", states.Words())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		q := store.TaskQuery{Newest: true, Subject: *subject}
-		var keep func(*plan.Task) bool
-		var err error
-		if len(*state) > 0 {
-			if q.Statuses, keep, err = statuses(*state); err != nil {
-				return err
-			}
+		if err := filter.wrong(cmd); err != nil {
+			return err
 		}
 		return a.withStore(ctx, func(st store.Store) error {
-			if *in != "" {
+			q, keep, err := filter.query(ctx, st)
+			if err != nil {
+				return err
+			}
+			if q.Newest = *in == ""; !q.Newest {
 				p, err := findPlan(ctx, st, *in)
 				if err != nil {
 					return err
 				}
-				q.Plan, q.Newest = p.ID, false
+				q.Plan = p.ID
 			}
 			queues, err := queueNames(ctx, st)
 			if err != nil {
 				return err
-			}
-			if *queue != "" {
-				found, err := findQueue(ctx, st, *queue)
-				if err != nil {
-					return err
-				}
-				q.Queue = found.ID
 			}
 			tasks, more, err := someTasks(ctx, st, q, *limit, keep)
 			if err != nil {

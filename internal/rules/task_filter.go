@@ -14,6 +14,10 @@ import (
 // A Bulk is what is done to all tasks of no plan that a filter chooses.
 type Bulk string
 
+// ListTasks only shows the tasks that a filter chooses. It takes every task, of plans too, and a
+// filter without a condition.
+const ListTasks Bulk = "list"
+
 // The bulk operations.
 const (
 	BulkCancel Bulk = "cancel"
@@ -32,7 +36,7 @@ var takes = map[Bulk]struct{ all, usual []plan.Status }{
 	},
 }
 
-// A TaskFilter chooses tasks of no plan. A task has to meet each condition that is set.
+// A TaskFilter chooses tasks. A task has to meet each condition that is set.
 type TaskFilter struct {
 	Queue   plan.QueueID
 	Group   string   // of its queue, or the parent of that group
@@ -85,8 +89,8 @@ func (e *FilterError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *FilterError) Unwrap() error { return e.Err }
 
-// Choose returns which statuses the tasks have that the filter chooses for a bulk operation, and
-// whether a task with one of them meets the other conditions at an instant. Queue and Subject are for
+// Choose returns which statuses the tasks have that the filter chooses for a bulk operation (none: any),
+// and whether a task with one of them meets the other conditions at an instant. Queue and Subject are for
 // stores to look for, and Group for FilterQueues. The error is a FilterError if one condition is wrong.
 func (f *TaskFilter) Choose(what Bulk) (statuses []plan.Status, keep func(t *plan.Task, now time.Time) bool, err error) {
 	wrong := func(condition, format string, args ...any) error {
@@ -94,7 +98,7 @@ func (f *TaskFilter) Choose(what Bulk) (statuses []plan.Status, keep func(t *pla
 	}
 	may := takes[what]
 	switch {
-	case f.Queue.IsZero() && f.Group == "" && len(f.States) == 0 && f.Subject == "" && f.OlderThan == 0 && len(f.Reasons) == 0:
+	case what != ListTasks && f.Queue.IsZero() && f.Group == "" && len(f.States) == 0 && f.Subject == "" && f.OlderThan == 0 && len(f.Reasons) == 0:
 		return nil, nil, ErrNoCondition
 	case f.OlderThan < 0:
 		return nil, nil, wrong("older_than", "an age of %v; it cannot be negative", f.OlderThan)
@@ -117,7 +121,7 @@ func (f *TaskFilter) Choose(what Bulk) (statuses []plan.Status, keep func(t *pla
 			return nil, nil, &FilterError{"state", err}
 		}
 		for _, code := range codes {
-			if !Selected(code, may.all) {
+			if what != ListTasks && !Selected(code, may.all) {
 				return nil, nil, wrong("state", "%s: no %s is made of tasks in that state; it takes those that are %s", states.OfStatus(code), what, wordsOf(may.all))
 			}
 		}
