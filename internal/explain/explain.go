@@ -173,6 +173,9 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 	case t.AwaitsAnswer():
 		link, err := e.approval(t)
 		return link, nil, err
+	case t.NotBefore.After(e.now) && t.Attempt == 0:
+		link, err := e.nextTurn(t, fmt.Sprintf("it is held until %s, for %s more", t.NotBefore.UTC().Format(time.RFC3339), duration.Text(t.NotBefore.Sub(e.now))))
+		return link, nil, err
 	case t.NotBefore.After(e.now):
 		link, err := e.nextTurn(t, fmt.Sprintf("attempt %d follows in %s%s", t.Attempt+1, duration.Text(t.NotBefore.Sub(e.now)), because(t)))
 		return link, nil, err

@@ -203,6 +203,12 @@ func TestTask(t *testing.T) {
 			chain: []string{"a: attempt 3 follows in 12.0s, after attempt 2 failed: exit 3"},
 		},
 		{
+			name:  "a task that no attempt was made at is held until its instant",
+			nodes: live,
+			tasks: []plan.Task{with(task(1, "a", plan.Held), func(t *plan.Task) { t.NotBefore = now.Add(12 * time.Second) })},
+			chain: []string{"a: it is held until " + now.Add(12*time.Second).UTC().Format(time.RFC3339) + ", for 12.0s more"},
+		},
+		{
 			name:   "a delay that nobody ends needs a node",
 			tasks:  []plan.Task{with(task(1, "a", plan.Held), func(t *plan.Task) { t.NotBefore, t.Attempt, t.Detail = now.Add(12*time.Second), 2, "exit 3" })},
 			chain:  []string{"a: attempt 3 follows in 12.0s, after attempt 2 failed: exit 3; no node is alive to do so"},
