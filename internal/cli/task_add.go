@@ -49,7 +49,7 @@ func taskAdd(a *app) *cobra.Command {
 	attempts := 0
 	attemptsFlag(cmd, &attempts)
 	spanFlag(cmd, &hold.For, "delay", 0, "how long to hold it at least")
-	at := f.String("at", "", "the `TIME` until which to hold it, RFC 3339 or local; one that has passed means now")
+	at := f.String("at", "", "the `TIME` until which to hold it, RFC 3339 or local; now, or one that has passed: not at all")
 	zone := f.String("zone", "UTC", "the `ZONE` of a local --at, of the tz database")
 	completeWords(cmd, "zone", timetable.Zones())
 	completeWords(cmd, "when", ruleWords())
@@ -142,7 +142,7 @@ func (a *app) refusedParams(spec *plan.Spec) error {
 	return nil
 }
 
-// atFlag reads --at with --zone.
+// atFlag reads --at with --zone. The zero instant is now.
 func atFlag(at, zone string) (time.Time, error) {
 	in, err := timetable.LoadZone(zone)
 	if err != nil {
@@ -150,9 +150,15 @@ func atFlag(at, zone string) (time.Time, error) {
 		_ = errors.As(err, &p)
 		return time.Time{}, usagef("--zone %s: %w%s", zone, err, hint.Meant(p.Word, p.Known))
 	}
+	if at == "now" {
+		return time.Time{}, nil
+	}
 	instant, err := timetable.Instant(at, in)
 	if err == nil {
 		err = api.CheckTime(instant)
+	}
+	if errors.Is(err, timetable.ErrNoTime) {
+		err = fmt.Errorf("%w, or now", err)
 	}
 	if err != nil {
 		return time.Time{}, usagef("--at %s: %w", at, err)

@@ -57,14 +57,11 @@ func taskSet(a *app) *cobra.Command {
 			return usagef("say what to change: --at, --params, --attempts, --timeout or --new-subject")
 		}
 		if changed("at") {
-			c.NotBefore = new(time.Time)
-			if *at != "now" {
-				until, err := atFlag(*at, *zone)
-				if err != nil {
-					return err
-				}
-				c.NotBefore = &until
+			until, err := atFlag(*at, *zone)
+			if err != nil {
+				return err
 			}
+			c.NotBefore = &until
 		}
 		if changed("timeout") {
 			c.Timeout = &timeout

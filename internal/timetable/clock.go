@@ -64,8 +64,11 @@ func Instant(text string, zone *time.Location) (time.Time, error) {
 	if impossible != "" {
 		return time.Time{}, fmt.Errorf("there is no such time: %s", impossible)
 	}
-	return time.Time{}, errors.New("it is a time, as in 2027-03-28T02:30:00Z, 2027-03-28T02:30 or 2027-03-28")
+	return time.Time{}, ErrNoTime
 }
+
+// ErrNoTime is the error of Instant for a text that has not the form of a time.
+var ErrNoTime = errors.New("it is a time, as in 2027-03-28T02:30:00Z, 2027-03-28T02:30 or 2027-03-28")
 
 // impossibleTime says which part of a time is too large for it, if that is the error of time.Parse.
 // It returns "" for a text that is no time.
