@@ -21,6 +21,8 @@ func CheckSubject(text string) error {
 		return fmt.Errorf("subject %q is not UTF-8; write it in UTF-8", text)
 	case strings.ContainsFunc(text, notInLine):
 		return fmt.Errorf("subject %q has a control character or a line break; write it as one line of text", text)
+	case text != "" && strings.TrimSpace(text) == "":
+		return fmt.Errorf("subject %q is blank; say what the task is about, or leave it out", text)
 	}
 	return nil
 }

@@ -21,6 +21,8 @@ func TestASubjectIsOneLineOfLimitedLength(t *testing.T) {
 		{"two lines", "a\nb", `subject "a\nb" has a control character or a line break; write it as one line`},
 		{"a tab", "a\tb", "control character"},
 		{"a line separator", "a\u2028b", "line break"},
+		{"a blank", " ", `subject " " is blank; say what the task is about`},
+		{"another blank", "\u00a0", "is blank"},
 		{"no UTF-8", "a\xff", `subject "a\xff" is not UTF-8`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
