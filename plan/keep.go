@@ -2,11 +2,29 @@ package plan
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"time"
 )
 
-// A Duration is a span of time, written as in "1m30s".
+// A Duration is a span of time, written as in "1m30s". It is also read in days and weeks, as in "1d".
 type Duration time.Duration
+
+var daysAndWeeks = regexp.MustCompile(`([0-9.]+)([dw])`)
+
+// inHours writes days and weeks, which time.ParseDuration does not know, in hours.
+func inHours(text string) string {
+	return daysAndWeeks.ReplaceAllStringFunc(text, func(part string) string {
+		n, err := strconv.ParseFloat(part[:len(part)-1], 64)
+		if err != nil {
+			return part
+		}
+		if n *= 24; part[len(part)-1] == 'w' {
+			n *= 7
+		}
+		return strconv.FormatFloat(n, 'f', -1, 64) + "h"
+	})
+}
 
 // String writes the duration as time.Duration does.
 func (d Duration) String() string { return time.Duration(d).String() }
@@ -16,9 +34,9 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
+	v, err := time.ParseDuration(inHours(string(text)))
 	if err != nil {
-		return fmt.Errorf("%q is not a duration, as in 90s, 10m or 1h30m", text)
+		return fmt.Errorf("%q is not a duration, as in 90s, 10m, 1h30m or 1d", text)
 	}
 	*d = Duration(v)
 	return nil

@@ -86,7 +86,7 @@ func ParseRate(text string) (r Rate, err error) {
 		}
 	}
 	if err != nil || !ok {
-		return Rate{}, fmt.Errorf("%q is no rate; write starts and a period, as in 10/s or 600/1h,burst=20, or none", text)
+		return Rate{}, fmt.Errorf("%q is no rate; write starts and a period, as in 10/s, 5/1d or 600/1h,burst=20, or none", text)
 	}
 	if r == (Rate{}) {
 		return r, fmt.Errorf("%q is no rate; at least 1 task starts in a period", text)

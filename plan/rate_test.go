@@ -13,6 +13,9 @@ func TestRatesAreReadAndWritten(t *testing.T) {
 		"10/1s":          {10, Duration(time.Second), 0},
 		"600/1h,burst=2": {600, Duration(time.Hour), 2},
 		"1/h":            {1, Duration(time.Hour), 0},
+		"5/d":            {5, Duration(24 * time.Hour), 0},
+		"5/1d12h":        {5, Duration(36 * time.Hour), 0},
+		"9/1.5w,burst=1": {9, Duration(252 * time.Hour), 1},
 		"none":           {},
 	} {
 		r, err := ParseRate(text)
@@ -31,7 +34,7 @@ func TestRatesAreReadAndWritten(t *testing.T) {
 func TestRatesThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "is no rate", "10": "is no rate", "10/": "is no rate", "/s": "is no rate", "x/s": "is no rate", "10/s,": "is no rate", "10/s,burst=": "is no rate",
-		"10/parsec": "is no rate", "0/s": "at least 1 task", "-1/s": "at least 1 task", "1/0s": "longer than 0", "10/-1s": "is no rate", "0/0s": "at least 1 task",
+		"10/parsec": "is no rate", "1/1.2.3d": "is no rate", "1/99999999999999999999d": "is no rate", "1/400d": "too long", "0/s": "at least 1 task", "-1/s": "at least 1 task", "1/0s": "longer than 0", "10/-1s": "is no rate", "0/0s": "at least 1 task",
 		"10/s,burst=0": "burst is 0", "10/s,burst=-1": "burst is -1", "10/s,burst=2000000": "burst is 2000000",
 		"10001/s": "too often", "11/1ms": "too often", "1/216000h": "too long", "1/960h,burst=10": "too long", "99999999999999999999/s": "is no rate",
 	} {

@@ -123,7 +123,7 @@ type durationText struct{}
 // Schema implements huma.SchemaProvider.
 func (durationText) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		Type: huma.TypeString, Pattern: `^[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$`, PatternDescription: "a duration, as in 90s, 10m or 1h30m",
+		Type: huma.TypeString, Pattern: `^[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d|w))+)$`, PatternDescription: "a duration, as in 90s, 10m, 1h30m or 1d",
 	}
 }
 
