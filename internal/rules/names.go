@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -114,6 +115,9 @@ func ParseCount(name, text string, most int64) (int, error) {
 	case n > most: // also where the error is that it is out of range
 		return 0, fmt.Errorf("%s is %s; it is at most %d", name, text, most)
 	case err != nil || n < 1:
+		if most < math.MaxInt32 {
+			return 0, fmt.Errorf("%s is %s; it is a whole number from 1 to %d", name, text, most)
+		}
 		return 0, fmt.Errorf("%s is %s; it is a whole number of at least 1", name, text)
 	}
 	return int(n), nil
