@@ -219,6 +219,7 @@ func TestWhatIsRefusedAsItIsAdded(t *testing.T) {
 		{"a header twice", object{"url": "https://a/", "headers": object{"accept": "a", "Accept": "b"}}, "headers", []string{"Accept and accept are the same header"}},
 		{"half an address of IPv6", object{"url": "http://[::1/x"}, "url", []string{"missing ']'"}},
 		{"a port that there is not", object{"url": "http://a:99999/{x}", "x": "x"}, "url", []string{"port 99999"}},
+		{"a field that leads upwards", object{"url": "https://a/b/{x}", "body": object{"x": "../.."}}, "url", []string{"leads upwards"}},
 		{"half an escape", object{"url": "http://a/%zz"}, "url", []string{`"%zz"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -248,6 +249,7 @@ func TestWhatMayComeIsNotRefused(t *testing.T) {
 		{"url": "https://a/{item}/{of_plan}/{of_draft}"},
 		{"url": "https://a/", "method": "${{ params.m }}", "timeout": "${{ params.t }}", "headers": object{"A": "${{ needs.a }}"}, "query": "${{ needs.a }}"},
 		{"url": "https://a/{x:2}{&y*}", "x": "abc", "y": 1},
+		{"url": "https://a/{x}", "body": object{"x": "${{ needs.a }}.."}},
 		{"url": "https://a/", "sign": []string{"${{ params.key }}", "whsec_YWJj"}},
 	} {
 		if key, err := (&Plugin{}).Refuse(task(t, params).Params, given); err != nil {

@@ -114,6 +114,15 @@ func (f *fields) get(name string) (raw json.RawMessage, ok bool) {
 	return raw, ok
 }
 
+// fixed reports whether the task itself has the value of a field, without an expression.
+func (f *fields) fixed(name string) bool {
+	raw, ok := f.inBody[name]
+	if !ok && !slices.Contains(own, name) {
+		raw, ok = f.params[name]
+	}
+	return ok && !hidden(raw)
+}
+
 func readMethod(s *settings, raw json.RawMessage) error {
 	s.method, _ = jsontext.TextOf(raw)
 	if _, known := methods[s.method]; !known {
@@ -134,9 +143,11 @@ func readURL(s *settings, raw json.RawMessage, from *fields, draft bool) error {
 	if err != nil {
 		return err
 	}
-	if draft { // whose fields may still change: what the author wrote between them has to be good
+	if draft { // what the author wrote between fields that may still change has to be good
 		for name := range t.values {
-			t.values[name] = "x"
+			if !from.fixed(name) {
+				t.values[name] = "x"
+			}
 		}
 	}
 	s.url, err = t.expand()

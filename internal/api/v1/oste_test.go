@@ -465,3 +465,4 @@ func TestBadInputOfOSTE(t *testing.T) {
 		}
 	})
 }
+			{"POST", "/point-in-time-activities", `{"Date": "2099-01-01T00:00:00Z", "ActivityType": "acme.music.republish", "Parameter": {"SongId": "../.."}}`, 422, "body.Parameter"},
