@@ -3,7 +3,6 @@ package oste
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,16 +111,24 @@ func (a *PointInTimeActivity) Task(q *plan.Queue, key string) (plan.Task, error)
 		Definition: plan.Definition{Subject: object, Retry: a.Retry(q).Retry()},
 	}
 	if key != "" {
-		t.ID.ID = KeyID(key, a.Date)
+		t.ID.ID = KeyID(key)
 	}
 	return t, nil
 }
 
-// KeyID returns the id of what a request with an idempotency key makes. As in other ids, its first bytes
-// are an instant, so that tasks are in the order of their dates.
-func KeyID(key string, at time.Time) (id plan.ID) {
+// Repeats reports whether the activity that a task is has the Date of this one, as far as the task still
+// says that: once its Date has come, any Date that has come is the same.
+func (a *PointInTimeActivity) Repeats(t *plan.Task, now time.Time) bool {
+	if t.Attempt == 0 && t.NotBefore.After(now) {
+		return t.NotBefore.Equal(a.Date.Truncate(time.Millisecond))
+	}
+	return !a.Date.After(now)
+}
+
+// KeyID returns the id of what a request with an idempotency key makes, whatever else the request says.
+// It has no instant in it, so that such ids come before all others.
+func KeyID(key string) (id plan.ID) {
 	sum := sha256.Sum256([]byte("oste\x00" + key))
-	binary.BigEndian.PutUint32(id[:4], uint32(at.Unix()))
 	copy(id[4:], sum[:])
 	return id
 }

@@ -161,9 +161,31 @@ func TestAnActivityIsATask(t *testing.T) {
 	}
 	one, _ := a.Task(&q, "k")
 	two, _ := a.Task(&q, "k")
+	later := a
+	later.Date = a.Date.Add(time.Hour)
+	same, _ := later.Task(&q, "k")
 	other, _ := a.Task(&q, "l")
-	if one.ID != two.ID || one.ID == other.ID || one.ID.Time() != a.Date.Truncate(time.Second).Local() {
-		t.Errorf("the ids of keys are %s, %s and %s", one.ID, two.ID, other.ID)
+	if one.ID != two.ID || one.ID != same.ID || one.ID == other.ID {
+		t.Errorf("the ids of keys are %s, %s, %s and %s", one.ID, two.ID, same.ID, other.ID)
+	}
+	for _, c := range []struct {
+		what  string
+		as    plan.Task
+		now   time.Duration // since the Date
+		same  bool
+		other bool // of an hour later
+	}{
+		{"held", plan.Task{NotBefore: one.NotBefore}, -time.Hour, true, false},
+		{"held until another instant", plan.Task{NotBefore: later.Date.Truncate(time.Millisecond)}, -time.Hour, false, true},
+		{"queued", plan.Task{NotBefore: one.NotBefore}, time.Minute, true, false},
+		{"running", plan.Task{Attempt: 1}, time.Minute, true, false},
+		{"held for another attempt", plan.Task{Attempt: 1, NotBefore: later.Date}, time.Minute, true, false},
+		{"of another instant that has come", plan.Task{Attempt: 1}, 2 * time.Hour, true, true},
+	} {
+		now := a.Date.Add(c.now)
+		if same, other := a.Repeats(&c.as, now), later.Repeats(&c.as, now); same != c.same || other != c.other {
+			t.Errorf("%s: %v and %v", c.what, same, other)
+		}
 	}
 	q.ObjectRef = nil
 	bare := PointInTimeActivity{Date: a.Date}

@@ -171,7 +171,7 @@ func (a *API) osteActivities() {
 	const path, one = "/point-in-time-activities", "/point-in-time-activities/{id}"
 	serve(a, osteEndpoint(endpoint{
 		method: "GET", path: path, id: "oste-list-point-in-time-activities", summary: "List activities that have not ended", scope: Read, errors: []int{404, 422},
-		doc: "By id, which is the order of their first dates. A page may have fewer than the limit, or none, and still a next.",
+		doc: "By id, which is the order of their first dates; those that were made with an Idempotency-Key come first. A page may have fewer than the limit, or none, and still a next.",
 	}), func(ctx context.Context, in *struct{ OstePage }) (*ostePage[oste.WaitingActivity], error) {
 		return osteTasks(ctx, a, &in.OstePage, store.TaskQuery{Statuses: oste.Waiting}, nil, oste.WaitingOf)
 	})
@@ -265,7 +265,7 @@ func blamed(c *oste.Call) string {
 }
 
 func (a *API) createActivity(ctx context.Context, in *struct {
-	Key  string `header:"Idempotency-Key" maxLength:"255" doc:"Any text of the caller. The same request, repeated with the key, makes nothing again. A key is of one Date."`
+	Key  string `header:"Idempotency-Key" maxLength:"255" doc:"Any text of the caller. The same request, repeated with the key, makes nothing again."`
 	Body oste.PointInTimeActivity
 }) (*activityAnswer, error) {
 	if err := checkDate(in.Body.Date, true); err != nil {
@@ -293,6 +293,13 @@ func (a *API) createActivity(ctx context.Context, in *struct {
 		return nil, err
 	}
 	if t, err = a.st.Task(ctx, t.ID); err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
+		return nil, err
+	}
+	now, err := a.st.Now(ctx)
+	if err == nil && !in.Body.Repeats(&t, now) {
+		err = repeatedKey(in.Key)
+	}
+	if err != nil {
 		return nil, err
 	}
 	out := answerWaiting(&t, &q)

@@ -162,7 +162,7 @@ func (a *API) createRecurring(ctx context.Context, in *struct {
 	}
 	id := plan.ScheduleID{ID: plan.NewID(now)}
 	if in.Key != "" {
-		id.ID = oste.KeyID(in.Key, time.Unix(0, 0))
+		id.ID = oste.KeyID(in.Key)
 	}
 	s, err := set.CreateAs(ctx, id, oste.RecurringName(id.ID), settings, "")
 	if err != nil {
