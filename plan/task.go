@@ -123,6 +123,10 @@ type Task struct {
 	Instance  InstanceID      `json:"instance,omitzero"`
 	Progress  *Progress       `json:"progress,omitempty"` // of a running task whose attempt has said how far it is
 
+	// Batch is the batch in which the finished task is being handed over to a receiver. Only Reader.Task
+	// fills it in, and it is zero for a task that is in none.
+	Batch ID `json:"batch,omitzero"`
+
 	NotBefore time.Time `json:"not_before,omitzero"` // held until then
 	Created   time.Time `json:"created,omitzero"`
 	Modified  time.Time `json:"modified,omitzero"` // of the store's clock, as all of these

@@ -264,6 +264,7 @@ type Task struct {
 	Expanded  bool            `json:"expanded,omitempty" doc:"Its items are all in."`
 	Cancel    bool            `json:"cancel,omitempty" doc:"A person cancelled it."`
 	Ran       bool            `json:"ran,omitempty" doc:"It waits, or was cancelled, after an attempt of it began. A retry keeps this while a clean-up of the task is to run. If the task is stopped before it begins again, it counts as stopped while it ran."`
+	Batch     plan.ID         `json:"batch,omitzero" doc:"The batch in which the finished task is being handed over. Lists leave it out."`
 	NotBefore time.Time       `json:"not_before,omitzero" doc:"The task is held until then."`
 	Created   time.Time       `json:"created,omitzero"`
 	Modified  time.Time       `json:"modified,omitzero"`
@@ -280,7 +281,7 @@ func TaskOf(t *plan.Task, queue string) Task {
 	w := Task{
 		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queue, QueueID: t.Queue, State: t.State(), Status: t.Status, Reason: t.Reason, Allowed: t.Allowed(), Detail: t.Detail,
 		Exit: t.Exit, Definition: definitionOf(&t.Definition), Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Instance: t.Instance, Of: t.Of,
-		Items: t.Items, Expanding: t.Expanding, Expanded: t.Expanded, Cancel: t.Cancel, Ran: t.Ran, Progress: t.Progress, NotBefore: writable(t.NotBefore), Created: writable(t.Created),
+		Items: t.Items, Expanding: t.Expanding, Expanded: t.Expanded, Cancel: t.Cancel, Ran: t.Ran, Progress: t.Progress, Batch: t.Batch, NotBefore: writable(t.NotBefore), Created: writable(t.Created),
 		Modified: writable(t.Modified), Started: writable(t.Started), Ended: writable(t.Ended), Needs: t.Needs, Params: t.Params, Output: t.Output,
 	}
 	if t.Retry.Attempts > 1 {
@@ -297,7 +298,7 @@ func (t *Task) Domain() plan.Task {
 	d := plan.Task{
 		ID: t.ID, Plan: t.Plan, Name: t.Name, Queue: t.QueueID, Definition: t.Definition.domain(), Params: t.Params, Needs: t.Needs, Of: t.Of,
 		Status: t.Status, Reason: t.Reason, Detail: t.Detail, Exit: t.Exit, Output: t.Output, Attempt: t.Attempt, Rescues: t.Rescues,
-		Expanding: t.Expanding, Expanded: t.Expanded, Items: t.Items, Cancel: t.Cancel, Ran: t.Ran, Node: t.Node, Instance: t.Instance, Progress: t.Progress, NotBefore: t.NotBefore,
+		Expanding: t.Expanding, Expanded: t.Expanded, Items: t.Items, Cancel: t.Cancel, Ran: t.Ran, Node: t.Node, Instance: t.Instance, Progress: t.Progress, Batch: t.Batch, NotBefore: t.NotBefore,
 		Created: t.Created, Modified: t.Modified, Started: t.Started, Ended: t.Ended,
 	}
 	if t.Index != nil {

@@ -102,6 +102,7 @@ type taskDetails struct {
 	Needs           []plan.TaskID   `json:"needs,omitempty"`
 	Params          json.RawMessage `json:"params,omitempty"`
 	Output          json.RawMessage `json:"output"`
+	Batch           plan.ID         `json:"batch,omitzero"`
 	Stdout          *int64          `json:"stdout_bytes,omitempty"`
 	Stderr          *int64          `json:"stderr_bytes,omitempty"`
 
@@ -112,7 +113,7 @@ func detailsOfTask(t *plan.Task, queues map[plan.QueueID]string) taskDetails {
 	d := taskDetails{
 		taskEntry: entryOfTask(t, queues), Description: t.Description, When: t.When, If: t.If, SkipOn: t.SkipOn, Approve: t.Approve, Foreach: t.Foreach, Attempts: t.Retry.Attempts,
 		OnLost: t.OnLost, ContinueOnError: t.ContinueOnError, MaxFailures: t.MaxFailures, ItemKey: t.ItemKey, Rank: t.Rank, Cancel: t.Cancel, Needs: t.Needs, Params: t.Params,
-		Output: t.Output, took: tookTask(t, time.Now()), Retry: api.TaskOf(t, "").Retry,
+		Output: t.Output, Batch: t.Batch, took: tookTask(t, time.Now()), Retry: api.TaskOf(t, "").Retry,
 	}
 	if len(d.Output) == 0 {
 		d.Output = json.RawMessage("null")
@@ -195,6 +196,9 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 	}
 	b.Time("ended", d.Ended, now)
 	b.Add("took", d.took)
+	if !d.Batch.IsZero() {
+		b.Add("batch", d.Batch.String()+", which is being handed over")
+	}
 	b.Add("needs", strings.Join(needs, ", "))
 	b.Add("when", string(d.When))
 	b.Add("if", d.If)

@@ -186,6 +186,9 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
 		return plan.Task{}, err
 	}
 	out := t.domain()
+	if t.Rolling {
+		out.Batch = plan.ID(t.Gate)
+	}
 	progress, err := s.progressOf(ctx, []taskDoc{*t})
 	if err != nil {
 		return plan.Task{}, err

@@ -188,6 +188,9 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (t plan.Task, err erro
 		}
 		c.fillProgress(found, progress)
 		t = found[0].Task
+		if r := c.query("SELECT batch FROM rolled WHERE task = ? AND batch > x''", found[0].n); t.Status.Finished() && r.one() {
+			t.Batch = r.id(0)
+		}
 		if found[0].flags&flagGathered == 0 {
 			return nil
 		}

@@ -185,6 +185,7 @@ var rollCases = []testCase{
 		again := must(r.s.(store.Roller).BeginBatch(r.ctx, id, r.queue.ID, []plan.Task{r.task(b)}))(r.world)
 		r.equal("in the batch, once more", again, in)
 		r.equal("batches", must(r.s.(store.Roller).Batches(r.ctx))(r.world), []store.Batch{{ID: id, Queue: r.queue.ID, Tasks: in}})
+		r.equal("the batches of the tasks", []plan.ID{r.task(a).Batch, r.task(b).Batch}, []plan.ID{{}, id})
 		r.node.sweep() // the first one only notes when it was
 		r.pass(rules.AuditEvery)
 		r.node.sweep()
