@@ -45,7 +45,42 @@ func (s *Store) Check(ctx context.Context) (faults []string, exact bool, err err
 			return err
 		})
 	}
+	if err == nil {
+		var found []string
+		found, err = r.wrongBatches(ctx)
+		faults = append(faults, found...)
+	}
 	return faults, false, err
+}
+
+// wrongBatches names the tasks of batches that cannot be in one. It passes by batches that end meanwhile.
+func (r *round) wrongBatches(ctx context.Context) (faults []string, err error) {
+	sealed := d("fate", rollSealed)
+	err = wire.Each(ctx, r.rolls, sealed, wire.Query{}, func(b *rollDoc) error {
+		var wrong []string
+		for ids := range slices.Chunk(b.Tasks, deleteAtOnce) {
+			in := d("_id", d("$in", ids), "gate", b.ID, "plan", nil, "of", nil, "$nor", bson.A{onlyUnfinished(nil)})
+			docs, err := wire.Find[taskDoc](ctx, r.tasks, in, wire.Query{Fields: ones("_id")})
+			if err != nil {
+				return err
+			}
+			there := byID(docs)
+			for _, id := range ids {
+				if there[id] == nil {
+					wrong = append(wrong, fmt.Sprintf("batch %s is to hand over task %s, which is no finished task of no plan with that batch", b.ID.Hex(), id.Hex()))
+				}
+			}
+		}
+		if len(wrong) == 0 {
+			return nil
+		}
+		still, err := wire.FindOne[rollDoc](ctx, r.rolls, append(sealed, bson.E{Key: "_id", Value: b.ID}), wire.Query{Fields: ones("_id")})
+		if err == nil && still != nil {
+			faults = append(faults, wrong...)
+		}
+		return err
+	})
+	return faults, err
 }
 
 // wrongJoins returns what is wrong with joins that are done, and whose tasks are held. It passes by those with a member that a retry takes.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -29,5 +30,23 @@ func TestACheckFindsAJoinThatIsGone(t *testing.T) {
 		}
 		_, err = m.db.Collection("joins").DeleteOne(t.Context(), d("_id", parentJoin(id, 1)))
 		m.no(err)
+	}
+}
+
+func TestACheckFindsWhatIsInABatchAndCannotBe(t *testing.T) {
+	m := newMessy(t)
+	q := m.queue("imap", 4)
+	batch, gone := bson.NewObjectID(), bson.NewObjectID()
+	ok := m.task(q, "status", plan.Succeeded, "ended", time.Now(), "gate", batch, "rolling", true)
+	waits := m.task(q, "status", plan.Queued, "gate", batch, "rolling", true)
+	m.put("rolls", "_id", batch, "queue", oid(q.ID.ID), "tasks", bson.A{ok, waits, gone}, "fate", rollSealed)
+	m.put("rolls", "_id", bson.NewObjectID(), "queue", oid(q.ID.ID), "tasks", bson.A{gone}, "fate", rollReceived)
+	faults, _, err := m.s.Check(t.Context())
+	m.no(err)
+	for i, id := range []bson.ObjectID{waits, gone} {
+		want := fmt.Sprintf("batch %s is to hand over task %s, which is no finished task", batch.Hex(), id.Hex())
+		if len(faults) != 2 || !strings.HasPrefix(faults[i], want) {
+			t.Errorf("the faults are %q, want %q", faults, want)
+		}
 	}
 }
