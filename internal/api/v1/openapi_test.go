@@ -404,9 +404,13 @@ func asksOSTE(s *reading) {
 	r.get("oste-retry-failed-activity", finished(one, "failed")+"/retry", "", 200)
 	r.get("oste-retry-failed-activity", finished(one, "failed")+"/retry", "", 404)
 	r.get("oste-retry-failed-activities", "/failed-activities/retry?type=acme.music.drop", "", 200)
+	e.run(plan.Failed, "404 from a.example")
+	r.get("oste-change-failed-activity", finished(two, "failed"), `{"Parameter": {"AlbumId": 2, "again": true}}`, 200)
+	r.get("oste-delete-failed-activity", finished(one, "failed"), "", 204)
 	e.run(plan.Succeeded, "")
 	r.get("oste-list-successful-activities", "/successful-activities?object=2", "", 200)
 	r.get("oste-get-successful-activity", finished(two, "successful"), "", 200)
+	r.get("oste-delete-successful-activity", finished(two, "successful"), "", 204)
 }
 
 // The document tells what the name of a plan may be, and a plan file takes the same names.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
@@ -52,6 +53,12 @@ func (a *API) osteFinished() {
 		}), func(ctx context.Context, in *OsteTask) (*finishedAnswer, error) {
 			return a.getFinished(ctx, in.ID, k.what, k.statuses)
 		})
+		serve(a, osteEndpoint(endpoint{
+			method: "DELETE", path: k.path, id: strings.Replace(k.id, "get", "delete", 1), summary: "Delete a " + k.what, scope: Admin, status: http.StatusNoContent,
+			errors: []int{404, 409, 422, 501}, doc: "With its log. No receiver gets it.",
+		}), func(ctx context.Context, in *OsteTask) (*struct{}, error) {
+			return nil, a.deleteFinished(ctx, in.ID, k.what, k.statuses)
+		})
 	}
 	const newest = "The newest first, by id. A page may have fewer than the limit, or none, and still a next. LogDetails are left out."
 	serve(a, osteEndpoint(endpoint{
@@ -74,6 +81,18 @@ func (a *API) osteFinished() {
 		}
 		keep := func(t *plan.Task) bool { return in.OsteSpan.has(t) && in.OsteFailure.has(t) }
 		return osteTasks(ctx, a, &in.OstePage, store.TaskQuery{Statuses: oste.Failed, Newest: true}, keep, oste.FinishedOf)
+	})
+	serve(a, osteEndpoint(endpoint{
+		method: "PATCH", path: "/failed-activities/{id}", id: "oste-change-failed-activity", summary: "Change a failed activity, and queue it again", scope: Operate, errors: []int{404, 409, 413, 422},
+		doc: "What is left out stays. Its tries count from 1 again. It needs the scope submit as well.",
+	}), func(ctx context.Context, in *struct {
+		OsteTask
+		Body FailedChange
+	}) (*activityAnswer, error) {
+		if in.Body.empty() {
+			return nil, api.InvalidAt("body", "it changes nothing; give Parameter, UriPattern or Retries, or queue it again as it is: POST to its /retry")
+		}
+		return a.retryFailed(ctx, &retryOfFailed{in.OsteTask, &in.Body})
 	})
 	serve(a, osteEndpoint(endpoint{
 		method: "POST", path: "/failed-activities/{id}/retry", id: "oste-retry-failed-activity", summary: "Queue a failed activity again", scope: Operate, errors: []int{404, 409, 413, 422},
@@ -123,17 +142,59 @@ type FailedChange struct {
 	Retries *int `json:"Retries,omitempty" minimum:"0" maximum:"2147483646" doc:"How many more tries it has after the next one fails."`
 }
 
-func (a *API) retryFailed(ctx context.Context, in *struct {
+func (c *FailedChange) empty() bool {
+	return c == nil || c.Parameter == nil && c.UriPattern == nil && c.Retries == nil
+}
+
+// deleteFinished deletes a finished activity, as a batch of it alone that was received at once. So no
+// retry and no other batch takes it meanwhile.
+func (a *API) deleteFinished(ctx context.Context, id plan.TaskID, what string, statuses []plan.Status) error {
+	st, ok := hiding.Of(a.st).(store.Roller)
+	if !ok {
+		return api.NewProblem(http.StatusNotImplemented, api.CodeUnsupported, "this store does not delete tasks one by one")
+	}
+	t, _, err := a.findActivity(ctx, a.st, id, what, statuses)
+	if err != nil {
+		return err
+	}
+	auth.Changed(ctx, id.String())
+	batch := plan.NewID(time.Now())
+	in, err := st.BeginBatch(ctx, batch, t.Queue, []plan.Task{t})
+	if err == nil && len(in) == 0 {
+		err = api.NewProblem(http.StatusConflict, "conflict", "%s %s is being handed over or queued again, or an unfinished task needs it: look at it again", what, id)
+	}
+	if err != nil {
+		return err
+	}
+	return st.EndBatch(ctx, batch, true)
+}
+
+// osteInstead says what to do in place of a request that finished activities do not take; "": it is
+// about something else.
+func osteInstead(r *http.Request) string {
+	path, _ := strings.CutPrefix(r.URL.Path, api.OSTERoot)
+	switch {
+	case strings.HasPrefix(path, "/failed-activities/") && r.Method == http.MethodPut:
+		return "; a failed activity is changed by PATCH, which queues it again"
+	case strings.HasPrefix(path, "/failed-activities"), strings.HasPrefix(path, "/successful-activities"):
+		return "; activities that have ended come about by execution: make one by POST to " + api.OSTERoot + "/point-in-time-activities"
+	}
+	return ""
+}
+
+type retryOfFailed struct {
 	OsteTask
 	Body *FailedChange
-}) (*activityAnswer, error) {
+}
+
+func (a *API) retryFailed(ctx context.Context, in *retryOfFailed) (*activityAnswer, error) {
 	auth.Changed(ctx, in.ID.String())
 	t, q, err := a.findActivity(ctx, hiding.Of(a.st), in.ID, failedActivity, oste.Failed)
 	if err != nil {
 		return nil, err
 	}
 	ask := rules.Ask{Tasks: []plan.TaskID{t.ID}}
-	if c := in.Body; c != nil && (c.Parameter != nil || c.UriPattern != nil || c.Retries != nil) {
+	if c := in.Body; !c.empty() {
 		if !may(ctx, Submit) {
 			return nil, api.NewProblem(http.StatusForbidden, api.CodeForbidden, "a change of what activity %s does needs the scope submit", t.ID)
 		}

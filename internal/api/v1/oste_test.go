@@ -344,6 +344,31 @@ func TestWhatWaitsHoldsUpADeletion(t *testing.T) {
 	})
 }
 
+// Finished activities are deleted, and failed ones are changed and queued again. They take no other verb.
+func TestFinishedActivitiesAreChangedAndDeleted(t *testing.T) {
+	onSQLite(t, func(t *testing.T, s *site) {
+		e := osteOn(t, s)
+		one, two := e.add("2001-01-01T00:00:00Z", "acme.music.drop", `{"AlbumId": 1}`), e.add("2001-01-01T00:00:00Z", "acme.music.drop", `{"AlbumId": 2}`)
+		failed := func(path string) string { return strings.Replace(path, "point-in-time", "failed", 1) }
+		e.run(plan.Failed, "404 from a.example")
+		e.must("PATCH", failed(one), `{"UriPattern": "https://a.example/{AlbumId}", "Retries": 0}`, nil)
+		e.is(one, `"Parameter":{"AlbumId":1},"Retries":0,"UriPattern":"https://a.example/{AlbumId}","State":"queued"`)
+		e.refuses("DELETE", failed(one), "", 404, "")
+		e.must("DELETE", failed(two), "", nil)
+		e.refuses("DELETE", failed(two), "", 404, "")
+		e.is("/failed-activities", `{"items":[]}`)
+		for _, ask := range []struct{ method, path, says string }{
+			{"POST", "/successful-activities", "make one by POST to /oste/v1/point-in-time-activities"},
+			{"PATCH", strings.Replace(one, "point-in-time", "successful", 1), "make one by POST to"},
+			{"PUT", failed(one), "is changed by PATCH"},
+		} {
+			if status, text := e.ask(ask.method, ask.path, `{}`); status != 405 || !strings.Contains(text, ask.says) {
+				t.Errorf("%s %s: %d %s", ask.method, ask.path, status, text)
+			}
+		}
+	})
+}
+
 // A secret in a Parameter stays while other fields change, and is not shown.
 func TestASecretOfAnActivityStays(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
@@ -436,7 +461,9 @@ func TestBadInputOfOSTE(t *testing.T) {
 			{"POST", "/point-in-time-activities", `{"Date": "2099-01-01T00:00:00Z", "UriPattern": "https://a.example/{b}", ` + song + `}`, 422, "body.UriPattern"},
 			{"POST", "/point-in-time-activities", `{"Date": "2099-01-01T00:00:00Z", "State": "queued", ` + song + `}`, 422, "body.State"},
 			{"POST", "/point-in-time-activities", `{"Date": "2099-01-01T00:00:00Z", "ActivityType": "acme.music.republish", "Parameter": {"SongId": "` + strings.Repeat("x", 2<<20) + `"}}`, 413, ""},
+			{"POST", "/point-in-time-activities", `{"Date": "2099-01-01T00:00:00Z", "ActivityType": "acme.music.republish", "Parameter": {"SongId": "../.."}}`, 422, "body.Parameter"},
 			{"PATCH", waiting, `{"Parameter": {"AlbumId": 1}}`, 422, "body.Parameter"},
+			{"PATCH", waiting, `{"Parameter": {"SongId": ".."}}`, 422, "body.Parameter"},
 			{"PATCH", waiting, `{"ActivityType": "acme.music.drop"}`, 422, "body.ActivityType"},
 			{"PUT", waiting, `{"Parameter": {"SongId": 2}}`, 422, "body.Date"},
 			{"DELETE", "/point-in-time-activities/" + strings.Repeat("1", 24), "", 404, ""},
@@ -459,6 +486,10 @@ func TestBadInputOfOSTE(t *testing.T) {
 			{"POST", "/failed-activities/retry?object=1&after=x", "", 422, "query.after"},
 			{"POST", "/failed-activities/" + strings.Repeat("1", 24) + "/retry", "", 404, ""},
 			{"PATCH", "/point-in-time-activities", `{"UriPattern": "https://a.example/"}`, 422, "query.object"},
+			{"PATCH", "/failed-activities/" + strings.Repeat("1", 24), `{}`, 422, "body"},
+			{"PATCH", "/failed-activities/" + strings.Repeat("1", 24), `{"Retries": 1}`, 404, ""},
+			{"PUT", "/failed-activities/" + strings.Repeat("1", 24), `{}`, 405, ""},
+			{"POST", "/successful-activities", `{}`, 405, ""},
 		} {
 			e.refuses(c.method, c.path, c.body, c.status, c.place)
 		}
@@ -467,4 +498,3 @@ func TestBadInputOfOSTE(t *testing.T) {
 		}
 	})
 }
-			{"POST", "/point-in-time-activities", `{"Date": "2099-01-01T00:00:00Z", "ActivityType": "acme.music.republish", "Parameter": {"SongId": "../.."}}`, 422, "body.Parameter"},

@@ -84,7 +84,7 @@ type API struct {
 func (a *API) unknown(w http.ResponseWriter, r *http.Request) {
 	if there := a.methods(r); len(there) > 0 {
 		w.Header().Set("Allow", strings.Join(there, ", "))
-		WriteProblem(w, api.NewProblem(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not for %s, which takes %s", r.URL.Path, r.Method, strings.Join(there, ", ")))
+		WriteProblem(w, api.NewProblem(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not for %s, which takes %s%s", r.URL.Path, r.Method, strings.Join(there, ", "), osteInstead(r)))
 		return
 	}
 	WriteProblem(w, api.NewProblem(http.StatusNotFound, "not_found", "there is no %s; %s/openapi.json lists what there is", r.URL.Path, api.Root))
