@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -383,8 +385,15 @@ func (a *API) deleteTypes(ctx context.Context, what string, types []plan.Queue, 
 		p.Fields = []api.Field{{Message: p.Detail, Location: "query.cancel"}}
 		return p
 	}
+	if err := a.checkOwed(ctx, what, types); err != nil {
+		return err
+	}
 	if cancel {
-		if err := a.cancelIn(ctx, types, recurring); err != nil {
+		err := a.cancelIn(ctx, types, recurring)
+		if err == nil {
+			err = a.checkOwed(ctx, what, types) // which those are that were stopped between two tries
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -395,6 +404,28 @@ func (a *API) deleteTypes(ctx context.Context, what string, types []plan.Queue, 
 		}
 	}
 	return nil
+}
+
+// checkOwed refuses a deletion while finished activities of types are still to be handed over: without
+// their type nobody would.
+func (a *API) checkOwed(ctx context.Context, what string, types []plan.Queue) error {
+	groups, err := a.st.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	owed := 0
+	for _, roll := range rules.Rolls(groups, types) {
+		n, _, err := a.waitingIn(ctx, []plan.Queue{*roll.Queue}, slices.Collect(maps.Keys(roll.Limits)))
+		if err != nil {
+			return err
+		}
+		owed += n
+	}
+	if owed == 0 {
+		return nil
+	}
+	return api.NewProblem(http.StatusConflict, "conflict", "in %s %s still to be handed over: wait until that is done, or take away SuccessUri and DeadLetterUri of the solution",
+		what, map[bool]string{true: "1 finished activity is", false: fmt.Sprintf("%d finished activities are", owed)}[owed == 1])
 }
 
 // cancelIn deletes recurring activities, and cancels what waits in the queues of types. The nodes stop

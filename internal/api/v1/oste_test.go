@@ -344,6 +344,32 @@ func TestWhatWaitsHoldsUpADeletion(t *testing.T) {
 	})
 }
 
+func TestWhatAReceiverIsOwedHoldsUpADeletion(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		e := osteOn(t, s)
+		e.must("PATCH", "/solutions/acme.music", `{"SuccessUri": "https://a.example/done", "DeadLetterUri": "https://a.example/failed"}`, nil)
+		done := e.add("2001-01-01T00:00:00Z", "acme.music.drop", `{"AlbumId": 1}`)
+		e.run(plan.Succeeded, "")
+		waits := e.add("2099-01-01T00:00:00Z", "acme.music.drop", `{"AlbumId": 2}`)
+		for _, path := range []string{"/companies/acme", "/solutions/acme.music", "/activity-types/acme.music.drop"} {
+			if status, text := e.ask("DELETE", path+"?cancel=true", ""); status != 409 || !strings.Contains(text, "1 finished activity is still to be handed over") {
+				t.Errorf("%s: %d %s", path, status, text)
+			}
+		}
+		e.is(waits, `"State":"held"`)
+		e.must("DELETE", "/activity-types/acme.music.republish", "", nil)
+		e.must("PATCH", "/solutions/acme.music", `{"SuccessUri": null}`, nil) // without a period dead letters stay
+		e.must("DELETE", "/companies/acme?cancel=true", "", nil)
+		id, err := plan.ParseID(done[strings.LastIndexByte(done, '/')+1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if task, err := s.st.Task(t.Context(), plan.TaskID{ID: id}); err != nil || task.Status != plan.Succeeded {
+			t.Errorf("the finished task is %v (%v)", task.Status, err)
+		}
+	})
+}
+
 // Finished activities are deleted, and failed ones are changed and queued again. They take no other verb.
 func TestFinishedActivitiesAreChangedAndDeleted(t *testing.T) {
 	onSQLite(t, func(t *testing.T, s *site) {
