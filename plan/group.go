@@ -92,8 +92,16 @@ func GroupOf(name, text string) (g Group) {
 // readFields reads a JSON object of which another program, or a person, may have written fields that
 // cannot be read: they are left out.
 func readFields[T any](text string, into *T) {
+	if text == "" {
+		return
+	}
+	whole := *into
+	if json.Unmarshal([]byte(text), &whole) == nil { // as nearly always
+		*into = whole
+		return
+	}
 	var fields map[string]json.RawMessage
-	if text == "" || json.Unmarshal([]byte(text), &fields) != nil {
+	if json.Unmarshal([]byte(text), &fields) != nil {
 		return
 	}
 	for name, value := range fields {
