@@ -48,17 +48,13 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 	if left <= 0 {
 		return nil, t.err
 	}
-	weighted := t.query(anyWeight).one() || rules.Uneven(turn, t.open())
-	offers := t.offers(turn, weighted)
+	weights := t.query(anyWeight).one()
+	offers := t.offers(turn, weights || rules.Uneven(turn, t.open()))
 	if len(offers) == 0 {
 		return nil, t.err
 	}
 	t.s.rotor = offers[0].n
-	if weighted {
-		t.takeShared(offers, turn, left)
-	} else {
-		t.takeEqual(offers, left)
-	}
+	t.takeShares(offers, turn, left, weights)
 	return t.takeAll(turn.Start, s, offers), t.err
 }
 
@@ -76,8 +72,9 @@ const countOpen = "SELECT count(*) FROM queues INDEXED BY queues_open WHERE queu
 // anyWeight asks whether a queue is in a group, or has a weight. Else all queues have the same share.
 const anyWeight = `SELECT 1 FROM queues INDEXED BY queues_weighted WHERE instr(settings, '"group":') + instr(settings, '"weight":') > 0 LIMIT 1`
 
-// takeShared takes tasks of each offer by its weight and its groups.
-func (t *tx) takeShared(offers []*offer, turn *protocol.Turn, left int) {
+// takeShares takes tasks of each offer by its weight and its groups. Without weights no queue is in a
+// group, whose part the other queues could use up.
+func (t *tx) takeShares(offers []*offer, turn *protocol.Turn, left int, weights bool) {
 	queues := make([]rules.Sharer, len(offers))
 	offered := map[plan.QueueID]bool{}
 	for i, o := range offers {
@@ -85,7 +82,7 @@ func (t *tx) takeShared(offers []*offer, turn *protocol.Turn, left int) {
 		offered[o.ID] = true
 	}
 	for id, n := range turn.Running {
-		if offered[id] {
+		if offered[id] || !weights {
 			continue
 		}
 		if r := t.query("SELECT "+queueColumns+" FROM queues WHERE id = ?", id.ID[:]); r.one() {
@@ -112,24 +109,6 @@ func (t *tx) takeShared(offers []*offer, turn *protocol.Turn, left int) {
 				if left -= got; got < n {
 					sharing.Back(i, n-got)
 				}
-			}
-		}
-	}
-}
-
-// takeEqual takes as many tasks of each offer, and more where others have less.
-func (t *tx) takeEqual(offers []*offer, left int) {
-	open := len(offers)
-	for open > 0 && left > 0 && t.err == nil {
-		share := (left + open - 1) / open
-		open = 0
-		for _, o := range offers {
-			if o.dry || left == 0 {
-				continue
-			}
-			left -= t.take(o, min(share, left))
-			if !o.dry {
-				open++
 			}
 		}
 	}
