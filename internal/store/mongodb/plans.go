@@ -126,45 +126,114 @@ func (r *round) EndWaiting(ctx context.Context, p *planDoc, step func(ran bool) 
 	return true, err
 }
 
+// plansAtOnce is how many plans are asked in one command whether they have ended.
+const plansAtOnce = 16
+
 // endPlans ends those of the plans in which something finished that have nothing unfinished any more.
 func (r *round) endPlans(ctx context.Context) error {
+	var ids idList
 	for id := range r.touched {
-		if r.busy[id] {
-			continue
+		if !r.busy[id] {
+			ids = append(ids, id)
 		}
-		if err := r.endPlan(ctx, id); err != nil {
+	}
+	return r.endOver(ctx, ids)
+}
+
+// endOver ends those of these plans that have nothing unfinished any more. It writes only if no task was added and no retry began since it
+// read the plan.
+func (r *round) endOver(ctx context.Context, ids idList) error {
+	for some := range slices.Chunk(ids, plansAtOnce) {
+		for _, id := range some {
+			delete(r.known, id)
+		}
+		err := r.readPlans(ctx, some)
+		if err == nil {
+			r.seen, err = r.seePlans(ctx, some)
+		}
+		for _, id := range some {
+			if p := r.known[id]; p != nil && err == nil {
+				err = engine.EndPlan(ctx, r, p)
+			}
+		}
+		if r.seen = nil; err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// endPlan ends a plan if nothing in it is unfinished. It asks an index, and writes only if no task was added and no retry began since it
-// read the plan.
-func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
-	delete(r.known, id)
-	if err := r.readPlans(ctx, []bson.ObjectID{id}); err != nil {
-		return err
-	}
-	p := r.known[id]
-	if p == nil {
-		return nil
-	}
-	return engine.EndPlan(ctx, r, p)
+// A seenPlan is what one look at several plans says of one of them.
+type seenPlan struct {
+	open  bool // a task is unfinished
+	clean bool // none is, and none is broken or was cancelled
 }
+
+// seePlans asks of several plans at once what Finished asks of one. Nearly always no task is broken or cancelled.
+func (r *round) seePlans(ctx context.Context, ids idList) (seen map[bson.ObjectID]seenPlan, err error) {
+	if len(ids) < 2 {
+		return nil, nil
+	}
+	seen = make(map[bson.ObjectID]seenPlan, len(ids))
+	left, err := r.anyOf(ctx, len(ids), func(i int) bson.D { return append(d("plan", ids[i]), hasOpen...) })
+	for i := range left {
+		seen[left[i].Plan] = seenPlan{open: true}
+	}
+	over := slices.DeleteFunc(slices.Clone(ids), func(id bson.ObjectID) bool { return seen[id].open })
+	if err != nil || len(over) == 0 {
+		return seen, err
+	}
+	unclean := []bson.D{onlyUnfinished(nil), isBroken, isCutOff, isCancelled}
+	found, err := r.anyOf(ctx, len(unclean), func(i int) bson.D { return append(d("plan", d("$in", over)), unclean[i]...) })
+	if len(found) == 0 {
+		for _, id := range over {
+			seen[id] = seenPlan{clean: true}
+		}
+	}
+	return seen, err
+}
+
+// anyOf returns one task that each of n filters finds, if it finds any, in one command.
+func (r *round) anyOf(ctx context.Context, n int, filter func(i int) bson.D) ([]taskDoc, error) {
+	var pipeline bson.A
+	for i := range n {
+		stages := bson.A{d("$match", filter(i)), d("$limit", 1), d("$project", ones("plan queue"))}
+		if i == 0 {
+			pipeline = stages
+		} else {
+			pipeline = append(pipeline, wire.Union(r.tasks, stages))
+		}
+	}
+	return wire.Aggregate[taskDoc](ctx, r.tasks, pipeline)
+}
+
+// The filters of Finished, for tasks of a plan.
+var (
+	// hasOpen is one query, of an index in which a task keeps its place from its insertion until its
+	// end. With one query for each status, a task that goes back for another attempt could move
+	// from a status that is still to be asked for to one that was asked for. The query also finds
+	// tasks that another program ended, and whose output may still come or is not adopted.
+	hasOpen  = d("open", true, "$or", bson.A{onlyUnfinished(nil), d("ended", nil)})
+	isBroken = onlyFailed("coe", nil)
+	// A foreach task that has items was perhaps stopped though none of them was: they decide.
+	isCutOff    = onlyCutOff(nil, "coe", nil, "$or", bson.A{d("expanded", nil), d("items", d("$in", bson.A{nil, 0})), d("budget", true)})
+	isCancelled = onlyCancelled(nil, "reason", d("$ne", plan.ReasonSkipped))
+)
 
 // Finished implements engine.Closer.
 func (r *round) Finished(ctx context.Context, p *planDoc) (all, broken, cancelled bool, err error) {
 	id := p.ID
+	switch seen := r.seen[id]; {
+	case seen.open:
+		return false, false, false, nil
+	case seen.clean:
+		return true, false, false, nil
+	}
 	some := func(filter bson.D, hint string) (bool, error) {
 		t, err := wire.FindOne[taskDoc](ctx, r.tasks, append(d("plan", id), filter...), wire.Query{Fields: ones("_id"), Hint: hint})
 		return t != nil, err
 	}
-	// This is one query, of an index in which a task keeps its place from its insertion until its
-	// end. With one query for each status, a task that goes back for another attempt could move
-	// from a status that is still to be asked for to one that was asked for. The query also finds
-	// tasks that another program ended, and whose output may still come or is not adopted.
-	if is, err := some(d("open", true, "$or", bson.A{onlyUnfinished(nil), d("ended", nil)}), indexOpen); err != nil || is {
+	if is, err := some(hasOpen, indexOpen); err != nil || is {
 		return false, false, false, err
 	}
 	// A mark that was lost is not to end the plan: once for a plan that seems to have ended, its tasks are asked without it.
@@ -174,16 +243,13 @@ func (r *round) Finished(ctx context.Context, p *planDoc) (all, broken, cancelle
 		_, err := r.UpdateMany(ctx, r.tasks, onlyUnfinished(d("plan", id), "open", nil), d("$set", d("open", true)))
 		return false, false, false, err
 	}
-	broken, err = some(onlyFailed("coe", nil), indexPlan)
-	if err == nil && !broken {
-		// A foreach task that has items was perhaps stopped though none of them was: they decide.
-		broken, err = some(onlyCutOff(nil, "coe", nil,
-			"$or", bson.A{d("expanded", nil), d("items", d("$in", bson.A{nil, 0})), d("budget", true)}), indexPlan)
+	if broken, err = some(isBroken, indexPlan); err == nil && !broken {
+		broken, err = some(isCutOff, indexPlan)
 	}
 	if err != nil {
 		return false, false, false, err
 	}
-	cancelled, err = some(onlyCancelled(nil, "reason", d("$ne", plan.ReasonSkipped)), indexPlan)
+	cancelled, err = some(isCancelled, indexPlan)
 	return true, broken, cancelled, err
 }
 

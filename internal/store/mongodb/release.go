@@ -204,7 +204,7 @@ func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err 
 		return true, nil
 	}
 	if !r.busy[target] {
-		if err := r.endPlan(ctx, target); err != nil {
+		if err := r.endOver(ctx, idList{target}); err != nil {
 			return false, err
 		}
 	}

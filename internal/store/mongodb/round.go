@@ -73,6 +73,7 @@ type round struct {
 	docs      []workDoc                  // of work, that are done with when the queue is empty
 	known     map[bson.ObjectID]*planDoc // plans as they were read last
 	touched   map[bson.ObjectID]bool     // plans in which something finished,
+	seen      map[bson.ObjectID]seenPlan // and some of these that endPlans has looked at together,
 	busy      map[bson.ObjectID]bool     // in which something was queued,
 	returned  map[bson.ObjectID]bool     // and to which claimed tasks came back
 	passed    bool                       // there is work that it passed by
