@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"bytes"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -202,8 +204,8 @@ const (
 	fewQueues = 32
 	// atOnce is of how many queues a claim takes its share at once.
 	atOnce = 16
-	// mostSought is of how many of these at least a claim takes its share at once: to find each of them is two or three queries.
-	mostSought = 8
+	// mostSought is of how many of these at least a claim takes its share at once: to find each of them is to ask of two or three ranges.
+	mostSought = rules.MostDealt
 	// sureQueries is how many queries a turn spends at least on looking for queues with work that it can take.
 	sureQueries = 64
 )
@@ -275,32 +277,55 @@ func (s *search) next(ctx context.Context, n int) (queues []queueDoc, err error)
 	return queues, nil
 }
 
-// withWork returns the ids of up to n further queues with queued tasks, served or not.
+// withWork returns the ids of up to n further queues with queued tasks, served or not. It asks of several ranges in one command.
 func (s *search) withWork(ctx context.Context, n int) (ids idList, err error) {
-	for ; len(ids) < n && s.left > 0; s.left-- {
+	for len(ids) < n && s.left > 0 {
 		if len(s.ranges) == 0 {
 			if s.whole {
 				break
 			}
 			s.ranges, s.whole = []bson.D{d("$gte", bson.NilObjectID)}, true
 		}
-		span := s.ranges[len(s.ranges)-1]
-		s.ranges = s.ranges[:len(s.ranges)-1]
-		some, err := wire.FindOne[taskDoc](ctx, s.tasks, append(queuedOf(s.turn.Plan), bson.E{Key: "queue", Value: span}), wire.Query{Fields: ones("queue"), Hint: s.hint})
+		rest := max(0, len(s.ranges)-min(n-len(ids), s.left))
+		spans := slices.Clone(s.ranges[rest:])
+		s.ranges, s.left = s.ranges[:rest], s.left-len(spans)
+		found, err := s.some(ctx, spans)
 		if err != nil {
 			return nil, err
 		}
-		if some == nil {
-			continue
-		}
-		s.ranges = append(s.ranges, below(span, some.Queue), above(span, some.Queue))
-		if !s.seen[some.Queue] {
-			s.seen[some.Queue] = true
-			ids = append(ids, some.Queue)
+		for _, t := range found {
+			span := spans[slices.IndexFunc(spans, func(span bson.D) bool { return inside(span, t.Queue) })]
+			s.ranges = append(s.ranges, below(span, t.Queue), above(span, t.Queue))
+			if !s.seen[t.Queue] {
+				s.seen[t.Queue] = true
+				ids = append(ids, t.Queue)
+			}
 		}
 	}
 	s.locked(func() { s.unasked = slices.Clone(s.ranges) })
 	return ids, nil
+}
+
+// some returns any queued task of each range that has one.
+func (s *search) some(ctx context.Context, spans []bson.D) ([]taskDoc, error) {
+	in := func(i int) bson.D { return append(queuedOf(s.turn.Plan), bson.E{Key: "queue", Value: spans[i]}) }
+	if len(spans) > 1 {
+		return s.anyOf(ctx, len(spans), in)
+	}
+	one, err := wire.FindOne[taskDoc](ctx, s.tasks, in(0), wire.Query{Fields: ones("queue"), Hint: s.hint})
+	if err != nil || one == nil {
+		return nil, err
+	}
+	return []taskDoc{*one}, nil
+}
+
+// inside reports whether a range has an id.
+func inside(span bson.D, id bson.ObjectID) bool {
+	return !slices.ContainsFunc(span, func(bound bson.E) bool {
+		at := bound.Value.(bson.ObjectID)
+		order := bytes.Compare(id[:], at[:])
+		return bound.Key == "$lt" && order >= 0 || bound.Key == "$gt" && order <= 0 || bound.Key == "$gte" && order < 0
+	})
 }
 
 // below and above are the parts of a range on the two sides of an id.
