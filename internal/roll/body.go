@@ -25,24 +25,29 @@ const (
 )
 
 // body writes what a receiver gets: these tasks, in order, as many as one batch has. It returns those that
-// are in it.
-func (p *pass) body(ctx context.Context, w *work, b *store.Batch, tasks []plan.Task) (body []byte, in []plan.Task, err error) {
+// are in it, and those that come after them.
+func (p *pass) body(ctx context.Context, w *work, b *store.Batch, tasks []plan.Task) (body []byte, in, left []plan.Task, err error) {
 	head, err := json.Marshal(struct {
 		Batch plan.ID        `json:"batch"`
 		Group string         `json:"group"`
 		Kind  rules.RollKind `json:"kind"`
 	}{b.ID, w.group, w.kind})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	body = append(head[:len(head)-1], `,"activities":[`...)
 	begin, some := len(body), fewAtOnce
-	for left := tasks; len(left) > 0; {
+	for left = tasks; len(left) > 0; {
 		chunk := left[:min(some, len(left))]
-		left = left[len(chunk):]
+		if b.Tasks == nil {
+			chunk = chunk[:min(len(chunk), rules.MostRolled-len(in))]
+		}
+		if len(chunk) == 0 {
+			break
+		}
 		texts, err := p.read(ctx, b.Queue, chunk)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		bytes := 0
 		for i, text := range texts {
@@ -50,17 +55,17 @@ func (p *pass) body(ctx context.Context, w *work, b *store.Batch, tasks []plan.T
 				continue
 			}
 			if bytes += len(text); b.Tasks == nil && !rules.RollFits(len(in), len(body)-begin, len(text)+1) {
-				left = nil
-				break
+				return append(body, "]}"...), in, left[i:], nil
 			}
 			if len(in) > 0 {
 				body = append(body, ',')
 			}
 			body, in = append(body, text...), append(in, chunk[i])
 		}
+		left = left[len(chunk):]
 		some = min(max(bytesAtOnce*len(chunk)/max(bytes, 1), 1), mostAtOnce)
 	}
-	return append(body, "]}"...), in, nil
+	return append(body, "]}"...), in, left, nil
 }
 
 // read returns activities as JSON, without secrets; nil for a task that is not there.

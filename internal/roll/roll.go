@@ -242,41 +242,48 @@ func (p *pass) serve(ctx context.Context, w *work) error {
 		}
 	}
 	for i := range w.rolls {
-		for {
-			b, body, err := p.begin(ctx, w, &w.rolls[i])
+		roll := &w.rolls[i]
+		for more := true; more; {
+			tasks, err := p.st.ToRoll(ctx, roll.Queue.ID, roll.Limits, batchesAhead*rules.MostRolled)
 			if err != nil {
 				return err
 			}
-			if len(b.Tasks) == 0 {
-				break
-			}
-			if more, err := p.send(ctx, w, b, body); err != nil || !more {
-				return err
+			for more = false; len(tasks) > 0; more = true {
+				b, body, left, err := p.begin(ctx, w, roll.Queue.ID, tasks)
+				if err != nil {
+					return err
+				}
+				if tasks = left; len(b.Tasks) == 0 { // other processes have them
+					break
+				}
+				if received, err := p.send(ctx, w, b, body); err != nil || !received {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// begin begins a batch of the tasks that ended first, and returns it with its body, if that is known. The
-// batch has no tasks if there is nothing to be handed over.
-func (p *pass) begin(ctx context.Context, w *work, roll *rules.Roll) (b store.Batch, body []byte, err error) {
+// batchesAhead is for how many batches the roller looks for tasks at once. On MongoDB a look may cost all
+// tasks that are to be handed over.
+const batchesAhead = 10
+
+// begin begins a batch of the first of some tasks, and returns it with its body, if that is known, and the
+// tasks that are left. The batch has no tasks if none of these is to be handed over any more.
+func (p *pass) begin(ctx context.Context, w *work, queue plan.QueueID, tasks []plan.Task) (b store.Batch, body []byte, left []plan.Task, err error) {
 	if err := p.goOn(ctx); err != nil {
-		return b, nil, err
+		return b, nil, nil, err
 	}
-	tasks, err := p.st.ToRoll(ctx, roll.Queue.ID, roll.Limits, rules.MostRolled)
-	if err != nil || len(tasks) == 0 {
-		return b, nil, err
-	}
-	b = store.Batch{ID: plan.NewID(time.Now()), Queue: roll.Queue.ID}
-	body, in, err := p.body(ctx, w, &b, tasks)
-	if err == nil {
+	b = store.Batch{ID: plan.NewID(time.Now()), Queue: queue}
+	body, in, left, err := p.body(ctx, w, &b, tasks)
+	if err == nil && len(in) > 0 {
 		b.Tasks, err = p.st.BeginBatch(ctx, b.ID, b.Queue, in)
 	}
 	if len(b.Tasks) < len(in) { // some have changed meanwhile
 		body = nil
 	}
-	return b, body, err
+	return b, body, left, err
 }
 
 // send sends a batch that has begun, and ends it. It reports whether the receiver has it.
@@ -289,7 +296,7 @@ func (p *pass) send(ctx context.Context, w *work, b store.Batch, body []byte) (m
 		for i, id := range b.Tasks {
 			tasks[i].ID = id
 		}
-		if body, _, err = p.body(ctx, w, &b, tasks); err != nil {
+		if body, _, _, err = p.body(ctx, w, &b, tasks); err != nil {
 			return false, err
 		}
 	}
