@@ -28,7 +28,6 @@ func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) 
 		return nil, nil
 	}
 	c := claimer{round: r, turn: t, token: bson.NewObjectID(), left: t.Slots, shares: cmp.Or(t.Shares, &protocol.Shares{})}
-	r.locked(func() { c.plenty = r.ample })
 	limit, err := r.limitOf(ctx, r.node)
 	if err != nil {
 		return nil, err
@@ -36,13 +35,10 @@ func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) 
 	c.limit = limit
 	var queues []queueDoc
 	var byQueue [][]taskDoc
-	ample, share := true, c.share
-	offering, byWeight, err := c.offering(ctx, served)
+	ample := true
+	offering, err := c.offering(ctx, served)
 	if err != nil {
 		return nil, err
-	}
-	if byWeight {
-		share = c.shareByWeight
 	}
 	for c.left > 0 && !c.full {
 		some, err := offering(ctx, c.left)
@@ -55,7 +51,7 @@ func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) 
 		if some, err = c.startable(ctx, some); err != nil {
 			return nil, err
 		}
-		taken, more, err := share(ctx, some)
+		taken, more, err := c.share(ctx, some)
 		if err != nil {
 			return nil, err
 		}

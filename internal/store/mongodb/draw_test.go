@@ -15,39 +15,24 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-func TestQueuesGetTheirSharesAndWhatOthersLeave(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		has  []int // tasks that were read of each queue
-		want int
-		n    []int
-	}{
-		{"all have enough", []int{9, 9, 9}, 6, []int{2, 2, 2}},
-		{"what cannot be shared goes to the first", []int{9, 9, 9}, 8, []int{3, 3, 2}},
-		{"what one lacks others give", []int{9, 1, 9}, 9, []int{4, 1, 4}},
-		{"one alone has some", []int{0, 0, 9}, 6, []int{0, 0, 6}},
-		{"there are fewer than are wanted", []int{1, 0, 2}, 9, []int{1, 0, 2}},
-		{"fewer are wanted than there are queues", []int{0, 5, 5}, 1, []int{0, 1, 0}},
-		{"there is nothing", []int{0, 0}, 3, []int{0, 0}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			draws, sum := make([]*draw, len(c.has)), 0
-			for k, n := range c.has {
-				draws[k] = &draw{docs: make([]taskDoc, n), ask: 9}
-			}
-			got := allot(draws, c.want)
-			for k, one := range draws {
-				if sum += one.n; one.n != c.n[k] {
-					t.Errorf("queue %d gives %d tasks, want %d", k, one.n, c.n[k])
-				}
-				if more := one.n < c.has[k] || c.has[k] == one.ask; one.more != more || one.over == more {
-					t.Errorf("queue %d may have more is %v, and is over is %v, want %v and %v", k, one.more, one.over, more, !more)
-				}
-			}
-			if got != sum {
-				t.Errorf("these are %d, and it says %d", sum, got)
-			}
-		})
+func TestQueuesGiveWhatTheyWereDealt(t *testing.T) {
+	draws := []*draw{
+		{want: 3, ask: 3, docs: make([]taskDoc, 3)},
+		{want: 3, ask: 28, docs: make([]taskDoc, 20)},
+		{want: 3, ask: 3, docs: make([]taskDoc, 1)},
+		{want: 3, ask: 2, docs: make([]taskDoc, 1), got: make([]taskDoc, 1)},
+		{want: 1, ask: 1},
+	}
+	if got := allot(draws); got != 8 {
+		t.Errorf("these are %d tasks, want 8", got)
+	}
+	for k, want := range []struct {
+		n    int
+		more bool
+	}{{3, true}, {3, true}, {1, false}, {1, false}, {0, false}} {
+		if one := draws[k]; one.n != want.n || one.more != want.more || one.over == want.more {
+			t.Errorf("queue %d gives %d, may have more is %v, and is over is %v, want %+v", k, one.n, one.more, one.over, want)
+		}
 	}
 }
 
@@ -162,7 +147,7 @@ func TestNoQueueIsAskedForMoreThanIsWanted(t *testing.T) {
 	no := noError(t)
 	read := 0
 	s := openMonitored(t, uri, &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
-		if batch, err := e.Reply.LookupErr("cursor", "firstBatch"); err == nil && e.CommandName == "aggregate" {
+		if batch, err := e.Reply.LookupErr("cursor", "firstBatch"); err == nil && (e.CommandName == "aggregate" || e.CommandName == "find") {
 			tasks, err := batch.Array().Values()
 			no(err)
 			for _, task := range tasks {
@@ -189,8 +174,8 @@ func TestNoQueueIsAskedForMoreThanIsWanted(t *testing.T) {
 	s.rotation = queues // the queue that flatPlan made, which is older, is the first to be asked
 	read = 0
 	did, err := s.Turn(t.Context(), protocol.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true})
-	if no(err); len(did.Claimed) != 1 || read != queues {
-		t.Errorf("to claim %d tasks it read %d, want one, and one of each queue that has some: whole tasks may be large", len(did.Claimed), read)
+	if no(err); len(did.Claimed) != 1 || read != 1 {
+		t.Errorf("to claim %d tasks it read %d, want one: whole tasks may be large", len(did.Claimed), read)
 	}
 }
 

@@ -350,7 +350,6 @@ type claimer struct {
 	token  bson.ObjectID
 	shares *protocol.Shares
 	left   int    // how many tasks it still wants
-	plenty bool   // the claim before found more in each queue than it took
 	limit  count  // of the node,
 	full   bool   // which has no free slot
 	closed idList // plans whose tasks are not to be claimed

@@ -17,37 +17,38 @@ func weighted(q queueDoc) bool {
 	return q.grouped() || strings.Contains(string(q.Settings), `"weight"`)
 }
 
-// offering returns what gives the queues to be asked, each once, and whether the claim deals its starts to them by their weights, or since the
-// node runs more of one queue than of others. Then it gives all at once: those that are served or, where these are many, those that are known to have work, and some that
-// a search finds. Else all have the same share, and it begins with another queue each time.
-func (c *claimer) offering(ctx context.Context, served []queueDoc) (next func(context.Context, int) ([]queueDoc, error), byWeight bool, err error) {
+// offering returns what gives the queues to be asked, each once, some with each call. Each time a claim begins with another queue. If queues have
+// weights, or the node runs more of one queue than of others, it gives all at once: those that are served or, where these are many, those that
+// are known to have work, and some that a search finds.
+func (c *claimer) offering(ctx context.Context, served []queueDoc) (next func(ctx context.Context, n int) ([]queueDoc, error), err error) {
 	if len(served) <= fewQueues {
 		if slices.ContainsFunc(served, weighted) || rules.Uneven(c.turn, len(served)) {
-			return inParts(served, len(served)), true, nil
+			return inParts(served, len(served)), nil
 		}
 		c.mu.Lock()
 		c.rotation++
 		first := c.rotation % max(1, len(served))
 		c.mu.Unlock()
-		return inParts(slices.Concat(served[first:], served[:first]), atOnce), false, nil
+		return inParts(slices.Concat(served[first:], served[:first]), min(c.left, atOnce)), nil
 	}
 	s := c.search(c.turn)
 	found, err := s.next(ctx, min(c.left, mostSought))
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	uneven := rules.Uneven(c.turn, len(found)+len(c.shares.WithWork()))
+	var byWeight bool
 	c.locked(func() {
 		c.weights = c.weights || slices.ContainsFunc(found, weighted)
 		byWeight = c.weights || uneven
 	})
 	if byWeight {
 		if found, err = c.withKnown(ctx, found); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		weights := slices.ContainsFunc(found, weighted)
 		c.locked(func() { c.weights = weights })
-		return inParts(found, len(found)), weights || uneven, nil
+		return inParts(found, len(found)), nil
 	}
 	first := inParts(found, len(found))
 	return func(ctx context.Context, n int) ([]queueDoc, error) {
@@ -55,14 +56,16 @@ func (c *claimer) offering(ctx context.Context, served []queueDoc) (next func(co
 			return some, err
 		}
 		return s.next(ctx, min(n, mostSought))
-	}, false, nil
+	}, nil
 }
 
-// inParts gives some of the queues with each call.
-func inParts(all []queueDoc, some int) func(context.Context, int) ([]queueDoc, error) {
+// inParts gives some queues first: a claim asks no more queues than it wants tasks, since it is likely that they have work. If they have not,
+// it gives more with each further call.
+func inParts(all []queueDoc, first int) func(context.Context, int) ([]queueDoc, error) {
+	some := first
 	return func(context.Context, int) (queues []queueDoc, err error) {
 		n := min(len(all), some)
-		queues, all = all[:n:n], all[n:]
+		queues, all, some = all[:n:n], all[n:], max(first, atOnce)
 		return queues, nil
 	}
 }
@@ -83,8 +86,8 @@ func (c *claimer) withKnown(ctx context.Context, found []queueDoc) ([]queueDoc, 
 	return docs, nil
 }
 
-// shareByWeight takes what is wanted from the queues by their weights and groups, by queue, and reports whether each may have more.
-func (c *claimer) shareByWeight(ctx context.Context, queues []queueDoc) (byQueue [][]taskDoc, more bool, err error) {
+// share takes what is wanted from the queues by their weights and groups, by queue, and reports whether each may have more.
+func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]taskDoc, more bool, err error) {
 	byQueue = make([][]taskDoc, len(queues))
 	draws := make([]*draw, len(queues))
 	for k := range queues {
