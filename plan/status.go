@@ -84,6 +84,7 @@ const (
 	ReasonNone      Reason = ""
 	ReasonSkipped   Reason = "skipped"   // not run because of its when, a parent, or a plan that was stopped
 	ReasonCancelled Reason = "cancelled" // a person ended it, or a plan that was stopped
+	ReasonGone      Reason = "gone"      // an item that a retry skipped because its list has it no more
 	ReasonTimeout   Reason = "timeout"   // it ran longer than it may
 	ReasonSignal    Reason = "signal"    // a signal ended it
 	ReasonLost      Reason = "lost"      // its node died, or its output vanished, and it may not, or not again, be queued
@@ -98,7 +99,7 @@ const (
 
 // State is what [Task.State] returns of a task with that status, for that reason.
 func State(s Status, r Reason) string {
-	if s == Cancelled && r == ReasonSkipped {
+	if s == Cancelled && (r == ReasonSkipped || r == ReasonGone) {
 		return string(ReasonSkipped)
 	}
 	return s.String()

@@ -447,6 +447,7 @@ func TaskTag(modified time.Time) string {
 type Ask struct {
 	Tasks      []plan.TaskID `json:"tasks,omitempty" doc:"The tasks that should run again; none: all tasks of the plan that did not succeed."`
 	Downstream bool          `json:"downstream,omitempty" doc:"All tasks below run again too, even if they succeeded; a task of no plan runs again even if it succeeded."`
+	Lists      rules.ListAsk `json:"lists,omitempty" enum:"again,compare" doc:"With compare, the list of each foreach task, as it is now, is compared with its items: new ones are added, those that are gone are skipped, and the others stay. If any come or go, the tasks below run again. With again, the tasks run again whose outputs are such lists, and nothing else: wait for them, and then compare. With tasks, only the lists of these."`
 	Check      bool          `json:"check,omitempty" doc:"Only tell what would run again; change nothing."`
 }
 
@@ -456,6 +457,9 @@ type Retried struct {
 	Status plan.Status `json:"status"`
 	Ran    bool        `json:"ran,omitempty" doc:"It keeps ran: what it did may still have to be undone."`
 	Anew   bool        `json:"anew,omitempty" doc:"A foreach task whose items are made again."`
+	Gone   bool        `json:"gone,omitempty" doc:"An item that is not in its list any more. It does not run, and is skipped."`
+
+	Items *rules.RelistCounts `json:"items,omitempty" doc:"Of a foreach task whose list was compared with its items: how these differ."`
 }
 
 // RetriedOf writes a task that is to run again.

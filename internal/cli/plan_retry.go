@@ -23,6 +23,7 @@ type retrySettings struct {
 	with       *string // nil where a command has no such flag
 	params     map[string]string
 	output     *format
+	items      bool                               // lists are compared with the items that there are
 	quiet      bool                               // the run prints only failures
 	changed    []string                           // what is to be said of params that are others now
 	reacted    []string                           // what is to be said of tasks that are kept although they ran because others failed
@@ -48,14 +49,21 @@ func planRetry(a *app) *cobra.Command {
 			"\n" +
 			"With --with, the tasks that run again take their definition from the file. Params " +
 			"keep the plan's values, unless --param gives another.\n" +
+			"\n" +
+			"With --items, the tasks run again that print lists of items. Then the lists are " +
+			"compared with the items: those that are still there keep their results, new ones " +
+			"run, and those that are gone are skipped. If any come or go, the tasks below run " +
+			"again. Name tasks with items to compare only their lists. The command waits for " +
+			"the tasks that print lists. If it is interrupted, give it again.\n" +
 			"\n" + planHelp,
 		Args: between(1, -1),
 		Example: "  sluice plan retry nightly --dry-run\n  sluice plan retry nightly --run\n  sluice plan retry nightly 'copy[3]'\n  sluice plan retry nightly --with mended.yaml\n" +
-			"  sluice plan retry nightly --with nightly.yaml --param level=1 --run",
+			"  sluice plan retry nightly --with nightly.yaml --param level=1 --run\n  sluice plan retry nightly --items --run",
 		ValidArgsFunction: a.completePlan,
 	}
 	s := retryFlags(cmd)
 	s.with = cmd.Flags().String("with", "", "take the tasks from this `FILE`, which may change only tasks that have not succeeded")
+	cmd.Flags().BoolVar(&s.items, "items", false, "read the lists of items again, and run what is new in them")
 	params := cmd.Flags().StringArray("param", nil, "with --with, another value for a param of the plan, as `NAME=VALUE`; may be repeated")
 	run := cmd.Flags().Bool("run", false, "then run it here, to its end, as \"sluice plan run --resume\" does, with its flags "+
 		"and exit codes")
@@ -84,6 +92,9 @@ func planRetry(a *app) *cobra.Command {
 			if cmd.Flags().Changed(flag) && !*run {
 				return usagef("--%s says how it is run: add --run", flag)
 			}
+		}
+		if s.items && *s.downstream {
+			return usagef("--items keeps the results of the items that are still there, and --downstream keeps none: leave one out")
 		}
 		if *run && *s.dryRun {
 			return usagef("--dry-run only shows what --run would do: leave one out")
@@ -116,6 +127,9 @@ func planRetry(a *app) *cobra.Command {
 				}
 				chosen = append(chosen, t.ID)
 			}
+			if s.items {
+				return a.retryItems(ctx, st, p, chosen, s)
+			}
 			return a.retry(ctx, st, p, chosen, s)
 		})
 	}
@@ -124,13 +138,8 @@ func planRetry(a *app) *cobra.Command {
 
 // retry shows what a retry of the chosen tasks of a plan (none: all that did not succeed) runs again, and does it.
 func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []plan.TaskID, s retrySettings) error {
-	if err := a.mayRetry(&p); err != nil {
+	if err := a.mayRetry(ctx, st, &p); err != nil {
 		return err
-	}
-	if p.State.Ended() {
-		if err := submit.CheckOverlap(ctx, st, &p); err != nil {
-			return fmt.Errorf("retry %s: %w", p.Title(), err)
-		}
 	}
 	edited := s.with != nil && !s.replaces() && lasts(p.Source) && (touched(&p) || p.Edits > 0)
 	tasks, err := store.AllTasks(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true, Params: s.replaces() || edited})
@@ -187,7 +196,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 }
 
 // mayRetry refuses to retry a plan of which nothing has run, or that is not to run again now, whatever is chosen of it.
-func (a *app) mayRetry(p *plan.Plan) error {
+func (a *app) mayRetry(ctx context.Context, st store.Store, p *plan.Plan) error {
 	if p.State == plan.PlanSubmitting || p.State == plan.PlanAbandoned {
 		return fmt.Errorf("%s is %s: nothing of it has run", p.Title(), p.State)
 	}
@@ -197,6 +206,11 @@ func (a *app) mayRetry(p *plan.Plan) error {
 	if active := p.Counts.Claimed + p.Counts.Running; p.Closing == plan.ClosedByPerson && active > 0 {
 		return fmt.Errorf("%s is still stopping %s; wait before you retry: %s",
 			p.Title(), view.Number(active, "task"), a.command("plan", "wait", p.Title()))
+	}
+	if p.State.Ended() {
+		if err := submit.CheckOverlap(ctx, st, p); err != nil {
+			return fmt.Errorf("retry %s: %w", p.Title(), err)
+		}
 	}
 	return nil
 }
@@ -235,7 +249,11 @@ func (a *app) readRetried(ctx context.Context, st store.Store, p *plan.Plan, tas
 	if !s.replaces() {
 		return &replacement{}, a.noteChanged(ctx, whole, stored, tasks, func(id plan.TaskID) bool { return again[id] })
 	}
-	change, err := a.replacements(ctx, whole, stored, tasks, selected, *s.with, s.params)
+	file, err := a.readReplacing(ctx, whole, stored, tasks, *s.with, s.params)
+	if err != nil {
+		return nil, err
+	}
+	change, err := file.replacements(selected, false)
 	if err != nil {
 		return nil, err
 	}

@@ -36,22 +36,12 @@ type replacement struct {
 // The plan's params apply unless others are given. The file must be the same plan with some tasks
 // done in another way. It refuses other tasks and other needs. It refuses a change to a task that
 // does not run again, unless only the params cause the change.
-func (a *app) replacements(
-	ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []rules.Retried, path string, given map[string]string,
-) (*replacement, error) {
-	queues, err := st.Queues(ctx)
-	if err != nil {
-		return nil, err
-	}
-	file, err := a.readAgain(ctx, st, p, tasks, queues, path, given, submit.Queues(ctx, st))
-	if err == nil {
-		err = a.spareInputs(file.tasks)
-	}
-	if err != nil {
-		return nil, err
-	}
-	changed := file.tasks
-	r := replacer{file: file, tasks: tasks, again: map[plan.TaskID]bool{}, byID: map[plan.TaskID]*plan.Task{}}
+//
+// If lists is set, a foreach task whose items are made may have another list, since the retry compares that
+// with the items.
+func (file *fileAgain) replacements(selected []rules.Retried, lists bool) (*replacement, error) {
+	p, tasks, changed, path := file.p, file.stored, file.tasks, file.path
+	r := replacer{file: file, tasks: tasks, lists: lists, again: map[plan.TaskID]bool{}, byID: map[plan.TaskID]*plan.Task{}}
 	for _, s := range selected {
 		r.again[s.ID] = true
 	}
@@ -76,7 +66,8 @@ func (a *app) replacements(
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		problems = append(problems, fmt.Errorf("task %q of %s is not in %s; a retry changes tasks, and removes none", name, p.Title(), path))
 	}
-	if err := errors.Join(problems...); err != nil {
+	err := errors.Join(problems...)
+	if err != nil {
 		return nil, asUsage(err)
 	}
 	if out.lines = file.changedParams(); len(out.lines) > 0 {
@@ -108,7 +99,33 @@ func keptLine(names []string) string {
 	return line
 }
 
+// readReplacing reads the changed file of a plan. tasks are those of the plan, with their params.
+func (a *app) readReplacing(ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, path string, given map[string]string) (*fileAgain, error) {
+	queues, err := st.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	file, err := a.readAgain(ctx, st, p, tasks, queues, path, given, submit.Queues(ctx, st))
+	if err == nil {
+		err = a.spareInputs(file.tasks)
+	}
+	return file, err
+}
+
+// otherLists returns the foreach tasks whose lists are others in the file, as that has them.
+func (f *fileAgain) otherLists() (replace []plan.Task) {
+	named := byName(f.stored)
+	for i := range f.tasks {
+		now := &f.tasks[i]
+		if old := named[now.Name]; old != nil && old.HasItems() && !sameForeach(old.Foreach, now.Foreach, f.secrets, f.hidden...) {
+			replace = append(replace, plan.Task{ID: old.ID, Name: old.Name, Queue: now.Queue, Definition: now.Definition, Params: now.Params})
+		}
+	}
+	return replace
+}
+
 type replacer struct {
+	lists bool
 	file  *fileAgain
 	tasks []plan.Task
 	again map[plan.TaskID]bool
@@ -143,7 +160,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 			old.Name, r.file.path, strings.Join(changes, ", its "))
 	case !r.again[old.ID]:
 		return nil, fmt.Errorf("task %q would not run, and %s changes its %s; name it too, or leave it as it was", old.Name, r.file.path, strings.Join(changes, ", its "))
-	case (old.Expanding || old.Expanded) && !sameForeach(old.Foreach, now.Foreach, r.file.secrets, r.file.hidden...):
+	case (old.Expanding || old.Expanded && !r.lists) && !sameForeach(old.Foreach, now.Foreach, r.file.secrets, r.file.hidden...):
 		return nil, fmt.Errorf("task %q goes over other items in %s, and its items are made already: %s changes its %s; submit the plan again",
 			old.Name, r.file.path, r.file.path, strings.Join(changes, ", its "))
 	}
@@ -151,6 +168,9 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 	for i := range r.tasks {
 		t := &r.tasks[i]
 		if t.Of != old.ID {
+			continue
+		}
+		if rules.Gone(t.Status, t.Reason) {
 			continue
 		}
 		if !r.again[t.ID] {

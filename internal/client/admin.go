@@ -183,7 +183,7 @@ func (c *Client) Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) ([]rul
 		api.Ask
 		Replace []api.NewTask   `json:"replace,omitempty"`
 		Params  json.RawMessage `json:"params,omitempty"`
-	}{api.Ask{Tasks: ask.Tasks, Downstream: ask.Downstream, Check: ask.Check}, api.Each(ask.Replace, api.NewTaskOf), ask.Params}
+	}{api.Ask{Tasks: ask.Tasks, Downstream: ask.Downstream, Lists: ask.Lists, Check: ask.Check}, api.Each(ask.Replace, api.NewTaskOf), ask.Params}
 	var out api.RetriedAnswer
 	err := c.do(ctx, &request{method: "POST", path: in(append(path, route)...), body: &body, timeout: writeTime}, &out)
 	return api.Domain[rules.Retried](out.Tasks), err

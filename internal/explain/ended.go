@@ -48,6 +48,8 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		return link, failed, err
 	case t.Status == plan.Cancelled && t.Reason == plan.ReasonSkipped:
 		return e.skipped(t, p)
+	case rules.Gone(t.Status, t.Reason):
+		return Link{Why: ended}, nil, nil
 	case t.Status == plan.Cancelled && t.Expanded:
 		item, err := e.item(t, plan.Cancelled)
 		return Link{Why: cmp.Or(t.Detail, byPerson(t)) + when, Hint: hint.Retry(t, p)}, item, err

@@ -48,7 +48,7 @@ func fieldOf(c *plan.Counts, t Counted) *int {
 	case plan.Orphaned:
 		return &c.Orphaned
 	case plan.Cancelled:
-		if t.Reason == plan.ReasonSkipped {
+		if t.Reason == plan.ReasonSkipped || Gone(t.Status, t.Reason) {
 			return &c.Skipped
 		}
 		return &c.Cancelled

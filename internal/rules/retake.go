@@ -73,12 +73,13 @@ type TakenBack struct {
 	Attempt int
 	Ran     bool       // as Retried has it
 	With    *plan.Task // replaces its definition, params and queue; mostly nil
+	Leaves  bool       // it is an item that is not in its list any more
 }
 
 // Retake takes a task back to held, as if no attempt had been made: only what its submitter said of
 // it stays, what is known of its items, and Ran if the retry keeps it.
 func Retake(t TakenBack) Step {
-	s := Step{Status: plan.Held, Attempted: true, Reset: true, Ran: t.Ran, With: t.With, Noted: t.Attempt > 0}
+	s := Step{Status: plan.Held, Attempted: true, Reset: true, Ran: t.Ran, With: t.With, Noted: t.Attempt > 0, Leaves: t.Leaves}
 	if t.Status != plan.Held {
 		s = to(t.Status, s)
 	}

@@ -14,6 +14,8 @@ type Ask struct {
 	Tasks []plan.TaskID
 	// Downstream takes all tasks below them too, even if they succeeded.
 	Downstream bool
+	// Lists says what becomes of the lists of foreach tasks whose items are made: see SelectLists and SelectRelisted.
+	Lists ListAsk
 	// Replace has, by id, a new Definition, Params and Queue for some of the tasks that the retry takes.
 	Replace []plan.Task
 	// Params are those of the plan from now on. If they are nil, the plan keeps its own.
@@ -28,6 +30,9 @@ type Retried struct {
 	Status plan.Status
 	Ran    bool // the task keeps, or gets, its Ran: what it did may still have to be undone
 	Anew   bool // a foreach task whose items are made again, even if no parent of it but a head runs again
+	Gone   bool // an item that leaves its list: it is skipped
+	// Items says of a foreach task whose list was compared how that differs from its items; else nil.
+	Items *RelistCounts
 }
 
 // AbandonAfter is the time after its last touch when a submission is abandoned.

@@ -44,20 +44,9 @@ import (
 // SelectRetry returns ErrPlanActive while a task to take is claimed or running. It returns
 // ErrConflict if a chosen task has not finished, and if there is nothing to retry.
 func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Retried, error) {
-	r := retrySelection{Graph: plan.NewGraph(tasks), tasks: tasks, downstream: downstream, taken: make([]bool, len(tasks)), asked: make([]bool, len(tasks))}
-	r.items, r.byItem, r.whole, r.anew = map[plan.TaskID][]int32{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
-	r.remade = map[int]bool{}
-	for i := range tasks {
-		if !tasks[i].Of.IsZero() {
-			r.items[tasks[i].Of] = append(r.items[tasks[i].Of], int32(i))
-		}
-	}
-	if len(chosen) == 0 && r.anyFailed() {
-		for i := range tasks {
-			if r.retryable(i) && !r.needless(i) {
-				r.take(i)
-			}
-		}
+	r := newSelection(tasks, downstream)
+	if len(chosen) == 0 {
+		r.takeFailed()
 	}
 	for _, id := range chosen {
 		i, ok := r.Index(id)
@@ -65,8 +54,11 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Re
 			return nil, fmt.Errorf("task %s is not in the plan: %w", id, plan.ErrNotFound)
 		}
 		t := &tasks[i]
-		if !t.Status.Finished() {
+		switch {
+		case !t.Status.Finished():
 			return nil, refusal.New(plan.ErrConflict, "task %q is %s: only what has finished can be retried", t.Key(), states.OfTask(t))
+		case Gone(t.Status, t.Reason):
+			return nil, refusal.New(plan.ErrConflict, "task %q is not in its list any more; once the list has it again, retry with --items", t.Key())
 		}
 		if t.Status == plan.Succeeded && !downstream {
 			failed := r.failedItems(i)
@@ -110,10 +102,40 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Re
 	return r.childrenFirst(), nil
 }
 
+func newSelection(tasks []plan.Task, downstream bool) *retrySelection {
+	r := &retrySelection{Graph: plan.NewGraph(tasks), tasks: tasks, downstream: downstream, taken: make([]bool, len(tasks)), asked: make([]bool, len(tasks))}
+	r.items, r.byItem, r.whole, r.anew = map[plan.TaskID][]int32{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
+	r.remade, r.gone = map[int]bool{}, map[int]bool{}
+	for i := range tasks {
+		if !tasks[i].Of.IsZero() {
+			r.items[tasks[i].Of] = append(r.items[tasks[i].Of], int32(i))
+		}
+	}
+	return r
+}
+
+// takeFailed takes what a retry takes when nobody names any task.
+func (r *retrySelection) takeFailed() {
+	if !r.anyFailed() {
+		return
+	}
+	for i := range r.tasks {
+		if r.retryable(i) && !r.needless(i) {
+			r.take(i)
+		}
+	}
+}
+
+// failed reports whether a task did not succeed, and is no item that has left its list.
+func (r *retrySelection) failed(i int) bool {
+	t := &r.tasks[i]
+	return t.Status != plan.Succeeded && !Gone(t.Status, t.Reason)
+}
+
 // failedItems returns the items of a foreach task that did not succeed.
 func (r *retrySelection) failedItems(index int) (failed []int) {
 	for _, i := range r.items[r.tasks[index].ID] {
-		if r.tasks[i].Status != plan.Succeeded {
+		if r.failed(int(i)) {
 			failed = append(failed, int(i))
 		}
 	}
@@ -133,7 +155,7 @@ func (r *retrySelection) anyFailed() bool {
 // retryable reports whether a task may be retried when nobody names any.
 func (r *retrySelection) retryable(i int) bool {
 	switch t := &r.tasks[i]; {
-	case !t.Status.Finished() || t.Status == plan.Succeeded:
+	case !t.Status.Finished() || !r.failed(i):
 		return false
 	case t.Allowed():
 		return t.Status == plan.Terminated && !r.passed(i)
@@ -205,6 +227,7 @@ type retrySelection struct {
 	whole      map[int]bool // tasks that are chosen with all of their items
 	anew       map[int]bool
 	remade     map[int]bool // taken foreach tasks that make their items again
+	gone       map[int]bool // items that leave their list
 	queue      []int        // what is taken
 	work       []int        // tasks that remain to be visited
 }
@@ -230,7 +253,7 @@ func (r *retrySelection) ask(i int) {
 func (r *retrySelection) takeItems(index int) {
 	of := &r.tasks[index]
 	for _, i := range r.items[of.ID] {
-		if r.tasks[i].Status != plan.Succeeded || of.Status == plan.Succeeded && r.downstream || r.whole[index] {
+		if t := &r.tasks[i]; r.failed(int(i)) || t.Status == plan.Succeeded && (of.Status == plan.Succeeded && r.downstream || r.whole[index]) {
 			r.take(int(i))
 		}
 	}
@@ -338,7 +361,7 @@ func (r *retrySelection) childrenFirst() []Retried {
 	for k := 0; k < len(order); k++ {
 		t := &r.tasks[order[k]]
 		ran := end.ran[t.ID] && t.Status != plan.Succeeded && r.owed(end, order[k])
-		out = append(out, Retried{ID: t.ID, Status: t.Status, Ran: ran, Anew: r.anew[order[k]]})
+		out = append(out, Retried{ID: t.ID, Status: t.Status, Ran: ran, Anew: r.anew[order[k]], Gone: r.gone[order[k]]})
 		each(order[k], func(p int) {
 			if below[p]--; below[p] == 0 {
 				order = append(order, p)

@@ -29,6 +29,7 @@ type Waiter struct {
 	Stopped bool // of a foreach task that a person cancelled, or that ended before its items
 	Alone   bool // or whose items are not all in
 	Over    bool // or of which more items failed than max_failures allows
+	Leaves  bool // a retry found that it is not in its list any more
 	Of      plan.Status
 	OfWhy   plan.Reason // of the foreach task, if it is Stopped
 
@@ -100,7 +101,8 @@ const (
 //  2. The items of a foreach task that a person cancelled, or that ended before them, end as Dropped
 //     says. So do those of one of which too many failed, as OverBudget says.
 //  3. A queued task waits for its claim.
-//  4. A task that is damaged in the store fails.
+//  4. A task that is damaged in the store fails. An item that is not in its list any more ends as
+//     LeavesList says.
 //  5. A foreach task makes its items, then waits for them, and for the heads that it goes along with,
 //     then ends as its items did. If a person cancelled it, it does not wait for the heads.
 //  6. An item waits until all items are in.
@@ -122,6 +124,8 @@ func Settle(w *Waiter) (Next, Step) {
 		return Leave, Step{}
 	case w.Damage != nil:
 		return End, InputFailed(w.Status, w.Damage)
+	case w.Leaves && (!w.InPlan || w.State == plan.PlanRunning):
+		return End, LeavesList(w.Status)
 	case w.Making:
 		return Make, Step{}
 	case w.Made && (w.Items.Left > 0 || w.Along.Left && !w.Cancel), w.Item && w.Alone:

@@ -45,8 +45,10 @@ type Step struct {
 	// definition, params and queue.
 	// Noted: its log gets a RetriedEntry.
 	Reset bool
-	With  *plan.Task
-	Noted bool
+	// Leaves: it is an item that is to end as LeavesList says.
+	With   *plan.Task
+	Noted  bool
+	Leaves bool
 }
 
 // Finishes reports whether the step ends the task.

@@ -478,7 +478,7 @@ func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*api.Retrie
 
 // retry has tasks run again, and answers with which.
 func (a *API) retry(ctx context.Context, p plan.PlanID, ask api.Ask, replace []plan.Task, params json.RawMessage) (*api.RetriedAnswer, error) {
-	taken, err := a.st.Retry(ctx, p, rules.Ask{Tasks: ask.Tasks, Downstream: ask.Downstream, Check: ask.Check, Replace: replace, Params: params})
+	taken, err := a.st.Retry(ctx, p, rules.Ask{Tasks: ask.Tasks, Downstream: ask.Downstream, Lists: ask.Lists, Check: ask.Check, Replace: replace, Params: params})
 	if ask.Check {
 		auth.Unchanged(ctx)
 	} else {

@@ -19,7 +19,7 @@ type Retrier interface {
 	// and a Halfway if another retry has not ended.
 	Begin(ctx context.Context, check RetryCheck) error
 
-	// Skeleton returns what rules.SelectRetry reads of the tasks of the plan, with Queue, Expanded
+	// Skeleton returns what rules.SelectRetry reads of the tasks of the plan, with Queue, Index, Detail, Expanded
 	// and Items. Without a plan, it returns those of the named tasks that are of no plan. busy are
 	// tasks that rules.CheckRetried refuses therefore.
 	Skeleton(ctx context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]rules.Busy, err error)
@@ -27,8 +27,18 @@ type Retrier interface {
 	// Queues returns which queues there are.
 	Queues(ctx context.Context) (map[plan.QueueID]bool, error)
 
+	// Items returns what the items of a foreach task go over, by index, and what the list is made of by its definition: the
+	// output of ListParent, if there is one.
+	Items(ctx context.Context, of *plan.Task) (items []json.RawMessage, list []plan.Input, err error)
+
+	// Add adds items to a finished foreach task, behind those that it has. with replaces its definition, params and queue; it
+	// is mostly nil. Items of a task that goes along with others go over the items of these. New items are held,
+	// if nobody sees them before Take, or are as the step says. If the task does not have of.Items items any
+	// more, Add returns plan.ErrConflict.
+	Add(ctx context.Context, of, with *plan.Task, items []json.RawMessage, as rules.Step) error
+
 	// Below asks check of the unfinished items and children of the selection. A driver may leave held
-	// tasks to Take.
+	// tasks to Take. It may be asked again, after Add.
 	Below(ctx context.Context, s *Selection, check BelowCheck) error
 
 	// Take opens the plan by reopen at the present, takes the tasks back by Retake, and looks at these tasks and those
@@ -70,6 +80,7 @@ type Retaken struct {
 	KeepsRan   bool       // as rules.Retried.Ran has it
 	Remakes    bool       // it drops its items, and makes new ones when its parents have finished
 	Goes       bool       // it is one of these items
+	Leaves     bool       // it is an item that is not in its list any more
 }
 
 // A Selection is what a retry takes, children first.
@@ -97,7 +108,7 @@ func Past(ctx context.Context, do func() error) error {
 	}
 }
 
-// Retry takes the tasks back that rules.SelectRetry chooses, and returns them. attempt hands do a unit.
+// Retry takes the tasks back that rules.SelectRetry chooses, or rules.SelectLists or rules.SelectRelisted, and returns them. attempt hands do a unit.
 func Retry(ctx context.Context, id plan.PlanID, ask *rules.Ask, attempt func(do func(Retrier) error) error) (taken []rules.Retried, err error) {
 	if id.IsZero() && len(ask.Tasks) == 0 {
 		return nil, fmt.Errorf("retry: no task is named: %w", plan.ErrNotFound)
@@ -128,7 +139,7 @@ func retry(ctx context.Context, u Retrier, ask *rules.Ask) ([]rules.Retried, err
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := rules.SelectRetry(withoutForeach(tasks, ask.Replace), ask.Tasks, ask.Downstream)
+	changes, err := relist(ctx, u, tasks, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -136,22 +147,156 @@ func retry(ctx context.Context, u Retrier, ask *rules.Ask) ([]rules.Retried, err
 	if err != nil {
 		return nil, err
 	}
-	s, err := choose(tasks, chosen, ask.Replace, func(t *Retaken) error {
+	chosen, s, err := selected(ctx, u, tasks, rules.WithAdded(tasks, changes), changes, ask, busy, queues)
+	if err != nil || ask.Check {
+		return chosen, err
+	}
+	if slices.ContainsFunc(changes, func(c rules.Relisting) bool { return len(c.Added) > 0 }) {
+		if err := add(ctx, u, tasks, changes, ask.Replace); err != nil {
+			return nil, err
+		}
+		if tasks, busy, err = u.Skeleton(ctx, ask.Tasks); err != nil {
+			return nil, err
+		}
+		if _, s, err = selected(ctx, u, tasks, tasks, changes, ask, busy, queues); err != nil {
+			return nil, err
+		}
+	}
+	return chosen, u.Take(ctx, s, rules.Reopen)
+}
+
+// selected chooses among all tasks, of which a driver has those of there.
+func selected(
+	ctx context.Context, u Retrier, there, all []plan.Task, changes []rules.Relisting, ask *rules.Ask, busy map[plan.TaskID]rules.Busy, queues map[plan.QueueID]bool,
+) (chosen []rules.Retried, s *Selection, err error) {
+	switch seen := withoutForeach(all, ask.Replace); ask.Lists {
+	case rules.ListsAgain:
+		chosen, err = rules.SelectLists(seen, ask.Tasks)
+	case rules.ListsCompared:
+		chosen, err = rules.SelectRelisted(seen, changes, len(ask.Tasks) > 0)
+	default:
+		chosen, err = rules.SelectRetry(seen, ask.Tasks, ask.Downstream)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err = choose(all, chosen, ask.Replace, func(t *Retaken) error {
 		return rules.CheckRetried(t.Task, busy[t.ID], t.With, queues)
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	err = u.Below(ctx, s, func(t *plan.Task, decided bool) error {
+	known := *s
+	if len(all) > len(there) {
+		is := make(map[plan.TaskID]bool, len(there))
+		for i := range there {
+			is[there[i].ID] = true
+		}
+		known.Tasks = slices.DeleteFunc(slices.Clone(s.Tasks), func(t Retaken) bool { return !is[t.ID] })
+	}
+	return chosen, s, u.Below(ctx, &known, func(t *plan.Task, decided bool) error {
 		if s.Taken[t.ID] {
 			return nil
 		}
 		return rules.CheckBelow(t, decided)
 	})
-	if err == nil && !ask.Check {
-		err = u.Take(ctx, s, rules.Reopen)
+}
+
+// relist compares the lists that the retry asks about with the items that there are.
+func relist(ctx context.Context, u Retrier, tasks []plan.Task, ask *rules.Ask) ([]rules.Relisting, error) {
+	if ask.Lists != rules.ListsCompared {
+		return nil, nil
 	}
-	return chosen, err
+	found, err := rules.Relisted(tasks, ask.Tasks)
+	if err != nil {
+		return nil, err
+	}
+	byID, gone := make(map[plan.TaskID]*plan.Task, len(tasks)), map[plan.TaskID][]bool{}
+	for i := range tasks {
+		byID[tasks[i].ID] = &tasks[i]
+	}
+	for i := range tasks {
+		if t := &tasks[i]; !t.Of.IsZero() {
+			is := gone[t.Of]
+			for len(is) <= t.Index {
+				is = append(is, false)
+			}
+			is[t.Index] = rules.Gone(t.Status, t.Reason)
+			gone[t.Of] = is
+		}
+	}
+	changes := make([]rules.Relisting, 0, len(found))
+	for _, t := range found {
+		if len(t.Foreach.Each) > 0 {
+			k := slices.IndexFunc(changes, func(c rules.Relisting) bool {
+				return slices.Contains(t.Needs, c.Of) && rules.GoesAlong(t.Foreach, byID[c.Of].Name)
+			})
+			if c := changes[k]; c.Had == t.Items {
+				c.Of, c.Anew = t.ID, replacement(t, ask.Replace) != nil
+				changes = append(changes, c)
+				continue
+			}
+			return nil, refusal.New(plan.ErrConflict, "task %q has not the items of %s; run it again with --downstream", t.Key(), byID[changes[k].Of].Key())
+		}
+		now := *t
+		if with := replacement(t, ask.Replace); with != nil {
+			now.Definition = with.Definition
+		}
+		change, err := relistOne(ctx, u, &now, rules.ListParent(t, byID), gone[t.ID])
+		if err != nil {
+			return nil, fmt.Errorf("task %q keeps its items: %w", t.Key(), err)
+		}
+		change.Anew = replacement(t, ask.Replace) != nil
+		changes = append(changes, change)
+	}
+	return changes, nil
+}
+
+func relistOne(ctx context.Context, u Retrier, t *plan.Task, parent *plan.Task, gone []bool) (change rules.Relisting, err error) {
+	switch {
+	case t.Foreach == nil || t.Foreach.OnNode() || len(t.Foreach.Each) > 0 || t.Foreach.Group != "":
+		return change, refusal.New(plan.ErrConflict, "its new definition has no list that can be compared with them")
+	case parent != nil && parent.Status != plan.Succeeded:
+		return change, refusal.New(plan.ErrConflict, "their list comes from %s, which is %v", parent.Key(), parent.Status)
+	}
+	had, inputs, err := u.Items(ctx, t)
+	if err != nil {
+		return change, err
+	}
+	if len(had) != t.Items {
+		return change, refusal.New(plan.ErrConflict, "of its %d items %d are in the store", t.Items, len(had))
+	}
+	list, why := rules.ExpandItems(t.Foreach, inputs)
+	if why == nil {
+		change, why = rules.Relist(t.Foreach, had, slices.Grow(gone, len(had))[:len(had)], list)
+	}
+	if why != nil {
+		return change, refusal.New(plan.ErrConflict, "%v", why)
+	}
+	change.Of = t.ID
+	return change, nil
+}
+
+// replacement returns what replaces a task, or nil.
+func replacement(t *plan.Task, replace []plan.Task) *plan.Task {
+	if k := slices.IndexFunc(replace, func(r plan.Task) bool { return r.ID == t.ID }); k >= 0 {
+		return &replace[k]
+	}
+	return nil
+}
+
+// add adds the items that come.
+func add(ctx context.Context, u Retrier, tasks []plan.Task, changes []rules.Relisting, replace []plan.Task) error {
+	for _, c := range changes {
+		k := slices.IndexFunc(tasks, func(t plan.Task) bool { return t.ID == c.Of })
+		if len(c.Added) == 0 {
+			continue
+		}
+		if err := u.Add(ctx, &tasks[k], replacement(&tasks[k], replace), c.Added, rules.JoinsList()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // withoutForeach returns the tasks as SelectRetry is to see them: a task that the retry leaves without a foreach
@@ -179,7 +324,7 @@ func choose(tasks []plan.Task, chosen []rules.Retried, replace []plan.Task, chec
 	}
 	s := &Selection{make([]Retaken, len(chosen)), make(map[plan.TaskID]bool, len(chosen))}
 	for i, c := range chosen {
-		s.Tasks[i], s.Taken[c.ID] = Retaken{Task: there[c.ID], With: with[c.ID], KeepsRan: c.Ran}, true
+		s.Tasks[i], s.Taken[c.ID] = Retaken{Task: there[c.ID], With: with[c.ID], KeepsRan: c.Ran, Leaves: c.Gone}, true
 		if err := check(&s.Tasks[i]); err != nil {
 			return nil, err
 		}

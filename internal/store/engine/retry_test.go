@@ -42,6 +42,14 @@ func (s *selecting) Skeleton(context.Context, []plan.TaskID) ([]plan.Task, map[p
 	return s.tasks, map[plan.TaskID]rules.Busy{idOf(s.busy): rules.BusyCall}, nil
 }
 
+func (s *selecting) Items(context.Context, *plan.Task) ([]json.RawMessage, []plan.Input, error) {
+	return nil, nil, nil
+}
+
+func (s *selecting) Add(context.Context, *plan.Task, *plan.Task, []json.RawMessage, rules.Step) error {
+	return nil
+}
+
 func (s *selecting) Below(_ context.Context, _ *engine.Selection, check engine.BelowCheck) error {
 	for _, key := range s.below {
 		if err := check(&plan.Task{ID: idOf(key), Name: key, Status: plan.Queued}, false); err != nil {

@@ -97,6 +97,7 @@ type taskDoc struct {
 	NodeSlot int           `bson:"nodeslot,omitempty"`
 	QNSlot   int           `bson:"qnslot,omitempty"` // of the queue on the node
 	Cancel   bool          `bson:"cancel,omitempty"`
+	Leaves   bool          `bson:"leaves,omitempty"` // an item that a retry found not to be in its list any more
 	ByRef    bool          `bson:"byref,omitempty"`
 	Ours     bool          `bson:"ours,omitempty"`   // only nodes of Sluice can run it: see nobody
 	Lines    int64         `bson:"lines,omitempty"`  // of its log

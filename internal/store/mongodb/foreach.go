@@ -229,19 +229,11 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 		return false, err
 	}
 	items = items[:len(docs)]
-	var joins []any
-	var joinIDs idList
-	ids := itemIDs(t.ID, t.Inserted, t.Inserted+len(items))
-	for n := t.Inserted / joinSize; n*joinSize < t.Inserted+len(items); n++ {
-		j := joinDoc{
-			ID: itemJoin(t.ID, n), Child: t.ID, Plan: t.Plan, N: n, Count: min(joinSize, t.Items-n*joinSize), Made: t.made(),
-			Waits: rules.Waits(plan.AllDone), // a foreach task ends with the last of its items, whatever becomes of them
-		}
-		joins, joinIDs = append(joins, j), append(joinIDs, j.ID)
-	}
+	joins, joinIDs := t.itemJoins(t.Inserted, t.Inserted+len(items))
 	if err := r.insertMade(ctx, r.joins, t, joinIDs, joins); err != nil {
 		return false, err
 	}
+	ids := itemIDs(t.ID, t.Inserted, t.Inserted+len(items))
 	if err := r.insertMade(ctx, r.tasks, t, ids, docs); err != nil {
 		return false, err
 	}
@@ -280,6 +272,18 @@ func (r *round) nextItems(ctx context.Context, t *taskDoc) (items []text, needs 
 		return nil, nil, t.itemsGone()
 	}
 	return list.Items[t.Inserted-list.From:], nil, nil
+}
+
+// itemJoins returns the joins of a foreach task that stand for some of its items.
+func (t *taskDoc) itemJoins(from, to int) (joins []any, ids idList) {
+	for n := from / joinSize; n*joinSize < to; n++ {
+		j := joinDoc{
+			ID: itemJoin(t.ID, n), Child: t.ID, Plan: t.Plan, N: n, Count: min(joinSize, t.Items-n*joinSize), Made: t.made(),
+			Waits: rules.Waits(plan.AllDone), // a foreach task ends with the last of its items, whatever becomes of them
+		}
+		joins, ids = append(joins, j), append(ids, j.ID)
+	}
+	return joins, ids
 }
 
 func (t *taskDoc) itemsGone() error {

@@ -18,8 +18,9 @@ import (
 // forget clears what was known of the last attempts of tasks, and takes their gates off: they are held for their parents, or items,
 // which are to be looked at.
 func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *retryDoc) error {
-	f := forgetting{retry: retry, adding: adding, at: doc.At, with: map[bson.ObjectID]*plan.Task{}, ran: map[bson.ObjectID]bool{}}
+	f := forgetting{retry: retry, adding: adding, at: doc.At, with: map[bson.ObjectID]*plan.Task{}, ran: map[bson.ObjectID]bool{}, leave: map[bson.ObjectID]bool{}}
 	for _, t := range doc.Tasks {
+		f.leave[t.ID] = t.Leaves
 		if f.ran[t.ID] = t.Ran; len(t.Replace) > 0 {
 			f.with[t.ID] = new(plan.Task)
 			if err := json.Unmarshal(t.Replace, f.with[t.ID]); err != nil {
@@ -71,6 +72,7 @@ type forgetting struct {
 	at            time.Time
 	with          map[bson.ObjectID]*plan.Task
 	ran           map[bson.ObjectID]bool // those that keep it
+	leave         map[bson.ObjectID]bool // items that are not in their list any more
 	changes       []wire.Change
 	logs          []any
 	ruled         idList // by another rule, maybe, than their joins know of
@@ -79,7 +81,7 @@ type forgetting struct {
 // TakenBack implements engine.Retaker. The gate holds the task.
 func (f *forgetting) TakenBack(t taskDoc) rules.TakenBack {
 	t.hold(holdRetry)
-	return rules.TakenBack{Status: t.Status, Attempt: t.Attempt, Ran: f.ran[t.ID], With: f.with[t.ID]}
+	return rules.TakenBack{Status: t.Status, Attempt: t.Attempt, Ran: f.ran[t.ID], With: f.with[t.ID], Leaves: f.leave[t.ID]}
 }
 
 // Step implements engine.Retaker.
@@ -87,6 +89,7 @@ func (f *forgetting) Step(_ context.Context, t taskDoc, s rules.Step) error {
 	t.Ours = !t.Of.IsZero() && !t.hasParents() && t.ByRef
 	u := (&stepDoc{step: s}).update(stillOpen, t.nobody())
 	u.put("adding", true, f.adding)
+	u.put("leaves", s.Leaves, true)
 	if err := u.again(&t, s.With); err != nil {
 		return err
 	}

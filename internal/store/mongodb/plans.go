@@ -217,7 +217,7 @@ var (
 	isBroken = onlyFailed("coe", nil)
 	// A foreach task that has items was perhaps stopped though none of them was: they decide.
 	isCutOff    = onlyCutOff(nil, "coe", nil, "$or", bson.A{d("expanded", nil), d("items", d("$in", bson.A{nil, 0})), d("budget", true)})
-	isCancelled = onlyCancelled(nil, "reason", d("$ne", plan.ReasonSkipped))
+	isCancelled = onlyCancelled(nil, "reason", d("$nin", bson.A{plan.ReasonSkipped, plan.ReasonGone}))
 )
 
 // Finished implements engine.Closer.

@@ -71,7 +71,7 @@ func (r *retrier) Begin(ctx context.Context, check engine.RetryCheck) (err error
 func (r *retrier) Skeleton(ctx context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]rules.Busy, err error) {
 	filter := d("plan", oid(r.id.ID))
 	q := wire.Query{
-		Fields: ones("plan of name status reason queue def coe needs joins ran hold gate items inserted expanded empty making rolling attempt rescues"), Sort: d("_id", 1), Hint: indexList,
+		Fields: ones("plan of index name status reason detail queue def coe needs joins ran hold gate items inserted expanded empty making rolling attempt rescues"), Sort: d("_id", 1), Hint: indexList,
 	}
 	if r.plan == nil {
 		filter, _ = taskFilter(&store.TaskQuery{NoPlan: true, IDs: named})
@@ -110,10 +110,11 @@ func (r *retrier) Queues(ctx context.Context) (map[plan.QueueID]bool, error) {
 // Below leaves held tasks to the gate. The items that go and have finished are taken too: a gate
 // keeps tasks that need them from being queued until the retry is over.
 func (r *retrier) Below(ctx context.Context, s *engine.Selection, check engine.BelowCheck) error {
+	r.takes = nil
 	above, remade := make(map[bson.ObjectID]bool, len(s.Tasks)), map[bson.ObjectID]bool{}
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
-		doc := retriedDoc{ID: oid(t.ID.ID), Status: t.Status, Hold: r.docs[t.ID].Hold, Ran: t.KeepsRan, Anew: t.Remakes}
+		doc := retriedDoc{ID: oid(t.ID.ID), Status: t.Status, Hold: r.docs[t.ID].Hold, Ran: t.KeepsRan, Anew: t.Remakes, Leaves: t.Leaves}
 		if t.With != nil {
 			raw, err := json.Marshal(t.With)
 			if err != nil {

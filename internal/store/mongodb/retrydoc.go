@@ -35,6 +35,7 @@ type retriedDoc struct {
 	Replace text          `bson:"replace,omitempty"` // a task with a new definition, params and queue, as JSON
 	Ran     bool          `bson:"ran,omitempty"`     // it keeps Ran
 	Anew    bool          `bson:"anew,omitempty"`    // it drops its items and makes them anew
+	Leaves  bool          `bson:"leaves,omitempty"`  // it is an item that is not in its list any more
 }
 
 // retryParts splits what a retry takes into what one document holds each.

@@ -278,7 +278,7 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 }
 
 // childFields are what release has to know of a held task.
-var childFields = ones("status queue plan name rank def along over coe budget params text needs joins of index hold gen notbefore ran items expanded attempt cancel byref")
+var childFields = ones("status queue plan name rank def along over coe budget params text needs joins of index hold gen notbefore ran items expanded attempt cancel leaves byref")
 
 // settling is what settle gathers until it writes.
 type settling struct {

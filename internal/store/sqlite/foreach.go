@@ -139,37 +139,42 @@ func (t *tx) makeItems(n int64) (done bool) {
 		}
 		return t.madeItems(r, f)
 	}
-	flags := r.flags & flagContinue
-	params, byRef, err := t.itemParams(n, b.Foreach, b.params)
-	if err != nil {
-		t.step(r, rules.InputFailed(r.status, err))
-		return true
-	}
-	if byRef {
-		flags |= flagByRef
-	}
 	batch := f.made / listBatch * listBatch
-	number := t.number(min(int64(t.budget), f.items-f.made))
 	for t.budget > 0 && f.made < f.items && t.err == nil {
 		items := t.listAt(n, batch)
 		if f.made-batch >= int64(len(items)) {
 			t.fail(fmt.Errorf("task %s: its items from %d on are not there", r.id, f.made))
 			return false
 		}
-		for _, item := range items[f.made-batch:] {
-			if t.budget == 0 {
-				break
-			}
-			task := rules.ItemTask(&of, int(f.made), item, params, t.at)
-			x := newTask{n: number, plan: r.plan, queue: r.queue, hold: forOthers, flags: flags, of: n, index: f.made}
-			number++
-			t.insert(&task, x)
-			f.made++
-			t.budget--
+		if err := t.insertItems(r, &of, &b, f, items[f.made-batch:]); err != nil {
+			t.step(r, rules.InputFailed(r.status, err))
+			return true
 		}
 		batch += listBatch
 	}
 	return t.madeItems(r, f)
+}
+
+// insertItems inserts the next items of a foreach task, held, as many as the budget allows.
+func (t *tx) insertItems(r *taskRow, of *plan.Task, b *body, f *foreachRow, items []json.RawMessage) error {
+	flags := r.flags & flagContinue
+	params, byRef, err := t.itemParams(r.n, b.Foreach, b.params)
+	if err != nil {
+		return err
+	}
+	if byRef {
+		flags |= flagByRef
+	}
+	items = items[:min(len(items), t.budget)]
+	number := t.number(int64(len(items)))
+	for _, item := range items {
+		task := rules.ItemTask(of, int(f.made), item, params, t.at)
+		t.insert(&task, newTask{n: number, plan: r.plan, queue: r.queue, hold: forOthers, flags: flags, of: r.n, index: f.made})
+		number++
+		f.made++
+		t.budget--
+	}
+	return nil
 }
 
 // madeItems notes how many items are in, and reports whether all are.

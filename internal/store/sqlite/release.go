@@ -219,7 +219,7 @@ func (t *tx) Waiter(r *taskRow) *rules.Waiter {
 	w.Early, w.Cancel, w.Ran = r.notBefore != 0 && r.notBefore > t.unset(t.now), r.cancel, r.is(flagRan)
 	w.Allow = r.allowed()
 	w.List, w.Making, w.Made = r.is(flagForeach) && !r.is(flagOnNode), r.is(flagExpanding), r.endsWithItems()
-	w.Over = r.over
+	w.Over, w.Leaves = r.over, r.is(flagLeaves)
 	if w.Item = r.of != 0; r.stopped != nil {
 		w.Stopped, w.Of, w.OfWhy = true, r.stopped.status, r.stopped.reason
 	}

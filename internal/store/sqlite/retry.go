@@ -64,7 +64,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, ask rules.Ask) ([]rul
 	return engine.Retry(ctx, id, &ask, func(do func(engine.Retrier) error) error {
 		for n := 1; ; n++ {
 			r, seq := &retrier{id: id, params: ask.Params, rows: map[plan.TaskID]int64{}}, int64(0)
-			locked := !ask.Check && (id.IsZero() || n > choices)
+			locked := !ask.Check && (id.IsZero() || n > choices || ask.Lists == rules.ListsCompared) // which may add items
 			if !locked {
 				err := s.read(ctx, func(c *conn) error {
 					r.tx, seq = &tx{conn: c, s: s, plans: map[int64]*planRow{}, planIDs: map[plan.PlanID]*planRow{}}, c.lastChange()
@@ -139,6 +139,45 @@ func (r *retrier) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan
 		}
 	}
 	return tasks, busy, cmpErr(err, r.err)
+}
+
+// Items implements engine.Retrier.
+func (r *retrier) Items(_ context.Context, of *plan.Task) (items []json.RawMessage, list []plan.Input, err error) {
+	n := r.rows[of.ID]
+	for q := r.query(`SELECT b.params FROM tasks AS t INDEXED BY tasks_of CROSS JOIN bodies AS b ON b.n = t.n
+		WHERE t.of = ? AND t.of <> 0 ORDER BY t.idx`, n); q.next(); {
+		items = append(items, rules.ItemOf(q.bytes(0)))
+	}
+	list, err = r.listInputs(n, of.Foreach)
+	return items, list, cmpErr(err, r.err)
+}
+
+// Add implements engine.Retrier. The items are held until the transaction takes them.
+func (r *retrier) Add(_ context.Context, of, with *plan.Task, items []json.RawMessage, _ rules.Step) (err error) {
+	rows := r.tx.tasks([]int64{r.rows[of.ID]})
+	if r.err != nil || len(rows) == 0 {
+		return cmpErr(r.err, errStale)
+	}
+	row := &rows[0]
+	f, b := r.foreach(row.n), r.body(row)
+	if with != nil {
+		if row.queue, err = r.queueNumber(with.Queue); err != nil {
+			return fmt.Errorf("task %q: %w", with.Key(), err)
+		}
+		b.Definition, b.params = with.Definition, orNone(with.Params)
+	}
+	as := plan.Task{ID: row.id, Name: b.name, Definition: b.Definition, Queue: r.queue(row.queue).ID}
+	had := f.made
+	f.items, f.undone, f.dirty = f.items+int64(len(items)), f.undone+int64(len(items)), true
+	for f.made < f.items && r.err == nil && err == nil {
+		r.tx.budget += len(items)
+		if row.goesAlong() {
+			err = r.makeAlong(row, &as, &b, f)
+		} else {
+			err = r.insertItems(row, &as, &b, f, items[f.made-had:])
+		}
+	}
+	return cmpErr(err, r.err)
 }
 
 func (r *retrier) Queues(context.Context) (map[plan.QueueID]bool, error) {
@@ -303,6 +342,9 @@ func (r *retrier) list(taken []engine.Retaken) ([]mark, error) {
 		}
 		if t.KeepsRan {
 			how |= howRan
+		}
+		if t.Leaves {
+			how |= howLeaves
 		}
 		if marks[i] = (mark{Task: r.rows[t.ID], How: how}); t.With == nil {
 			continue

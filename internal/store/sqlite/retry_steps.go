@@ -27,6 +27,7 @@ const (
 	howRemakes = 1 // a foreach task that makes its items anew
 	howGoes    = 2 // an item that is deleted for that
 	howRan     = 4 // besides: it keeps Ran
+	howLeaves  = 8 // an item that is not in its list any more
 )
 
 // A step looks at lookAhead times as many tasks as it may change.
@@ -160,7 +161,7 @@ func (r *retry) hold() (done bool) {
 	r.last = next[len(next)-1]
 	rows := r.tasks(next)
 	var back []*taskRow
-	var ns, remade, ran []int64
+	var ns, remade, ran, leave []int64
 	for i := range rows {
 		row := &rows[i]
 		if how[row.n]&howGoes != 0 {
@@ -169,6 +170,9 @@ func (r *retry) hold() (done bool) {
 		if row.flags &^= flagRan; how[row.n]&howRan != 0 {
 			row.flags |= flagRan
 			ran = append(ran, row.n)
+		}
+		if how[row.n]&howLeaves != 0 {
+			leave = append(leave, row.n)
 		}
 		if how[row.n]&howRemakes != 0 {
 			remade = append(remade, row.n)
@@ -181,8 +185,10 @@ func (r *retry) hold() (done bool) {
 	}
 	r.failOn(engine.Retake(r.ctx, r, back))
 	r.flushReset()
-	if len(ran) > 0 {
-		r.exec("UPDATE tasks SET flags = flags | ? WHERE n IN (SELECT value FROM json_each(?))", flagRan, list(ran))
+	for flag, set := range map[int64][]int64{flagRan: ran, flagLeaves: leave} {
+		if len(set) > 0 {
+			r.exec("UPDATE tasks SET flags = flags | ? WHERE n IN (SELECT value FROM json_each(?))", flag, list(set))
+		}
 	}
 	if len(remade) > 0 { // nobody sees them with some of their items
 		r.exec("UPDATE tasks SET flags = flags & ~ ? WHERE n IN (SELECT value FROM json_each(?))", flagExpanded|flagItems, list(remade))
@@ -215,7 +221,7 @@ func (r *retry) flushReset() {
 	all := list(r.reset)
 	r.exec(`UPDATE tasks SET `+isHeld+`, gate = ?, flags = flags & ~ ?, outcome = 0, out_len = 0, attempt = 0, token = 0, instance = 0, cancel = 0,
 		rescues = 0, not_before = 0, started = 0, ended = 0, reason = NULL, detail = NULL, exit = NULL, output = NULL, modified = ?
-		WHERE n IN (SELECT value FROM json_each(?))`, forRetry, flagDelivered|flagGathered|flagExpanding|flagRan, r.now, all)
+		WHERE n IN (SELECT value FROM json_each(?))`, forRetry, flagDelivered|flagGathered|flagExpanding|flagRan|flagLeaves, r.now, all)
 	r.dropResults(all)
 	for _, table := range []string{"outputs WHERE n", "frozen WHERE n", "lists WHERE of"} {
 		r.exec("DELETE FROM "+table+" IN (SELECT value FROM json_each(?))", all)

@@ -38,6 +38,7 @@ const (
 	flagRan    // as plan.Task has it; also of a task that has ended since
 	flagAlong  // a foreach task that goes along with others, or an item of one, which has parents of its own
 	flagBudget // max_failures, of a foreach task or of an item of one
+	flagLeaves // an item that a retry holds, to be skipped because it is not in its list any more
 )
 
 // inlineOutput is how long an output may be, in bytes, to lie in the row of its task. Longer ones would fill the pages that every turn

@@ -33,6 +33,7 @@ var groups = []struct {
 	{"skipped attempts", skipCases},
 	{"approvals", approveCases},
 	{"retry", slices.Concat(retryCases, retryItemCases)},
+	{"lists", relistCases},
 	{"retry half-way", halfwayCases},
 	{"queues", queueCases},
 	{"read", readCases},

@@ -488,6 +488,10 @@ func (w *walker) retryPlan() {
 		return
 	}
 	tasks := w.anyTasks(store.TaskQuery{Plan: p})
+	if w.chance(4) {
+		w.relist(k, p, tasks)
+		return
+	}
 	var chosen []plan.TaskID
 	var called []string
 	downstream := false
@@ -504,6 +508,24 @@ func (w *walker) retryPlan() {
 		err = w.tryRetry(p, rules.Ask{Tasks: chosen, Downstream: downstream, Replace: replace, Params: params})
 	}
 	w.done(err, "retry plan %d, %v, downstream %v, replace %v", k, called, downstream, replaced(replace))
+}
+
+// relist retries a plan whose foreach tasks have other lists now, those of parents as they are.
+func (w *walker) relist(k int, p plan.PlanID, tasks []plan.Task) {
+	var replace []plan.Task
+	for _, t := range tasks {
+		if t.HasItems() && t.Foreach.List != nil && w.chance(2) {
+			f := *t.Foreach
+			f.List = json.RawMessage([]string{`[2,3,1]`, `["a",7,8]`, `[]`, `[{"b":1},2]`}[w.r.IntN(4)])
+			t.Foreach = &f
+			replace = append(replace, plan.Task{ID: t.ID, Name: t.Name, Queue: t.Queue, Definition: t.Definition, Params: json.RawMessage(`{}`)})
+		}
+	}
+	lists := rules.ListsCompared
+	if w.chance(4) {
+		lists, replace = rules.ListsAgain, nil
+	}
+	w.done(w.tryRetry(p, rules.Ask{Lists: lists, Replace: replace}), "retry plan %d, lists %s, replace %v", k, lists, replaced(replace))
 }
 
 // retryPlain retries a task of no plan, with or without what is below it.

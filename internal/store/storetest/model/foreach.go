@@ -19,42 +19,12 @@ func (tx *tx) expand(t *task, items []json.RawMessage) {
 
 // insertItems makes the next of the items, as far as the budget reaches. They are held until all are in.
 func (tx *tx) insertItems(t *task) error {
-	params, byRef := t.Params, false
-	if t.goesAlong() {
-		params = t.own
-	} else if len(t.parents) > 0 {
-		params = t.own
-		if !rules.MayCopyIntoItems(t.Foreach, t.inputSizes()) {
-			byRef = true
-		} else if in := t.itemInputs(); !rules.CopiedIntoItems(in) {
-			byRef = true
-		} else if delivered, err := rules.Deliver(t.own, in); err == nil {
-			params = delivered
-		} else {
-			return tx.apply(t, rules.InputFailed(t.Status, err))
-		}
+	params, byRef, err := t.itemParams()
+	if err != nil {
+		return tx.apply(t, rules.InputFailed(t.Status, err))
 	}
 	for i := len(t.items); i < len(t.making) && tx.budget > 0; i++ {
-		value, parents := t.making[i], []*task(nil)
-		if t.goesAlong() {
-			for _, p := range t.parents {
-				if rules.GoesAlong(t.Foreach, p.Name) && p.itemsIn() > 0 {
-					p = p.items[i]
-					value = rules.ItemOf(p.own)
-				}
-				parents = append(parents, p)
-			}
-		}
-		item := &task{
-			Task: rules.ItemTask(&t.Task, i, value, params, tx.at),
-			plan: t.plan, queue: t.queue, of: t, ready: parents == nil, byRef: byRef, parents: parents,
-		}
-		item.own = item.Params
-		for _, p := range parents {
-			item.Needs = append(item.Needs, p.ID)
-		}
-		tx.insert(item)
-		t.items = append(t.items, item)
+		tx.insertItem(t, &t.Task, t.making[i], params, byRef)
 		tx.budget--
 	}
 	if len(t.items) < len(t.making) {
@@ -74,6 +44,48 @@ func (tx *tx) insertItems(t *task) error {
 		}
 	}
 	return nil
+}
+
+// itemParams returns the params of items, but for the item, and whether these read the outputs of the foreach task's parents by reference.
+func (t *task) itemParams() (params json.RawMessage, byRef bool, err error) {
+	switch {
+	case t.goesAlong():
+		return t.own, false, nil
+	case len(t.parents) == 0:
+		return t.own, false, nil
+	case !rules.MayCopyIntoItems(t.Foreach, t.inputSizes()):
+		return t.own, true, nil
+	}
+	in := t.itemInputs()
+	if !rules.CopiedIntoItems(in) {
+		return t.own, true, nil
+	}
+	params, err = rules.Deliver(t.own, in)
+	return params, false, err
+}
+
+// insertItem makes the next item of a foreach task, held. of has the definition and the queue that it gets.
+func (tx *tx) insertItem(t *task, of *plan.Task, value, params json.RawMessage, byRef bool) {
+	i, parents := len(t.items), []*task(nil)
+	if t.goesAlong() {
+		for _, p := range t.parents {
+			if rules.GoesAlong(t.Foreach, p.Name) && p.itemsIn() > 0 {
+				p = p.items[i]
+				value = rules.ItemOf(p.own)
+			}
+			parents = append(parents, p)
+		}
+	}
+	item := &task{
+		Task: rules.ItemTask(of, i, value, params, tx.at),
+		plan: t.plan, queue: tx.queues[of.Queue], of: t, ready: parents == nil, byRef: byRef, parents: parents,
+	}
+	item.own = item.Params
+	for _, p := range parents {
+		item.Needs = append(item.Needs, p.ID)
+	}
+	tx.insert(item)
+	t.items = append(t.items, item)
 }
 
 // itemsState is what the rules ask of the items of a foreach task.

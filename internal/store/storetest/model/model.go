@@ -120,6 +120,7 @@ type task struct {
 	seq      int64 // of its last change
 	gone     bool  // deleted
 	dropped  bool  // an item that does not start any more, since too many others failed
+	leaves   bool  // an item that a retry found not to be in its list any more
 
 	// for a foreach task:
 	making   []json.RawMessage // the items that are being made

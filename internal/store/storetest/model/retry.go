@@ -67,6 +67,34 @@ func (r *retry) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan.T
 	return tasks, busy, nil
 }
 
+// Items implements engine.Retrier.
+func (r *retry) Items(_ context.Context, of *plan.Task) (items []json.RawMessage, list []plan.Input, err error) {
+	t := r.tasks[of.ID]
+	for _, item := range t.items {
+		items = append(items, rules.ItemOf(item.own))
+	}
+	list, err = t.listInput(of.Foreach)
+	return items, list, err
+}
+
+// Add implements engine.Retrier.
+func (r *retry) Add(_ context.Context, of, with *plan.Task, items []json.RawMessage, _ rules.Step) error {
+	t := r.tasks[of.ID]
+	own, as := t.own, t.Task
+	if with != nil {
+		as.Definition, as.Queue, t.own = with.Definition, with.Queue, orNone(with.Params)
+	}
+	params, byRef, err := t.itemParams()
+	if t.own = own; err != nil {
+		return err
+	}
+	for _, item := range items {
+		r.insertItem(t, &as, item, params, byRef)
+	}
+	t.Items = len(t.items)
+	return nil
+}
+
 func (r *retry) Below(_ context.Context, s *engine.Selection, check engine.BelowCheck) error {
 	for i := range s.Tasks {
 		t := r.tasks[s.Tasks[i].ID]
@@ -127,11 +155,12 @@ func (r *retry) Take(ctx context.Context, s *engine.Selection, reopen func(*plan
 
 // TakenBack implements engine.Retaker.
 func (r *retry) TakenBack(t engine.Retaken) rules.TakenBack {
-	return rules.TakenBack{Status: t.Status, Attempt: t.Attempt, Ran: t.KeepsRan, With: t.With}
+	return rules.TakenBack{Status: t.Status, Attempt: t.Attempt, Ran: t.KeepsRan, With: t.With, Leaves: t.Leaves}
 }
 
 // Step implements engine.Retaker.
 func (r *retry) Step(_ context.Context, t engine.Retaken, s rules.Step) error {
+	r.tasks[t.ID].leaves = s.Leaves
 	return r.apply(r.tasks[t.ID], s)
 }
 

@@ -96,7 +96,7 @@ func (t *task) waiter(at time.Time) *rules.Waiter {
 	if t.of != nil {
 		w.Item, w.Stopped, w.Alone = true, rules.StopsItems(t.of.Status, t.of.Cancel), !t.of.Expanded
 		w.Of, w.OfWhy = t.of.Status, t.of.Reason
-		w.Over = t.dropped
+		w.Over, w.Leaves = t.dropped, t.leaves
 	}
 	if t.plan != nil {
 		w.InPlan, w.State, w.Closing = true, t.plan.State, t.plan.Closing
@@ -117,7 +117,7 @@ func (t *task) itemsIn() int {
 
 // List implements engine.Settler.
 func (tx *tx) List(_ context.Context, t *task) (items []json.RawMessage, none string, why, err error) {
-	list, why := t.listInput()
+	list, why := t.listInput(t.Foreach)
 	if why == nil {
 		items, why = rules.ExpandItems(t.Foreach, list)
 	}
@@ -346,9 +346,9 @@ func (t *task) itemInputs() []plan.Input {
 }
 
 // listInput returns the output that the items of a foreach task come from, if they come from one.
-func (t *task) listInput() ([]plan.Input, error) {
+func (t *task) listInput(f *plan.Foreach) ([]plan.Input, error) {
 	for _, p := range t.parents {
-		if in := p.inputSize(); in.Name == rules.ListFrom(t.Foreach) {
+		if in := p.inputSize(); in.Name == rules.ListFrom(f) {
 			if err := rules.CheckInputs(in.Bytes); err != nil {
 				return nil, err
 			}

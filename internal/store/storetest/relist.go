@@ -1,0 +1,121 @@
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// relistCases are about retries that compare the lists of foreach tasks with their items.
+var relistCases = []testCase{
+	{"items that come are added behind the others, those that are gone are skipped, and what is below runs again", func(w *world) {
+		p := w.submit(each("copy", list("a", "b", "c")), along("check", "", "copy"), task("total", "check"), task("beside"))
+		n := w.node("n1")
+		n.run(withOutput)
+		w.wantPlan(p, plan.PlanSucceeded)
+		ask := rules.Ask{Lists: rules.ListsCompared, Replace: w.overList(p, "copy", `["d","c","a"]`), Check: true}
+		edits := w.plan(p.ID).Edits
+		retried := must(w.s.Retry(w.ctx, p.ID, ask))(w)
+		w.equal("after a check", []any{w.plan(p.ID).Edits, w.plan(p.ID).Counts}, []any{edits, plan.Counts{Succeeded: 8, Gathered: 2}})
+		w.equal("copy", w.counts(p, retried)["copy"], rules.RelistCounts{Added: 1, Gone: 1, Kept: 2})
+		w.equal("check", w.counts(p, retried)["check"], rules.RelistCounts{Added: 1, Gone: 1, Kept: 2})
+		ask.Check = false
+		w.equal("retried", len(must(w.s.Retry(w.ctx, p.ID, ask))(w)), len(retried))
+		w.equal("ran", n.run(withOutput), "[copy[3] check[3] total]")
+		w.want(p, "copy succeeded", "copy[0] succeeded", "copy[1] skipped", "copy[2] succeeded", "copy[3] succeeded",
+			"check succeeded", "check[0] succeeded", "check[1] skipped", "check[2] succeeded", "check[3] succeeded", "total succeeded", "beside succeeded")
+		gone := w.named(p, "copy[1]")
+		w.equal("the item that is gone", []any{gone.Reason, gone.Detail, gone.Attempt}, []any{plan.ReasonGone, rules.ByGone, 0})
+		w.equalJSON("output", w.named(p, "copy").Output, "[0,null,4,6]")
+		w.equalJSON("item", rules.ItemOf(must(w.s.Task(w.ctx, w.named(p, "copy[3]").ID))(w).Params), `"d"`)
+		w.equal("needs", w.named(p, "check[3]").Needs, []plan.TaskID{w.named(p, "copy[3]").ID})
+		w.equal("counts", w.plan(p.ID).Counts, plan.Counts{Succeeded: 8, Skipped: 2, Gathered: 2})
+		w.wantPlan(p, plan.PlanSucceeded)
+
+		w.is(w.tryRetry(p.ID, rules.Ask{Lists: rules.ListsCompared}), plan.ErrConflict) // nothing comes or goes
+		w.is(w.tryRetry(p.ID, rules.Ask{Tasks: []plan.TaskID{gone.ID}}), plan.ErrConflict)
+		w.no(w.tryRetry(p.ID, rules.Ask{Lists: rules.ListsCompared, Replace: w.overList(p, "copy", `["a","b","c","d"]`)}))
+		w.equal("ran when it was back", n.run(withOutput), "[copy[1] check[1] total]")
+		w.equalJSON("output", w.named(p, "check").Output, "[0,2,4,6]")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a retry runs the parent again that prints the list, and nothing else, and then compares", func(w *world) {
+		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list", Key: "${{ item.id }}"}, "list"), task("total", "copy"))
+		n := w.node("n1")
+		run := func(list string, fails ...string) []string {
+			return n.run(func(c protocol.ClaimedTask) protocol.Ending {
+				switch {
+				case c.Name == "list":
+					return succeed(c, list)
+				case slices.Contains(fails, c.Name):
+					return fail(c)
+				}
+				return withOutput(c)
+			})
+		}
+		run(`[{"id":"x","v":1},{"id":"y","v":1},{"id":"z","v":1}]`, "copy[1]")
+		again := func(list string) {
+			w.no(w.tryRetry(p.ID, rules.Ask{Lists: rules.ListsAgain}))
+			w.equal("ran to print "+list, run(list), "[list]")
+		}
+		again(`"none"`)
+		w.is(w.tryRetry(p.ID, rules.Ask{Lists: rules.ListsCompared}), plan.ErrConflict)
+		again(`[{"id":"x"},{"id":"x"}]`)
+		w.is(w.tryRetry(p.ID, rules.Ask{Lists: rules.ListsCompared}), plan.ErrConflict)
+		w.want(p, "list succeeded", "copy failed", "copy[0] succeeded", "copy[1] failed", "copy[2] succeeded", "total skipped")
+		again(`[{"id":"z","v":2},{"id":"y","v":1},{"id":"new","v":1}]`)
+		retried := must(w.s.Retry(w.ctx, p.ID, rules.Ask{Lists: rules.ListsCompared}))(w)
+		w.equal("copy", w.counts(p, retried)["copy"], rules.RelistCounts{Added: 1, Gone: 1, Kept: 2, Changed: 1})
+		w.equal("ran", run(""), "[copy[1] copy[3] total]")
+		w.equalJSON("output", w.named(p, "copy").Output, "[null,2,4,6]")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"what comes to more items than one join counts", func(w *world) {
+		p := w.submit(each("copy", plan.Foreach{List: ordinals(400)}), task("total", "copy"))
+		n := w.node("n1")
+		n.run(withOutput)
+		some := []string{}
+		for i := range 900 {
+			if i%10 != 3 || i > 400 {
+				some = append(some, fmt.Sprint(i))
+			}
+		}
+		w.no(w.tryRetry(p.ID, rules.Ask{Lists: rules.ListsCompared, Replace: w.overList(p, "copy", "["+strings.Join(some, ",")+"]")}))
+		w.equal("ran", len(n.run(withOutput)), 501)
+		var out []any
+		w.no(json.Unmarshal(w.named(p, "copy").Output, &out))
+		w.equal("output", []any{len(out), out[3], out[899]}, []any{900, nil, 1798})
+		w.equal("counts", w.plan(p.ID).Counts, plan.Counts{Succeeded: 861, Skipped: 40, Gathered: 1})
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+}
+
+// overList replaces a foreach task by one over another list.
+func (w *world) overList(p plan.Plan, name, items string) []plan.Task {
+	w.Helper()
+	t := w.named(p, name)
+	f := *t.Foreach
+	f.List, t.Foreach = json.RawMessage(items), &f
+	return []plan.Task{t}
+}
+
+// counts returns what a retry says of lists, by the names of their tasks.
+func (w *world) counts(p plan.Plan, retried []rules.Retried) map[string]rules.RelistCounts {
+	w.Helper()
+	names, found := map[plan.TaskID]string{}, map[string]rules.RelistCounts{}
+	for _, t := range w.all(store.TaskQuery{Plan: p.ID}) {
+		names[t.ID] = t.Name
+	}
+	for _, r := range retried {
+		if r.Items != nil {
+			found[names[r.ID]] = *r.Items
+		}
+	}
+	return found
+}
