@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/hint"
-	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -161,8 +159,13 @@ func findTaskOf(ctx context.Context, r store.Reader, p plan.Plan, word string) (
 	case 2:
 		return plan.Task{}, usagef("%q is the start of several tasks' ids in %s; add more of it", word, p.Title())
 	}
-	if t, err := findByKey(ctx, r, p, word); t != nil || err != nil {
-		return *cmp.Or(t, &plan.Task{}), err
+	switch found, err = store.ItemsByKey(ctx, r, p.ID, word); {
+	case err != nil:
+		return plan.Task{}, err
+	case len(found) > 1:
+		return plan.Task{}, usagef("%s is %s and %s of %s; name one by its index", word, found[0].Name, found[1].Name, p.Title())
+	case len(found) == 1:
+		return found[0], nil
 	}
 	var names []string
 	if tasks, err := r.Tasks(ctx, store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 2000}); err == nil {
@@ -176,39 +179,6 @@ func findTaskOf(ctx context.Context, r store.Reader, p plan.Plan, word string) (
 	}
 	more := cmp.Or(hint.Meant(word, names), fmt.Sprintf("; %q shows those there are", "sluice task list --plan "+p.Title()))
 	return plan.Task{}, fmt.Errorf("task %q in %s: %w%s", word, p.Title(), plan.ErrNotFound, more)
-}
-
-// findByKey returns the item that a word such as copy[anna] names by its key, or by its value if that is a
-// text or a number; nil if there is none. A key that is a number stands in quotes, since copy[7] is an index.
-func findByKey(ctx context.Context, r store.Reader, p plan.Plan, word string) (*plan.Task, error) {
-	of, key, is := strings.Cut(word, "[")
-	key, closed := strings.CutSuffix(key, "]")
-	if !is || !closed {
-		return nil, nil
-	}
-	if text, quoted := jsontext.TextOf(json.RawMessage(key)); quoted {
-		key = text
-	} else if _, err := strconv.Atoi(key); err == nil {
-		return nil, nil
-	}
-	heads, err := r.Tasks(ctx, store.TaskQuery{Plan: p.ID, Name: of, Limit: 1})
-	if err != nil || len(heads) == 0 {
-		return nil, err
-	}
-	var found []plan.Task
-	err = store.EachTask(ctx, r, store.TaskQuery{Plan: p.ID, Of: heads[0].ID, Needs: true, Params: true}, func(t *plan.Task) error {
-		if rules.HasKey(t, key) {
-			found = append(found, *t)
-		}
-		return nil
-	})
-	switch {
-	case err != nil || len(found) == 0:
-		return nil, err
-	case len(found) > 1:
-		return nil, usagef("%s is %s and %s of %s; name one by its index", word, found[0].Name, found[1].Name, p.Title())
-	}
-	return &found[0], nil
 }
 
 // itemsThere says which items a foreach task has, for who named another one.

@@ -48,6 +48,15 @@ func TestItemsSayWhatTheyAreFor(t *testing.T) {
 		list.Tasks = nil
 		s.must("GET", "/plans/migrate/tasks?name=copy%5B0%5D", "", &list)
 		same("the list, where it is not asked for", list.Tasks, "copy[0]")
+		list.Tasks = nil
+		s.must("GET", "/plans/migrate/tasks?name=copy%5Bbob%5D", "", &list)
+		same("the list by a key", list.Tasks, "copy[1]")
+		list.Tasks = nil
+		s.must("GET", "/plans/migrate/search?order=plan&text=copy%5Bbob%5D", "", &list)
+		same("the search by a key", list.Tasks, "copy[1] bob")
+		list.Tasks = nil
+		s.must("GET", "/plans/migrate/tasks?name=copy%5Bnobody%5D", "", &list)
+		same("the list by a key that no item has", list.Tasks)
 		var one labelled
 		s.must("GET", "/tasks/"+ann, "", &one)
 		same("a task", []labelled{one}, "copy[0] ann")

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/failures"
@@ -42,7 +43,7 @@ func (a *API) searchPlans(ctx context.Context, in *struct {
 
 func (a *API) searchTasks(ctx context.Context, in *struct {
 	InPlan
-	Text    string      `query:"text" maxLength:"200" doc:"A part of the name."`
+	Text    string      `query:"text" maxLength:"200" doc:"A part of the name, or an item by its key, as in copy[anna]."`
 	State   []string    `query:"state" doc:"Only tasks in one of these states, by word or number; separated by commas, or repeated."`
 	Queue   string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
 	Failure string      `query:"failure" pattern:"^[0-9a-f]{16}$" doc:"Only tasks that failed in that way: a kind of /plans/{plan}/failures."`
@@ -89,13 +90,18 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 			return nil, err
 		}
 	}
+	byKey, err := store.ItemsByKey(ctx, a.st, p.ID, in.Text)
+	if err != nil {
+		return nil, err
+	}
 	most := limit(in.Limit)
 	onPage := &page{left: most, next: 1000, atOnce: 1000, search: true}
 	if in.Text == "" && keep == nil && in.Failure == "" && (in.Order != "plan" || len(q.Statuses) == 0 && q.Queue.IsZero()) {
 		onPage = newPage(most, most, most)
 	}
 	listed, next, err := onPage.tasks(ctx, tasks, func(t *plan.Task) bool {
-		return (keep == nil || keep(t)) && contains(t.Name, in.Text) && (in.Failure == "" || failures.Of(t).Key() == in.Failure)
+		named := contains(t.Name, in.Text) || slices.ContainsFunc(byKey, func(k plan.Task) bool { return k.ID == t.ID })
+		return (keep == nil || keep(t)) && named && (in.Failure == "" || failures.Of(t).Key() == in.Failure)
 	})
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func (t *ByTaskID) changed() string { return t.Task.String() }
 
 // TaskFilter selects tasks. A field that is left out selects all.
 type TaskFilter struct {
-	Name     string      `query:"name" doc:"Only tasks of that name, as in copy or copy[17]."`
+	Name     string      `query:"name" doc:"Only tasks of that name, as in copy or copy[17]; with a plan also items of that key, as in copy[anna] or copy[\"7\"]."`
 	Subject  string      `query:"subject" doc:"Only tasks with that subject. Unfinished tasks are found at once; others take a look at all."`
 	Prefix   string      `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only tasks whose id begins with this."`
 	Queue    string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
@@ -152,6 +152,15 @@ func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (stor
 			return q, nil, api.Invalid("query.ids: %v", err)
 		}
 		q.IDs = append(q.IDs, plan.TaskID{ID: id})
+	}
+	if !q.Plan.IsZero() && len(q.IDs) == 0 && f.Name != "" {
+		found, err := store.ItemsByKey(ctx, a.st, q.Plan, f.Name)
+		if err != nil {
+			return q, nil, err
+		}
+		for i := range found {
+			q.Name, q.IDs = "", append(q.IDs, found[i].ID)
+		}
 	}
 	for _, w := range f.With {
 		q.Needs, q.Params, q.Output = q.Needs || w == "needs", q.Params || w == "params", q.Output || w == "output"
