@@ -32,6 +32,7 @@ type Graph struct {
 	ItemLabels []string     `json:"item_labels,omitempty" doc:"For each node that is an item of a foreach task, its label; for the first 2,000 items."`
 	Groups     []GraphGroup `json:"groups,omitempty" doc:"As in counts."`
 	Edges      []int        `json:"edges,omitempty" doc:"For each edge: its first node, the node that needs it, how many bends the line has between them, and x and y of each."`
+	Along      []int        `json:"along,omitempty" doc:"Edges, by their place, whose tasks go over the same items, item by item (each). Left out if there are none, or no items yet."`
 	Lane       []int        `json:"lane,omitempty" doc:"The lane of the handlers and clean-ups: x, y, width and height. Left out if there are none."`
 	Heads      []int        `json:"heads,omitempty" doc:"Nodes that are a foreach task whose items are nodes of their own: leave them out of a count of tasks."`
 	Lenient    []int        `json:"lenient,omitempty" doc:"Nodes that are a task with continue_on_error: its failure is allowed."`

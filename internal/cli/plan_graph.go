@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/draw"
 	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -112,6 +113,9 @@ func graphOfSpec(spec *plan.Spec) draw.Graph {
 		}
 		for _, parent := range needs.Parents(i) {
 			g.Edges = append(g.Edges, [2]int{int(parent), i})
+			if rules.GoesAlong(t.Foreach, spec.Tasks[parent].Name) {
+				goAlong(&g, int(parent), i)
+			}
 		}
 	}
 	return g
@@ -134,6 +138,7 @@ func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph,
 	}}
 	index := map[plan.TaskID]int{}
 	var needs [][]plan.TaskID
+	var foreach []*plan.Foreach
 	now := time.Now()
 	err := store.EachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
 		index[t.ID] = len(g.Nodes)
@@ -154,15 +159,26 @@ func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph,
 			state = "allowed"
 		}
 		g.Nodes = append(g.Nodes, draw.Node{Name: t.Key(), State: state, When: drawnWhen(t.When), Note: note})
-		needs = append(needs, t.Needs)
+		needs, foreach = append(needs, t.Needs), append(foreach, t.Foreach)
 		return nil
 	})
 	for i := range needs {
 		for _, id := range needs[i] {
 			if parent, ok := index[id]; ok { // else it is an item, or deleted
 				g.Edges = append(g.Edges, [2]int{parent, i})
+				if rules.GoesAlong(foreach[i], g.Nodes[parent].Name) {
+					goAlong(&g, parent, i)
+				}
 			}
 		}
 	}
 	return g, err
+}
+
+// goAlong has the line between two tasks be a double one.
+func goAlong(g *draw.Graph, parent, child int) {
+	if g.Along == nil {
+		g.Along = map[[2]int]bool{}
+	}
+	g.Along[[2]int{parent, child}] = true
 }

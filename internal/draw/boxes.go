@@ -117,7 +117,7 @@ func (p *picture) draw() ([]string, bool) {
 			continue
 		}
 		for _, l := range links { // they pass a level
-			c.vertical(l.from.x, first[band], first[band+1]-1)
+			c.vertical(l.from.x, first[band], first[band+1]-1, l.double)
 		}
 	}
 	return c.lines(p.o.ASCII, p.o.Color), true
@@ -151,7 +151,10 @@ func (b box) draw(c *canvas, x, y, width, height int, ascii bool) {
 type vertex struct{ node, x int }
 
 // link is the step of an edge from one vertex to one below, or past a level.
-type link struct{ from, to vertex }
+type link struct {
+	from, to vertex
+	double   bool // all edges that it is a step of are double
+}
 
 // steps returns the links in each band, each once, from left to right.
 func (p *picture) steps() [][]link {
@@ -175,7 +178,7 @@ func (p *picture) steps() [][]link {
 				if y == from.Y {
 					x = from.X
 				}
-				all[y] = append(all[y], link{vertexAt(layout.Point{X: x, Y: y}), vertexAt(layout.Point{X: to.X, Y: y + 1})})
+				all[y] = append(all[y], link{vertexAt(layout.Point{X: x, Y: y}), vertexAt(layout.Point{X: to.X, Y: y + 1}), p.g.Along[e]})
 			}
 		}
 	}
@@ -183,7 +186,15 @@ func (p *picture) steps() [][]link {
 		slices.SortFunc(links, func(a, b link) int {
 			return cmp.Or(cmp.Compare(a.from.x, b.from.x), cmp.Compare(a.to.x, b.to.x))
 		})
-		all[band] = slices.Compact(links)
+		once := links[:0]
+		for _, l := range links {
+			if k := len(once) - 1; k >= 0 && once[k].from == l.from && once[k].to == l.to {
+				once[k].double = once[k].double && l.double
+			} else {
+				once = append(once, l)
+			}
+		}
+		all[band] = once
 	}
 	return all
 }

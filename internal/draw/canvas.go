@@ -29,7 +29,8 @@ const (
 	down
 	left
 	right
-	over // another line passes below a vertical one, without touching it
+	over  // another line passes below a vertical one, without touching it
+	twice // the line is a double one
 )
 
 func newCanvas(width, height int) *canvas {
@@ -77,9 +78,13 @@ func (c *canvas) frame(x, y, width int, corners, sgr string, ascii bool) {
 func (c *canvas) attach(x, y int, end string) { c.rows[y][x].text = end }
 
 // vertical draws a line from the upper side of row y1 to the lower side of y2.
-func (c *canvas) vertical(x, y1, y2 int) {
+func (c *canvas) vertical(x, y1, y2 int, double bool) {
+	a := up | down
+	if double {
+		a |= twice
+	}
 	for y := y1; y <= y2; y++ {
-		c.rows[y][x].arms |= up | down
+		c.rows[y][x].arms |= a
 	}
 }
 
@@ -91,16 +96,24 @@ var lineRunes = map[arms]string{
 	up | down | left | right: "┼",
 }
 
+// doubleRunes are those of double lines.
+var doubleRunes = map[string]string{
+	"│": "║", "─": "═", "╯": "╝", "╰": "╚", "╮": "╗", "╭": "╔", "┤": "╣", "├": "╠", "┴": "╩", "┬": "╦", "┼": "╬",
+}
+
 var asciiLines = map[string]string{"│": "|", "─": "-"} // all others are +
 
 func (a arms) rune(ascii bool) string {
-	if a&over != 0 {
+	double := a&twice != 0
+	if a &^= twice; a&over != 0 {
 		a = up | down
 	}
 	s, ok := lineRunes[a]
 	switch {
 	case !ok:
 		return " "
+	case !ascii && double:
+		return doubleRunes[s]
 	case !ascii:
 		return s
 	case asciiLines[s] != "":

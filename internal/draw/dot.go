@@ -35,7 +35,11 @@ func DOT(w io.Writer, g Graph) error {
 			i, dotString(label...), dotString(n.tip()), l.light.line, l.light.fill)
 	}
 	for _, e := range g.Edges {
-		fmt.Fprintf(b, "\tn%d -> n%d\n", e[0], e[1])
+		double := ""
+		if g.Along[e] {
+			double = " [color=\"#8c959f:invis:#8c959f\"]"
+		}
+		fmt.Fprintf(b, "\tn%d -> n%d%s\n", e[0], e[1], double)
 	}
 	b.WriteString("}\n")
 	return b.Flush()

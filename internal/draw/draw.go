@@ -19,6 +19,8 @@ type Graph struct {
 	Title string
 	Nodes []Node
 	Edges [][2]int
+	// Along has the edges whose tasks go over the same items, item by item: they are double lines.
+	Along map[[2]int]bool
 	// Totals is how many tasks have each state, where nodes stand for tasks that are not drawn. Nil: each node is one task.
 	Totals map[string]int
 }
@@ -144,7 +146,7 @@ func ordered(n map[string]int, others []string) []count {
 
 // cleaned returns g with every text clean.
 func (g Graph) cleaned() Graph {
-	c := Graph{Title: cells.Clean(g.Title), Nodes: make([]Node, len(g.Nodes)), Edges: g.Edges, Totals: g.Totals}
+	c := Graph{Title: cells.Clean(g.Title), Nodes: make([]Node, len(g.Nodes)), Edges: g.Edges, Along: g.Along, Totals: g.Totals}
 	for i, n := range g.Nodes {
 		c.Nodes[i] = Node{
 			Name: cells.Clean(n.Name), Label: cells.Clean(n.Label), State: cells.Clean(n.State), When: cells.Clean(n.When), Note: cells.Clean(n.Note),

@@ -267,3 +267,27 @@ func TestAGroupWithoutStatesSaysHowManyItHas(t *testing.T) {
 		t.Errorf("got\n%s\nwant a box that says 40 tasks", out.String())
 	}
 }
+
+func TestTasksOverTheSameItemsHaveDoubleLines(t *testing.T) {
+	g := Graph{
+		Nodes: []Node{{Name: "list"}, {Name: "copy"}, {Name: "check"}, {Name: "undo"}, {Name: "report"}},
+		Edges: [][2]int{{0, 1}, {1, 2}, {1, 3}, {2, 3}, {1, 4}},
+		Along: map[[2]int]bool{{1, 2}: true, {1, 3}: true, {2, 3}: true},
+	}
+	for _, c := range []struct {
+		name      string
+		write     func(io.Writer, Graph) error
+		has, lack string
+	}{
+		{"text", func(w io.Writer, g Graph) error { return Text(w, g, TextOptions{}) }, "║", "xx"},
+		{"ASCII", func(w io.Writer, g Graph) error { return Text(w, g, TextOptions{ASCII: true}) }, "copy", "║"},
+		{"DOT", DOT, `n1 -> n2 [color="#8c959f:invis:#8c959f"]`, "n0 -> n1 ["},
+		{"Mermaid", Mermaid, "n1 ==> n2", "n0 ==> n1"},
+		{"SVG", SVG, `class="within"`, "xx"},
+	} {
+		var b strings.Builder
+		if err := c.write(&b, g); err != nil || !strings.Contains(b.String(), c.has) || strings.Contains(b.String(), c.lack) {
+			t.Errorf("%s (%v): it lacks %s, or has %s:\n%s", c.name, err, c.has, c.lack, b.String())
+		}
+	}
+}

@@ -39,6 +39,12 @@ func folded(g Graph, level []int, note func(members []Node) string) (Graph, []in
 		out.Nodes, levels = append(out.Nodes, n), append(levels, level[class[0]])
 	}
 	out.Edges, _ = fold.Edges(g.Edges, of)
+	for e := range g.Along {
+		if out.Along == nil {
+			out.Along = map[[2]int]bool{}
+		}
+		out.Along[[2]int{of[e[0]], of[e[1]]}] = true
+	}
 	return out, levels
 }
 

@@ -50,7 +50,11 @@ func Mermaid(w io.Writer, g Graph) error {
 		fmt.Fprintf(b, "  n%d[\"%s\"]\n", i, label)
 	}
 	for _, e := range g.Edges {
-		fmt.Fprintf(b, "  n%d --> n%d\n", e[0], e[1])
+		line := "-->"
+		if g.Along[e] {
+			line = "==>" // Mermaid has no double line
+		}
+		fmt.Fprintf(b, "  n%d %s n%d\n", e[0], line, e[1])
 	}
 	for _, l := range looks { // an unknown state has no class: its word is a user's
 		if nodes := used[l.word]; len(nodes) > 0 {

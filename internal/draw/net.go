@@ -12,6 +12,7 @@ type net struct {
 	tops, bottoms []pin
 	track         int // the row in the gap of its horizontal line; -1 for a straight net
 	jogs          []jog
+	single        bool // some link of it is no double line
 }
 
 // pin is where a line of a net meets a vertex, in a column.
@@ -60,25 +61,34 @@ func gather(links []link, meet map[vertex]bool) (nets []*net) {
 		return named[name]
 	}
 	out := map[vertex]int{}
+	doubles := map[vertex]int{}
 	for _, l := range links {
-		out[l.from]++
+		if out[l.from]++; l.double {
+			doubles[l.from]++
+		}
 	}
-	leads := map[vertex][]pin{}
-	var from []vertex
+	type start struct {
+		vertex
+		double bool
+	}
+	leads := map[start][]pin{}
+	var from []start
 	for _, l := range links { // from left to right
 		if meet[l.to] && (l.from.node >= 0 || out[l.from] == 1) {
 			n := find(fmt.Sprint("to", l.to))
 			n.tops, n.bottoms = append(n.tops, pin{vertex: l.from}), []pin{{vertex: l.to}}
+			n.single = n.single || !l.double
 			continue
 		}
-		if leads[l.from] == nil {
-			from = append(from, l.from)
+		at := start{l.from, l.double && (l.from.node >= 0 || out[l.from] == doubles[l.from])}
+		if leads[at] == nil {
+			from = append(from, at)
 		}
-		leads[l.from] = append(leads[l.from], pin{vertex: l.to})
+		leads[at] = append(leads[at], pin{vertex: l.to})
 	}
 	for _, v := range from {
-		n := find(fmt.Sprint("all", leads[v]))
-		n.tops, n.bottoms = append(n.tops, pin{vertex: v}), leads[v]
+		n := find(fmt.Sprint("all", v.double, leads[v]))
+		n.tops, n.bottoms, n.single = append(n.tops, pin{vertex: v.vertex}), leads[v], !v.double
 	}
 	return nets
 }
@@ -148,8 +158,11 @@ func (p *picture) pin(nets []*net, side, other func(*net) []pin) bool {
 // above and below.
 func (n *net) draw(c *canvas, first, last int, ascii bool) {
 	joint, arrow := "┬", "▼"
-	if ascii {
+	switch {
+	case ascii:
 		joint, arrow = "+", "v"
+	case !n.single:
+		joint = "╥"
 	}
 	for _, p := range n.tops {
 		if p.node >= 0 {
@@ -167,7 +180,7 @@ func (n *net) draw(c *canvas, first, last int, ascii bool) {
 		s.down(n.tops[0].column, first, last)
 		s.add(n.tops[0].column, first, up)
 		s.add(n.tops[0].column, last, down)
-		s.ink(c)
+		s.ink(c, !n.single)
 		return
 	}
 	track := first + n.track
@@ -189,7 +202,7 @@ func (n *net) draw(c *canvas, first, last int, ascii bool) {
 		s.across(min(j.via, j.bottom), max(j.via, j.bottom), first+j.track)
 		s.down(j.bottom, first+j.track, last)
 	}
-	s.ink(c)
+	s.ink(c, !n.single)
 }
 
 // sketch is the lines of one net, before they are put on a canvas where lines of
@@ -214,11 +227,17 @@ func (s sketch) across(x1, x2, y int) {
 	}
 }
 
-func (s sketch) ink(c *canvas) {
+func (s sketch) ink(c *canvas, double bool) {
 	for at, a := range s {
 		cell := &c.rows[at[1]][at[0]]
+		upright := a&(up|down) != 0
 		if cell.arms != 0 {
-			a |= over
+			if a |= over; upright { // the line that is whole is this one
+				cell.arms &^= twice
+			}
+		}
+		if double && (cell.arms == 0 || upright) {
+			a |= twice
 		}
 		cell.arms |= a
 	}

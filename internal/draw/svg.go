@@ -122,8 +122,13 @@ func (p *svg) write(b *bufio.Writer) {
 		fmt.Fprintf(b, `<text class="title" x="%d" y="%d">%s</text>`+"\n", svgMargin, svgMargin+16, svgText(title))
 	}
 	fmt.Fprintf(b, `<g transform="translate(%d %d)">`+"\n", svgMargin+(width-2*svgMargin-p.at.Width)/2, top)
-	for _, route := range p.at.Routes {
-		fmt.Fprintf(b, `<path class="edge" d="%s"/>`+"\n", p.path(route))
+	for i, route := range p.at.Routes {
+		path := p.path(route)
+		if p.g.Along[p.g.Edges[i]] {
+			fmt.Fprintf(b, `<path class="edge double" d="%s"/><path class="within" d="%[1]s"/>`+"\n", path)
+		} else {
+			fmt.Fprintf(b, `<path class="edge" d="%s"/>`+"\n", path)
+		}
 	}
 	for i, n := range p.g.Nodes {
 		writeNode(b, n, p.at.Nodes[i])
@@ -186,15 +191,21 @@ func (p *svg) style(b *bufio.Writer) {
 		".sluice .box{stroke-width:1.3}.sluice .waiting .box,.sluice .skipped .box{stroke-dasharray:4 3}\n" +
 		".sluice .edge{fill:none;stroke-width:1.3;marker-end:url(#sluice-arrow)}\n" +
 		".sluice .icon{fill:none;stroke-width:2;stroke-linecap:round;stroke-linejoin:round}\n")
-	writePalette(b, "#fff", "#1f2328", "#57606a", "#8c959f", func(l look) paint { return l.light })
+	if len(p.g.Along) > 0 {
+		b.WriteString(".sluice .double{stroke-width:4.2;marker-end:none}.sluice .within{fill:none;stroke-width:1.8;marker-end:url(#sluice-arrow)}\n")
+	}
+	writePalette(b, len(p.g.Along) > 0, "#fff", "#1f2328", "#57606a", "#8c959f", func(l look) paint { return l.light })
 	b.WriteString("@media (prefers-color-scheme:dark){\n")
-	writePalette(b, "#0d1117", "#e6edf3", "#9aa4af", "#6e7681", func(l look) paint { return l.dark })
+	writePalette(b, len(p.g.Along) > 0, "#0d1117", "#e6edf3", "#9aa4af", "#6e7681", func(l look) paint { return l.dark })
 	b.WriteString("}\n</style>\n")
 }
 
-func writePalette(b *bufio.Writer, page, text, note, edge string, of func(look) paint) {
+func writePalette(b *bufio.Writer, double bool, page, text, note, edge string, of func(look) paint) {
 	fmt.Fprintf(b, ".sluice .page{fill:%s}.sluice text{fill:%s}.sluice .note{fill:%s}.sluice .edge{stroke:%s}.sluice .head{fill:%s}\n",
 		page, text, note, edge, edge)
+	if double {
+		fmt.Fprintf(b, ".sluice .within{stroke:%s}\n", page)
+	}
 	for _, l := range append([]look{unknown}, looks...) {
 		class, c := count{look: l}.class(), of(l)
 		fmt.Fprintf(b, ".sluice .%s .box{fill:%s;stroke:%s}.sluice .%s .icon{stroke:%s}\n", class, c.fill, c.line, class, c.line)

@@ -239,8 +239,8 @@ const (
 	labelFrame = 46 // the mark of its state, and room around
 )
 
-// arrange draws a fold; the ids are of tasks. There is room for the labels, of nodes that are items; nil: of none.
-func (f *grouped) arrange(of [][2]int, ids []plan.TaskID, labels []string) (*api.Graph, error) {
+// arrange draws a fold; the ids are of tasks. item tells items from other tasks: only items need items, those with their index. There is room for the labels, of nodes that are items; nil: of none.
+func (f *grouped) arrange(of [][2]int, ids []plan.TaskID, item func(int) bool, labels []string) (*api.Graph, error) {
 	longest := 0
 	for i := range f.nodes {
 		long := utf8.RuneCountInString(f.nodes[i].name)
@@ -258,6 +258,12 @@ func (f *grouped) arrange(of [][2]int, ids []plan.TaskID, labels []string) (*api
 		}
 	}
 	edges, weights := fold.Edges(of, f.of)
+	along := map[[2]int]bool{}
+	for _, e := range of {
+		if item(e[0]) && item(e[1]) {
+			along[[2]int{int(f.of[e[0]]), int(f.of[e[1]])}] = true
+		}
+	}
 	g.Edges = edges
 	l, err := layout.Arrange(g, layout.Options{Direction: layout.Right, NodeGap: 14, EdgeGap: 10, LevelGap: 56, AsideGap: 40})
 	if err != nil {
@@ -280,6 +286,9 @@ func (f *grouped) arrange(of [][2]int, ids []plan.TaskID, labels []string) (*api
 		out.Lane = []int{a.X, a.Y, a.Width, a.Height}
 	}
 	for i, e := range edges {
+		if along[e] {
+			out.Along = append(out.Along, i)
+		}
 		bends := l.Routes[i][1 : len(l.Routes[i])-1] // its ends follow from the boxes
 		out.Edges = append(out.Edges, e[0], e[1], len(bends))
 		for _, p := range bends {

@@ -508,7 +508,7 @@ func (d *drawings) lay(ctx context.Context, w *drawing, l laid) (*laid, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := l.fold.arrange(w.edges, w.ids, labels)
+	body, err := l.fold.arrange(w.edges, w.ids, func(i int) bool { return w.runs[i].Of >= 0 }, labels)
 	if err != nil {
 		return nil, fmt.Errorf("plan %s cannot be drawn: %w", w.plan, err)
 	}

@@ -247,3 +247,23 @@ func TestTasksAreFoundInThePlansOrder(t *testing.T) {
 		}
 	})
 }
+
+func TestTheGraphTellsWhichTasksGoOverTheSameItems(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		steps := plan.New("steps")
+		steps.Add(plan.TaskSpec{Name: "copy", Plugin: "demo", Foreach: &plan.Foreach{List: json.RawMessage(`[1,2]`)}})
+		steps.Add(plan.TaskSpec{Name: "check", Plugin: "demo", Foreach: &plan.Foreach{Each: []string{"copy"}}})
+		steps.Add(plan.TaskSpec{Name: "total", Plugin: "demo", Needs: []string{"check"}})
+		submitted(t, s.st, steps)
+		w := worker{t, s.st, registered(t, s.st)}
+		w.run(1)
+		var g struct {
+			Names        []string
+			Edges, Along []int
+		}
+		s.must("GET", "/plans/steps/graph", "", &g)
+		if len(g.Along) != 1 || g.Names[g.Edges[3*g.Along[0]]] != "copy" || g.Names[g.Edges[3*g.Along[0]+1]] != "check" {
+			t.Errorf("along is %v of the edges %v of %q, want that from copy to check", g.Along, g.Edges, g.Names)
+		}
+	})
+}

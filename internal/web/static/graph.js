@@ -184,6 +184,7 @@ class Graph {
     this.byID = new Map();
     this.ids.forEach((id, i) => { if (id) this.byID.set(id, i); });
     this.readEdges(g.edges || [], g.weights);
+    this.along = new Set(g.along); // edges from items to those with the same index
     this.index();
     this.chosen = this.hovered = -1;
     this.near = null;
@@ -710,6 +711,14 @@ class Graph {
       c.stroke();
     }
     if (k < 0.45 || lines.length > 1200) return;
+    const double = lines.filter((e) => this.along.has(e));
+    for (const [style, wide] of [[p.strong, 4.2], [p.bg, 1.8]]) {
+      c.strokeStyle = style;
+      c.lineWidth = wide;
+      c.beginPath();
+      for (const e of double) this.line(c, this.points[e], k);
+      c.stroke();
+    }
     c.fillStyle = p.strong;
     c.beginPath();
     for (const e of lines) this.head(c, this.points[e]);
