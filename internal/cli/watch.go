@@ -58,6 +58,8 @@ type watcher struct {
 	tried  time.Time // and the tasks in which something went wrong
 	known  bool      // those are known from before the plan was followed
 
+	few map[plan.TaskID]bool // the tasks that are no items, if these are at most fewTasks; nil: nobody has asked
+
 	seen map[plan.TaskID]feed.Stamp // whose lines were shown
 
 	from     time.Time           // when the plan was followed, by the store's clock; zero if nothing before it counts

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
@@ -52,13 +53,29 @@ func (w *watcher) stepCounts(ctx context.Context) error {
 	return w.tellEvents(ctx, events)
 }
 
-// troubles returns the new events of tasks with failures. It leaves out those from before the
-// watch.
+// noItems returns the tasks of the plan that are no items, if these are at most fewTasks.
+func (w *watcher) noItems(ctx context.Context) ([]plan.Task, error) {
+	if w.few == nil {
+		found, err := w.st.Tasks(ctx, store.TaskQuery{Plan: w.p.ID, NoItems: true, Limit: fewTasks + 1})
+		if err != nil {
+			return nil, err
+		}
+		if w.few = map[plan.TaskID]bool{}; len(found) <= fewTasks {
+			for i := range found {
+				w.few[found[i].ID] = true
+			}
+		}
+	}
+	return store.TasksByID(ctx, w.st, store.TaskQuery{}, slices.Collect(maps.Keys(w.few)))
+}
+
+// troubles returns the new events of tasks with failures, and of those that are no items if these are few. It
+// leaves out those from before the watch.
 func (w *watcher) troubles(ctx context.Context) ([]view.Event, error) {
 	var changes []store.Change
 	began := map[plan.TaskID]time.Time{}
 	stamps := map[plan.TaskID]feed.Stamp{}
-	err := store.EachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Troubled: true}, func(t *plan.Task) error {
+	take := func(t *plan.Task) error {
 		is := feed.Stamp{At: t.Modified.UnixNano(), Status: t.Status, Attempt: t.Attempt}
 		if makesItems := t.Expanding || t.Expanded; w.seen[t.ID] == is || makesItems && !t.Status.Finished() {
 			return nil
@@ -69,9 +86,19 @@ func (w *watcher) troubles(ctx context.Context) ([]view.Event, error) {
 		}
 		changes = append(changes, changeOf(t))
 		return nil
-	})
+	}
+	err := store.EachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Troubled: true}, take)
 	if err != nil {
 		return nil, err
+	}
+	few, err := w.noItems(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range few {
+		if t := &few[i]; t.Status.Finished() && stamps[t.ID].At == 0 {
+			_ = take(t) // which cannot fail
+		}
 	}
 	names, err := w.values(ctx, changes)
 	if err != nil {
@@ -81,6 +108,7 @@ func (w *watcher) troubles(ctx context.Context) ([]view.Event, error) {
 	var events []view.Event
 	for _, c := range changes {
 		events = w.add(events, c, began, names)
+		events[len(events)-1].Stays = w.few[c.Task]
 	}
 	if !w.known && !w.fresh {
 		return nil, nil

@@ -7,7 +7,7 @@ import (
 )
 
 // A Plain prints a line for each end, and what tasks had printed. If the moment is brief, it prints
-// a line for each failure and each retry. One line about the progress of the plan takes the place
+// a line for each failure and each retry, and for tasks that are no items if these are few. One line about the progress of the plan takes the place
 // of all others.
 type Plain struct {
 	W        io.Writer
@@ -18,7 +18,7 @@ type Plain struct {
 
 // Tells implements Watch.
 func (v *Plain) Tells(m *Moment, e *Event) bool {
-	return e.End(false) != "" && !(m.Brief && e.Status.Finished() && !Broken(e.Status))
+	return e.End(false) != "" && !(m.Brief && e.Status.Finished() && !Broken(e.Status) && !e.Stays)
 }
 
 // Show implements Watch.

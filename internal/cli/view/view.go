@@ -42,6 +42,7 @@ type Event struct {
 
 	Took  time.Duration // how long the attempt ran that ended with the change, less than zero if nobody knows
 	Again bool          // the attempt failed, and is followed by another
+	Stays bool          // it is of one of few tasks beside many items: it is shown in any case
 	Past  bool          // of an attempt that was over, and followed by another, before anybody looked: it failed, or was lost
 
 	Below []string // the lines that stand below the one of the event
