@@ -75,12 +75,12 @@ func (a *app) printStatusJSON(ctx context.Context, st store.Store, p *plan.Plan,
 	}
 	err = store.EachTask(ctx, st, store.TaskQuery{Plan: p.ID, NoItems: true}, func(t *plan.Task) error {
 		e := entryOfTask(t, queues)
-		if spread(t) {
+		if spread(t) || skips(p, t) {
 			items, err := itemsOf(ctx, st, t)
 			if err != nil {
 				return err
 			}
-			if t.Status != plan.Succeeded || items.broken() > 0 {
+			if t.Status != plan.Succeeded || items.broken()+items.counts.Skipped > 0 {
 				e.Counts = &items.counts
 			}
 		}
@@ -153,7 +153,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	t := a.table("TASK", "STATE", "TOOK", "DETAIL")
 	for i := range tasks {
 		task := &tasks[i]
-		if !spread(task) {
+		if !spread(task) && !skips(p, task) {
 			t.Add(task.Key(), states.OfTask(task), tookTask(task, now), a.detail(task, nodes))
 			continue
 		}
@@ -253,6 +253,9 @@ func spread(t *plan.Task) bool {
 	return t.HasItems() && (t.Status != plan.Succeeded || t.ContinueOnError || t.MaxFailures != "")
 }
 
+// skips reports whether items of a task that succeeded may have been skipped.
+func skips(p *plan.Plan, t *plan.Task) bool { return t.HasItems() && p.Counts.Skipped > 0 }
+
 // An itemsState says how the items of a foreach task stand.
 type itemsState struct {
 	counts         plan.Counts
@@ -293,13 +296,21 @@ func (s *itemsState) state(t *plan.Task) string {
 
 // itemsDetail is what a table says of a foreach task beyond its state.
 func (a *app) itemsDetail(s *itemsState, t *plan.Task, nodes []plan.Instance) string {
-	switch {
-	case t.Status == plan.Succeeded && s.counts.Allowed > 0:
-		return fmt.Sprintf("%s, %s allowed", a.detail(t, nodes), report.Thousands(s.counts.Allowed))
-	case t.Status != plan.Held:
-		return a.detail(t, nodes)
+	parts := []string{a.detail(t, nodes)}
+	switch c := &s.counts; {
+	case t.Status == plan.Held:
+	case t.Status == plan.Cancelled:
+		return parts[0]
+	default:
+		if t.Status == plan.Succeeded && c.Allowed > 0 {
+			parts = append(parts, report.Thousands(c.Allowed)+" allowed")
+		}
+		if c.Skipped > 0 {
+			parts = append(parts, report.Thousands(c.Skipped)+" skipped")
+		}
+		return strings.Join(parts, ", ")
 	}
-	parts := []string{fmt.Sprintf("%s/%s items done", report.Thousands(s.counts.Done()), report.Thousands(cmp.Or(s.counts.Total(), t.Items)))}
+	parts = []string{fmt.Sprintf("%s/%s items done", report.Thousands(s.counts.Done()), report.Thousands(cmp.Or(s.counts.Total(), t.Items)))}
 	for _, part := range []struct {
 		n    int
 		word string
