@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/halt"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -38,6 +40,42 @@ func (a *app) noteUnrun(p *plan.Plan, unrun, running []plan.Task) {
 	if len(running) > 0 && p.OnFailure != plan.Stop {
 		a.note("next time, to cancel only the running tasks, so that clean-ups run: %s", a.command("plan", "cancel", "--running", p.Title()))
 	}
+}
+
+// cleanUpsOf returns the clean-ups of a task, or of the foreach task that it is an item of, that have not ended.
+func cleanUpsOf(ctx context.Context, st store.Reader, t *plan.Task) (names []string, err error) {
+	if t.Plan.IsZero() {
+		return nil, nil
+	}
+	err = store.EachTask(ctx, st, store.TaskQuery{Plan: t.Plan, NoItems: true, Needs: true}, func(c *plan.Task) error {
+		above := slices.Contains(c.Needs, t.ID) || !t.Of.IsZero() && slices.Contains(c.Needs, t.Of)
+		if above && !c.Status.Finished() && rules.NeedsParents(c.When) && rules.CleansUp(c.When) {
+			names = append(names, c.Key())
+		}
+		return nil
+	})
+	return names, err
+}
+
+// noteCleanUps names the clean-ups of a task that a person stopped: they run once it has ended, or its plan leaves
+// them out, because it stops at a failure.
+func (a *app) noteCleanUps(ctx context.Context, st store.Reader, t *plan.Task, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	p, err := st.Plan(ctx, t.Plan)
+	if err != nil {
+		return err
+	}
+	const most = 5
+	switch {
+	case p.OnFailure == plan.Stop && !t.ContinueOnError:
+		a.note("not run, since %s has on_failure: stop: %s; to run this later: %s", p.Title(), firstNames(names, most),
+			a.command(append(append([]string{"plan", "retry", p.Title()}, names[:min(len(names), most)]...), "--run")...))
+	default:
+		a.note("what cleans up after it runs once it has been stopped: %s", firstNames(names, most))
+	}
+	return nil
 }
 
 // askOfCleanUps asks a person at a terminal whether clean-ups that wait are to run. It returns "all" if

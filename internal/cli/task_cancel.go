@@ -36,10 +36,14 @@ func taskCancel(a *app) *cobra.Command {
 		if err := rules.CheckCancelTask(&t); err != nil {
 			return err
 		}
+		cleanUps, err := cleanUpsOf(ctx, st, &t)
+		if err != nil {
+			return err
+		}
 		if err := st.CancelTask(ctx, t.ID); err != nil {
 			return fmt.Errorf("cancel task %s: %w", t.Key(), err)
 		}
-		word, next := "is cancelled", hint.Hint{}
+		word, next, stopped := "is cancelled", hint.Hint{}, t.Status.Active()
 		switch {
 		case t.Status.Active():
 			word = fmt.Sprintf("will be stopped by node %s", cells.Clean(string(t.Node)))
@@ -60,16 +64,19 @@ func taskCancel(a *app) *cobra.Command {
 			if err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
 				return err
 			}
-			switch {
+			switch stopped = !now.Status.Finished() || now.Status == plan.Terminated; {
 			case !now.Status.Finished():
 				word = "is being cancelled: it ends when those of its items have that run"
 			case now.Status == plan.Terminated:
 				word = "is stopped, since it ran, and counts as failed"
 			}
 		}
-		_, err := fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(t.Key()), word)
+		_, err = fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(t.Key()), word)
 		if next.Do != nil {
 			a.note("to end it: %s", a.command(next.Do...))
+		}
+		if stopped {
+			err = errors.Join(err, a.noteCleanUps(ctx, st, &t, cleanUps))
 		}
 		return err
 	})
