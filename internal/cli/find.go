@@ -159,7 +159,7 @@ func findTaskOf(ctx context.Context, r store.Reader, p plan.Plan, word string) (
 	case 2:
 		return plan.Task{}, usagef("%q is the start of several tasks' ids in %s; add more of it", word, p.Title())
 	}
-	switch found, err = store.ItemsByKey(ctx, r, p.ID, word); {
+	switch found, err = items.ByKey(ctx, r, p.ID, word); {
 	case err != nil:
 		return plan.Task{}, err
 	case len(found) > 1:

@@ -77,7 +77,7 @@ var allowed = map[string][]string{
 	"internal/draw":                  {"internal/fold", "internal/layout", "internal/cells"},
 	"internal/duration":              {},
 	"internal/report":                {"plan", "internal/states", "internal/cells", "internal/duration", "internal/items", "internal/rules", "internal/failures"},
-	"internal/items":                 {"plan", "internal/cells", "internal/store", "internal/rules"},
+	"internal/items":                 {"plan", "internal/cells", "internal/jsontext", "internal/store", "internal/rules"},
 	"internal/dtr":                   {"plan", "den/protocol", "plugins", "internal/runner"},
 	"internal/runner":                {"plan", "plugins", "internal/runner/", "internal/secret", "golang.org/x/sys/"},
 	"internal/runner/procid":         {"plan", "golang.org/x/sys/"},

@@ -90,7 +90,7 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 			return nil, err
 		}
 	}
-	byKey, err := store.ItemsByKey(ctx, a.st, p.ID, in.Text)
+	byKey, err := items.ByKey(ctx, a.st, p.ID, in.Text)
 	if err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (stor
 		q.IDs = append(q.IDs, plan.TaskID{ID: id})
 	}
 	if !q.Plan.IsZero() && len(q.IDs) == 0 && f.Name != "" {
-		found, err := store.ItemsByKey(ctx, a.st, q.Plan, f.Name)
+		found, err := items.ByKey(ctx, a.st, q.Plan, f.Name)
 		if err != nil {
 			return q, nil, err
 		}
