@@ -95,7 +95,7 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (out plan.Task, err er
 		t, err := s.task(id)
 		if err == nil {
 			out = t.Task
-			out.Progress = s.progress(t)
+			out.Progress, out.Batch = s.progress(t), s.rolled[t.ID]
 			if t.gathered {
 				if err = rules.CheckOutput(t.bytes); err != nil {
 					err = fmt.Errorf("output of task %q: %w", t.Key(), err)
