@@ -3,10 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/approve"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -24,13 +27,14 @@ func planList(a *app) *cobra.Command {
 	}
 	output := wideFlag(cmd)
 	name := cmd.Flags().String("name", "", "only plans of this name")
-	state := cmd.Flags().String("state", "", "only plans in this state: submitting, running, succeeded, failed, cancelled or abandoned")
-	completeWords(cmd, "state", []string{"submitting", "running", "succeeded", "failed", "cancelled", "abandoned"})
+	state := cmd.Flags().String("state", "", "only plans in this state: submitting, running, succeeded, failed, cancelled or abandoned; approval: plans that wait for an answer")
+	completeWords(cmd, "state", []string{"approval", "submitting", "running", "succeeded", "failed", "cancelled", "abandoned"})
 	limit := limitFlag(cmd, 50)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		q := store.PlanQuery{Name: *name, NoParams: !output.json()}
-		if *state != "" {
+		awaiting := *state == string(plan.ReasonApproval)
+		if *state != "" && !awaiting {
 			l, err := states.ParseLifecycle(*state)
 			if err != nil {
 				return asUsage(err)
@@ -38,7 +42,11 @@ func planList(a *app) *cobra.Command {
 			q.State = &l
 		}
 		return a.withStore(ctx, func(st store.Store) error {
-			plans, more, err := somePlans(ctx, st, q, *limit)
+			list := somePlans
+			if awaiting {
+				list = awaitingPlans
+			}
+			plans, more, err := list(ctx, st, q, *limit)
 			if err != nil {
 				return err
 			}
@@ -69,6 +77,34 @@ func planList(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// awaitingPlans returns the plans of which a task waits for an answer, the newest first.
+func awaitingPlans(ctx context.Context, st store.Reader, q store.PlanQuery, limit int) (plans []plan.Plan, more bool, err error) {
+	asked, err := approve.Waiting(ctx, st, plan.PlanID{})
+	if err != nil {
+		return nil, false, err
+	}
+	seen := map[plan.PlanID]bool{{}: true} // a task of no plan is in no list of plans
+	for i := range asked {
+		id := asked[i].Plan
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		p, err := st.Plan(ctx, id)
+		if err != nil {
+			return nil, false, err
+		}
+		if q.Name == "" || p.Name == q.Name {
+			plans = append(plans, p)
+		}
+	}
+	slices.SortFunc(plans, func(a, b plan.Plan) int { return strings.Compare(b.ID.String(), a.ID.String()) })
+	if limit > 0 && len(plans) > limit {
+		return plans[:limit], true, nil
+	}
+	return plans, false, nil
 }
 
 // noPlans says that there are no plans, and what to do, unless only some were asked for.

@@ -27,6 +27,13 @@ func (r *Run) Markdown(room int) string {
 	b := &limited{room: room / 2}
 	fmt.Fprintf(&b.Builder, "### %s %s\n", mark(p.State), markdown(line(Verdict(p, r.Now))))
 
+	if len(r.Awaits) > 0 {
+		b.put(fmt.Sprintf("\nWaiting for you (%d)\n\n", len(r.Awaits)))
+	}
+	for i := range r.Awaits {
+		t := &r.Awaits[i]
+		b.put(fmt.Sprintf("- %s: %s\n", markdown(line(t.Key())), markdown(line(t.Detail))))
+	}
 	left := r.More
 	for i := range r.Tasks {
 		t := &r.Tasks[i]

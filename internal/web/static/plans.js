@@ -4,6 +4,7 @@ import { get } from './api.js';
 import { listen } from './events.js';
 import { remember } from './address.js';
 import { word } from './words.js';
+import { inbox } from './approve.js';
 import { badge, left, progress, PLAN, summary, ended, icon, began, tookPlan } from './states.js';
 
 const PAGE = 50;
@@ -28,7 +29,7 @@ export default async function plans({ main, query, page }) {
   const headings = h('div', { class: 'plans-head', 'aria-hidden': 'true' }, ['State', 'Plan', 'Tasks', ['Took', 'Started']].map((w) => h('span', {}, Array.isArray(w) ? w.map((x) => h('span', {}, x)) : w)));
   fill(main,
     h('div', { class: 'head' }, h('h1', {}, 'Plans'), h('a', { class: 'button primary needs-submit', href: '/ui/submit' }, 'Submit a plan')),
-    h('div', { class: 'toolbar' }, search, chips), fresh, headings, list, foot);
+    inbox(page), h('div', { class: 'toolbar' }, search, chips), fresh, headings, list, foot);
 
   function mark() {
     for (const b of chips.children) b.setAttribute('aria-pressed', String(b.dataset.state === state));

@@ -3,13 +3,13 @@
 
 let session = { name: '', by: '', scopes: [] };
 
-// begin learns from the server who this is. What they may not do is not offered: elements of class needs-operate and needs-submit.
+// begin learns from the server who this is. What they may not do is not offered: elements of class needs-operate, needs-approve and needs-submit.
 export async function begin() {
   try {
     const r = await fetch('/api/v1/session', { headers: { Accept: 'application/json' }, cache: 'no-store' });
     if (r.ok) session = await r.json();
   } catch { /* the server does not answer: what is asked for next says so */ }
-  for (const scope of ['operate', 'submit']) document.documentElement.classList.toggle(`no-${scope}`, !may(scope));
+  for (const scope of ['operate', 'approve', 'submit']) document.documentElement.classList.toggle(`no-${scope}`, !may(scope));
   return session;
 }
 

@@ -5,6 +5,7 @@ import { ask, action } from './dialog.js';
 import { badge, active, finished, how, took, shown as shownState, FAILED, startedBy } from './states.js';
 import { log } from './log.js';
 import { word } from './words.js';
+import { awaits, question } from './approve.js';
 import { facts } from './plan.js';
 
 const ITEMS = 20; // of a foreach task, that are listed: those that failed before the others
@@ -40,6 +41,7 @@ export default async function task({ main, params, page }) {
     await refresh();
   }, { class: 'danger needs-operate' });
   const why = h('section', { class: 'why', hidden: true });
+  const asked = h('section', { class: 'question', hidden: true, 'aria-label': 'A question for you' });
   const logs = h('section', { class: 'logs' }), output = h('section', {}), given = h('section', {});
   const side = h('dl', { class: 'facts' });
   const siblings = h('span', { class: 'siblings' });
@@ -49,7 +51,7 @@ export default async function task({ main, params, page }) {
     h('nav', { class: 'crumbs', 'aria-label': 'Where this is' }, h('a', { href: '/ui/' }, 'Plans'), ' / ',
       plan ? h('a', { href: href('plans', plan.id) }, `${plan.name} #${plan.run}`) : h('span', {}, 'tasks of no plan'), siblings),
     h('div', { class: 'head' }, h('h1', {}, h('span', {}, labelled(t)), state), h('div', { class: 'buttons' }, again, cancel)),
-    line, said, detail, why,
+    line, said, asked, detail, why,
     h('div', { class: 'columns task' }, h('div', { class: 'main' }, logs, output, given),
       h('aside', {}, h('h2', {}, 'Task'), side, family.attempts, family.items, family.parents, family.children)));
 
@@ -65,10 +67,12 @@ export default async function task({ main, params, page }) {
     const now = JSON.stringify([t.state, t.attempt, t.reason, t.detail, t.node, t.cancel, t.modified, Boolean(t.output)]);
     if (now === shown) return;
     shown = now;
+    asked.hidden = !awaits(t);
+    fill(asked, awaits(t) && question(t, refresh));
     again.hidden = !finished(t.state) || t.state === 'succeeded';
     cancel.hidden = finished(t.state) || Boolean(t.cancel);
     const bad = finished(t.state) && t.state !== 'succeeded';
-    fill(detail, t.detail && !/^exit status \d+$/.test(t.detail) && h('pre', { class: bad && t.state !== 'skipped' && t.state !== 'cancelled' ? 'code bad' : 'code' }, t.detail));
+    fill(detail, t.detail && !awaits(t) && !/^exit status \d+$/.test(t.detail) && h('pre', { class: bad && t.state !== 'skipped' && t.state !== 'cancelled' ? 'code bad' : 'code' }, t.detail));
     fill(side, facts([
       ['Queue', h('a', { href: '/ui/queues' }, t.queue)], ['Started by', t.schedule && startedBy(`schedule ${t.schedule}`)], ['Node', t.node && h('a', { href: '/ui/nodes' }, t.node)], ['Attempt', t.attempt ? `${t.attempt}${t.most_attempts ? ` of ${t.most_attempts}` : ''}` : null],
       ['Began', t.started && h('span', { title: instant(t.started) }, clock(t.started))], ['Ended', t.ended && finished(t.state) && h('span', { title: instant(t.ended) }, clock(t.ended))],

@@ -248,6 +248,7 @@ tasks:
 	s.ask("PATCH", "/balance", "application/json", `{"queues": [["slow"], ["exec", "urgent"]], "max_tasks": {"* 07:00": 5, "6 07:00": 15}, "disabled": null}`)
 	s.groups()
 	s.schedules()
+	asks := s.submit(asking)
 	s.ask("POST", "/schedules/nightly/run", "application/json", "")
 	dialogs := []struct{ name, path, press, sees string }{
 		{"plan-cancel", "/ui/plans/" + long, "Cancel", "A clean-up will not run, or not to the end: mail-what-became-of-it."},
@@ -268,6 +269,7 @@ tasks:
 		{"plan-params", "/ui/plans/" + id + "/params", "example.com"},
 		{"task-running", "/ui/tasks/" + running.Tasks[0].ID, "copied message"},
 		{"task-held", "/ui/tasks/" + s.task(long, "sum-up-of-all-that-was-copied-before-this"), "Why it is not running"},
+		{"task-asks", "/ui/tasks/" + s.task(asks, "ask"), "Switch the mailboxes?"},
 		{"task-failed", "/ui/tasks/" + s.task(id, "copy"), "the target is not there"},
 		{"submit", "/ui/submit", "Params"},
 		{"queues", "/ui/queues", "slow"},
