@@ -163,19 +163,13 @@ func (r *round) endOver(ctx context.Context, ids idList) error {
 	return nil
 }
 
-// A seenPlan is what one look at several plans says of one of them.
-type seenPlan struct {
-	open  bool // a task is unfinished
-	clean bool // none is, and none is broken or was cancelled
-}
-
 // seePlans asks of several plans at once what Finished asks of one. Nearly always no task is broken or cancelled.
 func (r *round) seePlans(ctx context.Context, ids idList) (seen map[bson.ObjectID]seenPlan, err error) {
 	if len(ids) < 2 {
 		return nil, nil
 	}
 	seen = make(map[bson.ObjectID]seenPlan, len(ids))
-	left, err := r.anyOf(ctx, len(ids), func(i int) bson.D { return append(d("plan", ids[i]), hasOpen...) })
+	left, err := wire.OneOfEach[taskDoc](ctx, r.tasks, len(ids), ones("plan"), func(i int) bson.D { return append(d("plan", ids[i]), hasOpen...) })
 	for i := range left {
 		seen[left[i].Plan] = seenPlan{open: true}
 	}
@@ -184,27 +178,13 @@ func (r *round) seePlans(ctx context.Context, ids idList) (seen map[bson.ObjectI
 		return seen, err
 	}
 	unclean := []bson.D{onlyUnfinished(nil), isBroken, isCutOff, isCancelled}
-	found, err := r.anyOf(ctx, len(unclean), func(i int) bson.D { return append(d("plan", d("$in", over)), unclean[i]...) })
+	found, err := wire.OneOfEach[taskDoc](ctx, r.tasks, len(unclean), ones("plan"), func(i int) bson.D { return append(d("plan", d("$in", over)), unclean[i]...) })
 	if len(found) == 0 {
 		for _, id := range over {
 			seen[id] = seenPlan{clean: true}
 		}
 	}
 	return seen, err
-}
-
-// anyOf returns one task that each of n filters finds, if it finds any, in one command.
-func (r *round) anyOf(ctx context.Context, n int, filter func(i int) bson.D) ([]taskDoc, error) {
-	var pipeline bson.A
-	for i := range n {
-		stages := bson.A{d("$match", filter(i)), d("$limit", 1), d("$project", ones("plan queue"))}
-		if i == 0 {
-			pipeline = stages
-		} else {
-			pipeline = append(pipeline, wire.Union(r.tasks, stages))
-		}
-	}
-	return wire.Aggregate[taskDoc](ctx, r.tasks, pipeline)
 }
 
 // The filters of Finished, for tasks of a plan.

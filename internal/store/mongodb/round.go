@@ -103,6 +103,12 @@ type round struct {
 	bare      map[bson.ObjectID]bool // what other programs ended, and what they printed does not fit into their documents as an output
 }
 
+// A seenPlan is what one look at several plans says of one of them.
+type seenPlan struct {
+	open  bool // a task is unfinished
+	clean bool // none is, and none is broken or was cancelled
+}
+
 // newRound begins a round for a call of Admin.
 func (s *Store) newRound(ctx context.Context, budget int) (*round, error) {
 	if budget <= 0 {

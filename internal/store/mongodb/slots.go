@@ -310,7 +310,7 @@ func (s *search) withWork(ctx context.Context, n int) (ids idList, err error) {
 func (s *search) some(ctx context.Context, spans []bson.D) ([]taskDoc, error) {
 	in := func(i int) bson.D { return append(queuedOf(s.turn.Plan), bson.E{Key: "queue", Value: spans[i]}) }
 	if len(spans) > 1 {
-		return s.anyOf(ctx, len(spans), in)
+		return wire.OneOfEach[taskDoc](ctx, s.tasks, len(spans), ones("queue"), in)
 	}
 	one, err := wire.FindOne[taskDoc](ctx, s.tasks, in(0), wire.Query{Fields: ones("queue"), Hint: s.hint})
 	if err != nil || one == nil {

@@ -238,5 +238,19 @@ func Union(c *mongo.Collection, pipeline bson.A) bson.D {
 	return D("$unionWith", D("coll", c.Name(), "pipeline", pipeline))
 }
 
+// OneOfEach returns one document that each of n filters finds, if it finds any, in one command.
+func OneOfEach[T any](ctx context.Context, c *mongo.Collection, n int, fields bson.D, filter func(i int) bson.D) ([]T, error) {
+	var pipeline bson.A
+	for i := range n {
+		stages := bson.A{D("$match", filter(i)), D("$limit", 1), D("$project", fields)}
+		if i == 0 {
+			pipeline = stages
+		} else {
+			pipeline = append(pipeline, Union(c, stages))
+		}
+	}
+	return Aggregate[T](ctx, c, pipeline)
+}
+
 // eachAtOnce is how many documents of each are in one answer.
 const eachAtOnce = 1000
