@@ -2,6 +2,8 @@ package bench
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,18 +14,101 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/disco"
 	"github.com/seed-1177d267/sluice/plugins/disco/host"
 )
 
 func discoScenarios() []scenario {
+	groups := onBoth("disco/groups", discoGroups)
 	if runtime.GOOS == "windows" {
-		return nil
+		return groups
 	}
-	return []scenario{{"disco/message", "", discoMessages}, {"disco/tasks", "", discoTasks}, {"disco/http", "", discoFile}}
+	return append(groups, []scenario{{"disco/message", "", discoMessages}, {"disco/tasks", "", discoTasks}, {"disco/http", "", discoFile}}...)
+}
+
+// A staged plugin stands for workers of two stages. Each task of the first has an output, and a task of
+// the second begins when it is to.
+type staged struct {
+	output func(i int) json.RawMessage
+
+	mu          sync.Mutex
+	ended, next time.Time // of the first stage the last, and of the next the first
+	made        int
+}
+
+// Run implements plugins.Plugin.
+func (s *staged) Run(_ context.Context, t *plugins.Task) plan.Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.HasPrefix(t.Name, "map") {
+		s.made++
+		s.ended = time.Now()
+		return plan.Result{Status: plan.Succeeded, Output: s.output(s.made)}
+	}
+	if s.next.IsZero() {
+		s.next = time.Now()
+	}
+	return plan.Result{Status: plan.Succeeded}
+}
+
+// discoGroups compares the time between two stages, of tasks with outputs of many labels that are
+// grouped by label, with that between the items of a foreach and the items of one over their outputs.
+func discoGroups(m *measurement) {
+	n := size(500, 50)
+	if m.on == onMongoDB {
+		n = size(200, 50)
+	}
+	index := func(i int) json.RawMessage {
+		labels := make([][2]int, n)
+		for label := range labels {
+			labels[label] = [2]int{label, 100}
+		}
+		return must(json.Marshal(map[string]any{"labels": labels, "url": fmt.Sprintf("dir://node%d/disco/node%d/5c/count@6b0a689f63a83730eb0038c2/index/map-%d.results", i%4, i%4, i)}))
+	}
+	list := must(json.Marshal(make([]int, n)))
+	between := func(output func(int) json.RawMessage, next plan.Foreach) (gap, grown float64) {
+		db := m.open()
+		s := &staged{output: output}
+		spec := plan.New("stages")
+		spec.Add(plan.TaskSpec{Name: "map", Plugin: "disco", Foreach: &plan.Foreach{List: list}})
+		spec.Add(plan.TaskSpec{Name: "reduce", Plugin: "disco", Foreach: &next, Needs: []string{"map"}})
+		p, _ := m.submitted(db, spec)
+		before := db.bytes()
+		check(must(den.New(db, den.Config{Plugins: named{"disco": s}.registry(), Name: "bench", Threads: 8, Plan: p.ID})).Run(m.Context()))
+		m.succeeded(db, p.ID, 2*n)
+		check(db.Close()) // which leaves no log beside the file
+		grown = db.bytes() - before
+		check(db.drop())
+		return milliseconds(s.next.Sub(s.ended)), grown
+	}
+	m.repeat(func() {
+		gap, grown := between(index, plan.Foreach{Value: "needs.map", Group: "group_label"})
+		peer, small := between(func(i int) json.RawMessage { return must(json.Marshal(fmt.Sprint("file", i))) }, plan.Foreach{Value: "needs.map"})
+		m.pair("between", "ms", gap, "a foreach over a list", peer)
+		if m.on == onSQLite {
+			m.pair("a-file", "bytes", max(0, grown-small)/float64(n*n), "40 bytes", 40)
+		}
+		m.note("%d tasks with %d labels each, 8 threads", n, n)
+	})
+}
+
+// bytes is how large the files of a database on SQLite are.
+func (d *database) bytes() (n float64) {
+	path, is := strings.CutPrefix(d.uri, "sqlite:")
+	if !is {
+		return 0
+	}
+	for _, name := range must(filepath.Glob(path + "*")) {
+		n += float64(must(os.Stat(name)).Size())
+	}
+	return n
 }
 
 // asksVariable makes this program a process that writes so many lines, and reads an answer to each.

@@ -31,6 +31,7 @@ var floors = []floor{
 	{`disco/tasks`, `tasks`, most, 1.5},
 	{`disco/http`, `output`, least, 0.9},
 	{`disco/http`, `memory`, most, 0.03},
+	{`disco/groups/sqlite`, `a-file`, most, 1},
 	{`hop/sqlite`, `hop-p50`, most, 5},
 	{`hop/sqlite`, `hop-p99`, most, 10},
 	{`runner/.*`, `start-p50`, most, 4},

@@ -407,6 +407,21 @@ func (c *cursor) value() []byte {
 	return c.b[from:c.at]
 }
 
+// SplitList returns the values of a JSON array that List made, which share its bytes. Package json would
+// check the array once more, which takes ten milliseconds for a MiB.
+func SplitList(list json.RawMessage) (values []json.RawMessage) {
+	c := cursor{b: list, at: min(1, len(list))}
+	for c.kind() != ']' {
+		v := c.value()
+		if len(v) == 0 { // it is damaged, or cut
+			return values
+		}
+		values = append(values, v)
+		c.skip(',')
+	}
+	return values
+}
+
 // inputs reads the rest of a list.
 func (c *cursor) inputs(each func(raw []byte) error, depth int) error {
 	for {

@@ -166,3 +166,17 @@ func TestOutputsHaveURLs(t *testing.T) {
 		}
 	}
 }
+
+func TestAListIsSplit(t *testing.T) {
+	for list, want := range map[string][]string{
+		`[]`: nil, `[1]`: {"1"}, `[1,`: {"1"}, `[1,}`: {"1"}, "": nil, `[null,"a,]\"",{"b":[1,{"c":"}"}]},[[],2], -1.5e3 ]`: {"null", `"a,]\""`, `{"b":[1,{"c":"}"}]}`, "[[],2]", "-1.5e3"},
+	} {
+		var got []string
+		for _, v := range rules.SplitList(json.RawMessage(list)) {
+			got = append(got, string(v))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", list, got, want)
+		}
+	}
+}

@@ -182,7 +182,13 @@ func appendName(out []byte, name string) []byte {
 }
 
 // List returns the outputs as one JSON array, in their order: the output of a foreach task from those of its items.
-func List(inputs []plan.Input) json.RawMessage { return appendList(nil, inputs) }
+func List(inputs []plan.Input) json.RawMessage {
+	size := 2
+	for i := range inputs {
+		size += max(len(inputs[i].Output), len("null")) + 1
+	}
+	return appendList(make([]byte, 0, size), inputs)
+}
 
 func appendList(out []byte, inputs []plan.Input) []byte {
 	out = append(out, '[')

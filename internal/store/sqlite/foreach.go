@@ -218,11 +218,7 @@ func (t *tx) listAt(n, first int64) []json.RawMessage {
 	if !r.one() {
 		return nil
 	}
-	var items []json.RawMessage
-	if err := json.Unmarshal(r.bytes(0), &items); err != nil {
-		t.fail(err)
-	}
-	return items
+	return rules.SplitList(r.bytes(0))
 }
 
 // openItems queues the items of a foreach task, which are all in.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -90,6 +91,36 @@ func (c *conn) heads(n int64) heads {
 		h.sizes[r.int(0)] = rules.InputSize{Name: r.text(1), Bytes: int(r.int(2)), Gathered: r.int(3)&flagGathered != 0}
 	}
 	return h
+}
+
+// A shared is what the items of a foreach task over groups had of its parents' outputs when one of them
+// asked last. A stage has hundreds of items, which ask for the same megabytes.
+type shared struct {
+	mu    sync.Mutex
+	of    int64
+	edits int64 // of the plan: only a retry changes outputs, or the definition of the task
+	in    []plan.Input
+}
+
+// mostShared is how many bytes of outputs are kept for the next item.
+const mostShared = 16 << 20
+
+// get returns what read does for items of a task, without asking it again for the same.
+func (s *shared) get(of, edits int64, read func() ([]plan.Input, error)) ([]plan.Input, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == of && s.edits == edits {
+		return s.in, nil
+	}
+	in, err := read()
+	size := 0
+	for i := range in {
+		size += len(in[i].Output)
+	}
+	if err == nil && size <= mostShared {
+		s.of, s.edits, s.in = of, edits, in
+	}
+	return in, err
 }
 
 func (h *heads) all() []rules.InputSize { return slices.Collect(maps.Values(h.sizes)) }

@@ -63,6 +63,8 @@ type Store struct {
 	attempts []engine.Attempt[*taskRow] // memory for those of a turn; of the one that writes
 
 	count uint64
+
+	shared shared
 }
 
 var _ store.Store = (*Store)(nil)

@@ -454,15 +454,24 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 			return nil
 		}
 		var d plan.Definition
-		if r := c.query("SELECT def FROM bodies WHERE n = ?", of); !r.one() || json.Unmarshal(r.bytes(0), &d) != nil || d.Foreach == nil {
+		r := c.query("SELECT b.def, p.edits FROM bodies AS b CROSS JOIN tasks AS t ON t.n = b.n CROSS JOIN plans AS p ON p.n = t.plan WHERE b.n = ?", of)
+		if !r.one() || json.Unmarshal(r.bytes(0), &d) != nil || d.Foreach == nil {
 			return fmt.Errorf("the foreach task of %s is damaged", id)
 		}
+		edits := r.int(1)
 		h := c.heads(of)
 		if err := rules.CheckItemInputs(d.Foreach, h.all()); err != nil {
 			return err
 		}
-		in = c.itemInputs(h, d.Foreach)
-		return nil
+		if d.Foreach.Group == "" {
+			in = c.itemInputs(h, d.Foreach)
+			return nil
+		}
+		in, err = s.shared.get(of, edits, func() ([]plan.Input, error) {
+			in := c.itemInputs(h, d.Foreach)
+			return in, c.err
+		})
+		return err
 	})
 	return in, err
 }

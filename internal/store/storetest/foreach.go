@@ -397,6 +397,26 @@ var foreachCases = []testCase{
 		}
 		w.equal("without items", len(w.all(store.TaskQuery{Plan: p.ID, NoItems: true})), 2)
 	}},
+	{"items over groups get the outputs as they are, whoever asked before", func(w *world) {
+		p := w.submit(plan.TaskSpec{Name: "a", Plugin: "disco"}, each("stage", plan.Foreach{Value: "needs.a", Group: "split"}, "a"))
+		n := w.node("n1")
+		for try, host := range []string{"one", "two"} {
+			output := fmt.Sprintf(`[[0,"disco://%s/x",1],[1,"disco://%s/y",1],[2,"raw://%s",0]]`, host, host, strings.Repeat("z", plan.MaxCopiedItem))
+			n.end(succeed(n.one(), output))
+			items := n.claim(3)
+			w.equal("items", len(items), 3)
+			for _, c := range items {
+				w.equal("by reference", c.ByReference, true)
+				in := must(w.s.Inputs(w.ctx, c.Task))(w)
+				w.equal("inputs", len(in), 1)
+				w.equal("the output", string(in[0].Output), output)
+				n.end(fail(c))
+			}
+			if try == 0 {
+				w.no(w.tryRetry(p.ID, rules.Ask{Tasks: []plan.TaskID{w.named(p, "a").ID}, Downstream: true}))
+			}
+		}
+	}},
 	{"a large foreach makes each item once and gathers them in order", func(w *world) {
 		items := w.d.items()
 		p := w.submit(task("a"), each("copy", plan.Foreach{Value: "needs.a"}, "a"), task("after", "copy"))
