@@ -19,6 +19,7 @@ import (
 // continue-on-error that was stopped before a child of it began is chosen.
 //
 // With each chosen task go the tasks below it that were skipped, cancelled, held or queued. A task
+// below that made items of another parent's list, or its own, does not, because it would make these again. A task
 // below whose When is not AllSucceeded goes too, however it ended, because its question is asked
 // again. The tasks below such a task go with it, because their input may change. Other tasks below
 // that succeeded or failed go only with downstream.
@@ -321,7 +322,8 @@ func (r *retrySelection) takeChild(parent, i int) {
 	switch {
 	case r.asked[parent] || TellsResults(t.When):
 		r.ask(i)
-	case !r.downstream && t.Status != plan.Cancelled && t.Status.Finished():
+	case r.downstream:
+	case t.Status != plan.Cancelled && t.Status.Finished(), r.keepsItems(parent, i):
 		return
 	}
 	r.take(i)
@@ -330,6 +332,13 @@ func (r *retrySelection) takeChild(parent, i int) {
 		delete(r.byItem, i)
 		r.takeItems(i)
 	}
+}
+
+// keepsItems reports whether a foreach task has items, and a parent did not make their list. Taken with that
+// parent, the task would make all of them again.
+func (r *retrySelection) keepsItems(parent, i int) bool {
+	t := &r.tasks[i]
+	return t.Foreach != nil && t.HasItems() && InputName(r.tasks[parent].Name, !r.tasks[parent].Of.IsZero()) != ListFrom(t.Foreach)
 }
 
 // childrenFirst returns what was taken with every child before its parents, foreach tasks before their items.

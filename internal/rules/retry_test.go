@@ -380,3 +380,31 @@ func TestARetryRemembersWhichTasksRan(t *testing.T) {
 		})
 	}
 }
+
+func TestOnlyTheParentThatMakesTheListHasItemsMadeAnew(t *testing.T) {
+	for _, c := range []struct {
+		name, chosen string
+		list         *plan.Foreach
+		down         bool
+		want         string
+	}{
+		{"another parent leaves what was cancelled with its items", "a", &plan.Foreach{Value: "needs.l"}, false, "a"},
+		{"also where the list is the task's own", "a", &plan.Foreach{}, false, "a"},
+		{"that parent takes it along", "l", &plan.Foreach{Value: "needs.l.files"}, false, "after copy copy[1] l"},
+		{"so does another parent with downstream", "a", &plan.Foreach{Value: "needs.l"}, true, "a after copy copy[1]"},
+		{"by itself the task keeps the items that succeeded", "copy", &plan.Foreach{Value: "needs.l"}, false, "after copy copy[1]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tasks := graph("a = failed", "l = failed", "copy: a, l = cancelled", "copy[0] of copy", "copy[1] of copy = cancelled", "after: copy = cancelled")
+			tasks[0].ContinueOnError, tasks[1].ContinueOnError = true, true
+			tasks[2].Foreach, tasks[2].Expanded, tasks[2].Items = c.list, true, 2
+			k := slices.IndexFunc(tasks, func(t plan.Task) bool { return t.Name == c.chosen })
+			got, err := rules.SelectRetry(tasks, []plan.TaskID{tasks[k].ID}, c.down)
+			names := namesOf(tasks, got)
+			slices.Sort(names)
+			if text := strings.Join(names, " "); err != nil || text != c.want {
+				t.Errorf("got %s (%v), want %s", text, err, c.want)
+			}
+		})
+	}
+}

@@ -85,6 +85,30 @@ var retryItemCases = []testCase{
 		w.equal("ran", n.run(failing()), "[copy[1]]")
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"a retry of a parent that did not make the list leaves a task of which an item was cancelled, and its items", func(w *world) {
+		allowed := task("a")
+		allowed.ContinueOnError = true
+		p := w.submit(allowed, task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "a", "list"))
+		n := w.node("n1")
+		for _, c := range n.claim(2) {
+			if c.Name == "a" {
+				n.end(fail(c))
+			} else {
+				n.end(succeed(c, `[0,1]`))
+			}
+		}
+		n.end()
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy[1]").ID))
+		n.end(succeed(n.one(), `"kept"`))
+		w.want(p, "a failed", "list succeeded", "copy cancelled", "copy[0] succeeded", "copy[1] cancelled")
+		w.retry(p, false, "a")
+		w.equal("ran", n.run(failing()), "[a]")
+		w.equalJSON("what an item made", w.named(p, "copy[0]").Output, `"kept"`)
+		w.retry(p, false, "copy")
+		w.equal("then ran", n.run(failing()), "[copy[1]]")
+		w.equalJSON("what both made", w.named(p, "copy").Output, `["kept",2]`)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"a retry of one item gathers its task again, and leaves the other items", func(w *world) {
 		p := w.submit(each("copy", list(0, 1, 2)), task("after", "copy"))
 		n := w.node("n1")
