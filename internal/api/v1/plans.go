@@ -290,6 +290,11 @@ func domain(field string, given []api.NewTask) ([]plan.Task, error) {
 		if p := compiler.CheckDefinition(&tasks[i].Definition); p != nil {
 			return nil, api.InvalidAt(at+"."+p.Key, "%s", p.Message)
 		}
+		names, err := secret.CheckNames(tasks[i].Secrets)
+		if err != nil {
+			return nil, api.InvalidAt(at+".secrets", "%v", err)
+		}
+		tasks[i].Secrets = names
 	}
 	return tasks, nil
 }

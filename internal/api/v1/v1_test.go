@@ -189,6 +189,8 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"PATCH", "/tasks/xyz", `{}`, 422, "invalid", "path.task"},
 			{"PATCH", "/tasks/" + strings.Repeat("1", 24), `{"subject": "a\nb"}`, 422, "invalid", "body.subject"},
 			{"POST", "/tasks", `{"tasks": [{"id": "` + strings.Repeat("1", 24) + `", "queue_id": "` + strings.Repeat("1", 24) + `", "subject": "` + strings.Repeat("x", 201) + `"}]}`, 422, "invalid", "body.tasks[0].subject"},
+			{"POST", "/tasks", `{"tasks": [{"id": "` + strings.Repeat("1", 24) + `", "queue_id": "` + strings.Repeat("1", 24) + `", "secrets": [""]}]}`, 422, "invalid", "body.tasks[0].secrets"},
+			{"POST", "/tasks/retry-with", `{"replace": [{"id": "` + strings.Repeat("1", 24) + `", "queue_id": "` + strings.Repeat("1", 24) + `", "secrets": [" x"]}]}`, 422, "invalid", "body.replace[0].secrets"},
 			{"POST", "/tasks/matching/cancel", `{}`, 422, "invalid", "body"},
 			{"POST", "/tasks/matching/cancel", `{"filter": {}}`, 422, "invalid", "body.filter"},
 			{"POST", "/tasks/matching/cancel", `{"filter": {"colour": "red"}}`, 422, "invalid", "body.filter.colour"},
