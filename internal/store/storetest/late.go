@@ -54,6 +54,7 @@ type late struct {
 	tasks   []plan.Task
 	x       *node // it stands still with the write
 	has     map[string]protocol.ClaimedTask
+	asked   time.Time // when it asked its question
 	y       *node
 	effects map[plan.TaskID]int
 	verbErr error
@@ -164,6 +165,8 @@ var lateVerbs = []struct {
 		l.before()
 		return l.held.CancelTask(l.ctx, id)
 	}},
+	{name: "an answer", do: func(l *late) error { return l.answers(l.held, l.before, true) }},
+	{name: "a rejection that closes the plan", stop: true, do: func(l *late) error { return l.answers(l.held, l.before, false) }},
 	{name: "a retry", do: func(l *late) error {
 		ask := l.askRetry(l.plan, false, "bad")
 		l.before()
@@ -231,8 +234,19 @@ var meanwhile = []struct {
 			l.refusable(l.s.CancelTask(l.ctx, l.named(l.plan, name).ID))
 		}
 	}},
+	{"somebody else rejects", func(l *late) { l.refusable(l.answers(l.s, func() {}, false)) }},
 	{"what failed is retried", func(l *late) { l.retry() }},
 	{"the node is rescued, what failed is retried, and another node goes on", func(l *late) { l.rescue(); l.retry(); l.goOn() }},
+}
+
+// answers answers the question of the plan, as it was when the plan was made.
+func (l *late) answers(s store.Store, before func(), yes bool) error {
+	before()
+	err := s.AnswerTask(l.ctx, l.has["ask"].Task, rules.Answer{Approve: yes, At: l.clock.Now(), Asked: l.asked})
+	if err == nil && yes {
+		l.effects[l.has["ask"].Task]++
+	}
+	return err
 }
 
 // refusable fails on an error that the contract does not name.
@@ -327,6 +341,8 @@ func (l *late) goOn() {
 // does is how a task ends that a healthy node runs.
 func (l *late) does(c protocol.ClaimedTask) protocol.Ending {
 	switch {
+	case c.Approve != nil:
+		return rules.AskApproval(&c)
 	case c.Foreach != nil && c.Foreach.OnNode():
 		return expand(c, "1", "2")
 	case c.Name == "a":
@@ -340,7 +356,7 @@ func (l *late) submit(stop bool) {
 	spec := &plan.Spec{Name: "late", Tasks: []plan.TaskSpec{
 		task("bad"), task("a"), task("slow"), task("unstarted"), each("files", plan.Foreach{Lines: "lines"}), each("many", list(1, 2)),
 		task("b", "a"), each("copy", plan.Foreach{Value: "needs.a"}, "a"), task("after", "copy", "slow"), task("sum", "files", "many"),
-		{Name: "mail", Needs: []string{"bad", "slow"}, When: plan.AllDone},
+		approval("ask", 0), task("asked", "ask"), {Name: "mail", Needs: []string{"bad", "slow"}, When: plan.AllDone},
 	}}
 	spec.Tasks[0].ContinueOnError = stop
 	if stop {
@@ -357,11 +373,13 @@ func (l *late) submit(stop bool) {
 			}
 		}
 	}
-	l.x.end(fail(l.has["bad"]))
+	ask := l.has["ask"]
+	l.x.end(fail(l.has["bad"]), rules.AskApproval(&ask))
+	l.asked = l.task(ask.Task).Started
 	wanted := []plan.Task{l.newTask(plan.Queue{ID: l.has["a"].Queue}, "wanted"), l.newTask(plan.Queue{ID: l.has["a"].Queue}, "wanted2")}
 	wanted[1].NotBefore = l.clock.Now().Add(time.Second)
 	l.no(l.s.AddTasks(l.ctx, l.plan.ID, wanted))
-	for _, name := range []string{"a", "slow", "unstarted", "files", "many[0]", "many[1]"} {
+	for _, name := range []string{"a", "slow", "unstarted", "files", "many[0]", "many[1]", "ask"} {
 		if _, is := l.has[name]; !is {
 			l.Fatalf("task %q was not claimed", name)
 		}
@@ -417,6 +435,12 @@ func (l *late) heal() {
 	for range 12 {
 		l.pass(20 * time.Minute)
 		n.sweep()
+		for _, t := range l.all(store.TaskQuery{Statuses: []plan.Status{plan.Held}}) {
+			if t.AwaitsAnswer() {
+				l.effects[t.ID]++
+				l.no(l.s.AnswerTask(l.ctx, t.ID, rules.Answer{Approve: true, Asked: t.Started}))
+			}
+		}
 		n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			e := l.does(c)
 			if e.Status == plan.Succeeded {
