@@ -190,7 +190,8 @@ func (c *checker) task(t *plan.Task) string {
 
 // foreach checks that a foreach task has each of its items once.
 func (c *checker) foreach(t *plan.Task) string {
-	items := c.items[t.ID]
+	// A retry adds items before it tells their foreach task, and may die between.
+	items := slices.DeleteFunc(slices.Clone(c.items[t.ID]), func(i *plan.Task) bool { return i.Index >= t.Items && i.Detail == rules.ByAdded })
 	if p, ok := c.plans[t.Plan]; !c.settled && (!ok || p.State.Ended()) {
 		return "" // a deletion that is half-way
 	}

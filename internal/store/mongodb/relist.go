@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -71,19 +72,43 @@ func (r *retrier) Add(ctx context.Context, of, with *plan.Task, items []json.Raw
 			return err
 		}
 	}
-	joins, ids := t.itemJoins(of.Items, t.Items)
-	if _, err := r.Remove(ctx, r.joins, d("_id", d("$in", ids))); err != nil {
-		return err
-	}
-	if _, err := r.Insert(ctx, r.joins, joins...); err != nil {
-		return err
-	}
 	told, err := r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "items", of.Items, "status", finished), d(
 		"$set", d("items", t.Items, "inserted", t.Items, "released", t.Items), "$currentDate", d("mtime", true)))
 	if err == nil && !told {
 		return changed
 	}
 	return err
+}
+
+// fitJoins makes the joins of those foreach tasks anew that have more items than their joins count. Add tells a task of
+// new items in one write, so a process that dies after it leaves such a task to the next retry.
+func (r *retrier) fitJoins(ctx context.Context, s *engine.Selection) error {
+	for i := range s.Tasks {
+		t := r.docs[s.Tasks[i].ID]
+		if !t.Expanded || t.Items == 0 || s.Tasks[i].Remakes {
+			continue
+		}
+		there, err := wire.Find[joinDoc](ctx, r.joins, d("child", t.ID, "count", d("$gt", 0)), wire.Query{Fields: ones("count")})
+		if err != nil {
+			return err
+		}
+		counts := make(map[bson.ObjectID]int, len(there))
+		for _, j := range there {
+			counts[j.ID] = j.Count
+		}
+		want, ids := t.itemJoins(0, t.Items)
+		k := slices.IndexFunc(want, func(j any) bool { return counts[j.(joinDoc).ID] != j.(joinDoc).Count })
+		if k < 0 {
+			continue
+		}
+		if _, err := r.Remove(ctx, r.joins, d("_id", d("$in", ids[k:]))); err != nil {
+			return err
+		}
+		if _, err := r.Insert(ctx, r.joins, want[k:]...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addItems inserts items from t.Inserted on, as many as go together.

@@ -71,7 +71,7 @@ func (r *retrier) Begin(ctx context.Context, check engine.RetryCheck) (err error
 func (r *retrier) Skeleton(ctx context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]rules.Busy, err error) {
 	filter := d("plan", oid(r.id.ID))
 	q := wire.Query{
-		Fields: ones("plan of index name status reason detail queue def coe needs joins ran hold gate items inserted expanded empty making rolling attempt rescues"), Sort: d("_id", 1), Hint: indexList,
+		Fields: ones("plan of index gen name status reason detail queue def coe needs joins ran hold gate items inserted expanded empty making rolling attempt rescues"), Sort: d("_id", 1), Hint: indexList,
 	}
 	if r.plan == nil {
 		filter, _ = taskFilter(&store.TaskQuery{NoPlan: true, IDs: named})
@@ -135,7 +135,10 @@ func (r *retrier) Below(ctx context.Context, s *engine.Selection, check engine.B
 }
 
 // Take notes the retry in its plan, and makes it.
-func (r *retrier) Take(ctx context.Context, _ *engine.Selection, reopen func(*plan.Plan, json.RawMessage, time.Time)) error {
+func (r *retrier) Take(ctx context.Context, s *engine.Selection, reopen func(*plan.Plan, json.RawMessage, time.Time)) error {
+	if err := r.fitJoins(ctx, s); err != nil {
+		return err
+	}
 	now, err := r.Now(ctx)
 	if err != nil {
 		return err

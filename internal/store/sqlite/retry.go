@@ -152,8 +152,8 @@ func (r *retrier) Items(_ context.Context, of *plan.Task) (items []json.RawMessa
 	return items, list, cmpErr(err, r.err)
 }
 
-// Add implements engine.Retrier. The items are held until the transaction takes them.
-func (r *retrier) Add(_ context.Context, of, with *plan.Task, items []json.RawMessage, _ rules.Step) (err error) {
+// Add implements engine.Retrier. The items have ended until the retry takes them, which may be in a later transaction.
+func (r *retrier) Add(_ context.Context, of, with *plan.Task, items []json.RawMessage, as rules.Step) (err error) {
 	rows := r.tx.tasks([]int64{r.rows[of.ID]})
 	if r.err != nil || len(rows) == 0 {
 		return cmpErr(r.err, errStale)
@@ -166,17 +166,25 @@ func (r *retrier) Add(_ context.Context, of, with *plan.Task, items []json.RawMe
 		}
 		b.Definition, b.params = with.Definition, orNone(with.Params)
 	}
-	as := plan.Task{ID: row.id, Name: b.name, Definition: b.Definition, Queue: r.queue(row.queue).ID}
+	like := plan.Task{ID: row.id, Name: b.name, Definition: b.Definition, Queue: r.queue(row.queue).ID}
 	had := f.made
 	f.items, f.undone, f.dirty = f.items+int64(len(items)), f.undone+int64(len(items)), true
 	for f.made < f.items && r.err == nil && err == nil {
 		r.tx.budget += len(items)
 		if row.goesAlong() {
-			err = r.makeAlong(row, &as, &b, f)
+			err = r.makeAlong(row, &like, &b, f)
 		} else {
-			err = r.insertItems(row, &as, &b, f, items[f.made-had:])
+			err = r.insertItems(row, &like, &b, f, items[f.made-had:])
 		}
 	}
+	added := r.query("SELECT n FROM tasks INDEXED BY tasks_of WHERE of = ? AND of <> 0 AND idx >= ?", row.n, had).numbers()
+	rows = r.tx.tasks(added)
+	told := len(r.ends)
+	for i := range rows {
+		r.step(&rows[i], as)
+	}
+	r.ends = r.ends[:told] // their children are new, too, and the retry counts the parents of all of them
+	r.flushTasks()
 	return cmpErr(err, r.err)
 }
 

@@ -2,9 +2,11 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -75,6 +77,40 @@ var relistCases = []testCase{
 		w.equal("ran", run(""), "[copy[1] copy[3] total]")
 		w.equalJSON("output", w.named(p, "copy").Output, "[null,2,4,6]")
 		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a retry that died at any of its writes is made whole by the next one", func(w *world) {
+		for at, made := 1, false; !made; at += max(1, w.d.Halfway) {
+			p := w.submit(each("copy", list("a", "b", "c")), along("check", "", "copy"), task("total", "check"))
+			w.node("n1").run(withOutput)
+			ask := rules.Ask{Lists: rules.ListsCompared, Replace: w.overList(p, "copy", `["c","a","d"]`)}
+			writes := 0
+			s := w.d.Reopen(w.T, w.s, Options{Now: w.clock.Now, Hook: func(written bool) error {
+				if !written {
+					writes++
+				}
+				if writes >= at {
+					return errKilled
+				}
+				return nil
+			}})
+			_, err := s.Retry(w.ctx, p.ID, ask)
+			made = err == nil
+			w.no(s.Close())
+			w.check()
+			w.pass(20 * time.Minute)
+			n := w.node("after")
+			n.sweep()
+			n.run(withOutput)
+			if _, err := w.s.Retry(w.ctx, p.ID, ask); err != nil && !errors.Is(err, plan.ErrConflict) {
+				w.Errorf("after a death at write %d: %v", at, err)
+			}
+			n.run(withOutput)
+			w.want(p, "copy succeeded", "copy[0] succeeded", "copy[1] skipped", "copy[2] succeeded", "copy[3] succeeded",
+				"check succeeded", "check[1] skipped", "check[3] succeeded", "total succeeded")
+			w.equalJSON(fmt.Sprintf("output after a death at write %d", at), w.named(p, "check").Output, "[0,null,4,6]")
+			w.wantPlan(p, plan.PlanSucceeded)
+			w.check()
+		}
 	}},
 	{"what comes to more items than one join counts", func(w *world) {
 		p := w.submit(each("copy", plan.Foreach{List: ordinals(400)}), task("total", "copy"))
