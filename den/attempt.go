@@ -162,8 +162,10 @@ func (a *attempt) end(ctx context.Context, e *protocol.Ending) bool {
 	var items []json.RawMessage
 	switch {
 	case a.task.Approve != nil:
-		*e = rules.AskApproval(&a.task)
-		return true
+		if r = a.mayAsk(ctx); r.Status == plan.Running {
+			*e = rules.AskApproval(&a.task)
+			return true
+		}
 	case expand:
 		items, r = a.items(ctx, a.task.Foreach)
 	case a.plugin == nil:
@@ -285,20 +287,43 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 		return noInput(err)
 	}
 	secrets := a.keep(params)
-	if a.task.If != "" {
-		why, err := compiler.Unmet(&a.task, params)
-		switch {
-		case err != nil:
-			return noInput(err)
-		case why != "":
-			return plan.Skip(why)
-		}
+	if r := a.meets(params); r.Status != plan.Running {
+		return r
 	}
 	return a.plugin.Run(ctx, &plugins.Task{
 		ID: a.task.Task, Plan: a.task.Plan, PlanName: a.task.PlanName, Name: a.task.Name, Queue: a.task.QueueName, QueueID: a.task.Queue,
 		Node: a.node, Attempt: a.task.Attempt, Params: params, Inputs: inputs, Secrets: secrets, Log: &a.out, Reports: a.reports, Hurry: a.hurry,
 		Reached: func(p plan.Progress) { a.board.set(a, p) },
 	})
+}
+
+// mayAsk returns the result of a task whose question is not to be asked. Else the result is that of a task
+// that runs.
+func (a *attempt) mayAsk(ctx context.Context) plan.Result {
+	if a.task.If == "" || rules.Asked(&a.task) {
+		return plan.Result{Status: plan.Running}
+	}
+	params, _, err := a.delivered(ctx)
+	if err != nil {
+		return noInput(err)
+	}
+	a.keep(params)
+	return a.meets(params)
+}
+
+// meets returns the result of a task whose condition does not hold. Else the result is that of a task
+// that runs.
+func (a *attempt) meets(params json.RawMessage) plan.Result {
+	if a.task.If == "" {
+		return plan.Result{Status: plan.Running}
+	}
+	switch why, err := compiler.Unmet(&a.task, params); {
+	case err != nil:
+		return noInput(err)
+	case why != "":
+		return plan.Skip(why)
+	}
+	return plan.Result{Status: plan.Running}
 }
 
 // noInput returns the result of a task whose inputs cannot be made: a final failure, unless the

@@ -51,6 +51,10 @@ func (a *attempt) tell(ctx context.Context, e *protocol.Ending) {
 		text = "task given back"
 	case e.Reason == plan.ReasonCancelled: // by a person, which is logged as it is heard
 		text = "task stopped"
+	case e.Status == plan.Held && e.Reason == plan.ReasonApproval:
+		level, text = slog.LevelInfo, "task asks"
+	case e.Status == plan.Cancelled:
+		text = "task skipped"
 	case e.Status == plan.Held:
 		level, text = a.failures, "attempt failed; the task is tried again"
 	default:
@@ -60,7 +64,7 @@ func (a *attempt) tell(ctx context.Context, e *protocol.Ending) {
 		return
 	}
 	log := about(a.log, &a.task).With("task", a.task.Task)
-	if e.Status == plan.Held && !e.Expand {
+	if e.Status == plan.Held && !e.Expand && e.Reason != plan.ReasonApproval {
 		log = log.With("delay", e.Delay.Round(time.Millisecond))
 	}
 	if e.Detail != "" {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -59,12 +60,29 @@ func awaiting(ctx context.Context, st store.Reader, id plan.PlanID) (asked []pla
 	return asked, !delayed, nil
 }
 
+// asks says what waits for a person, in one line.
+func asks(asked []plan.Task, p *plan.Plan, c func(...string) string) string {
+	if len(asked) == 0 {
+		return ""
+	}
+	t := &asked[0]
+	line := fmt.Sprintf("%s: %s; to approve: %s", cells.Clean(t.Key()), cells.Clean(t.Detail), c("task", "approve", p.Title(), t.Key()))
+	if n := len(asked) - 1; n > 0 {
+		line += fmt.Sprintf("; and %d more", n)
+	}
+	return line
+}
+
 // askPerson asks a person at a terminal for the answers that a plan waits for. It returns false if
 // nobody is there to be asked, or a question stays open.
-func (a *app) askPerson(ctx context.Context, st store.Store, asked []plan.Task) (all bool, err error) {
+func (a *app) askPerson(ctx context.Context, st store.Store, p plan.PlanID) (all bool, err error) {
 	in, ok := a.Stdin.(*os.File)
-	if !ok || !view.IsTerminal(in) || !view.IsTerminal(a.Stderr) || len(asked) == 0 {
+	if !ok || !view.IsTerminal(in) || !view.IsTerminal(a.Stderr) {
 		return false, nil
+	}
+	asked, err := approve.Waiting(ctx, st, p)
+	if err != nil {
+		return false, err
 	}
 	lines := bufio.NewScanner(in)
 	for i := range asked {
@@ -83,7 +101,10 @@ func (a *app) askPerson(ctx context.Context, st store.Store, asked []plan.Task) 
 		default:
 			return false, nil
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, plan.ErrConflict): // somebody else was faster, or the time is over: the run goes on with what is so now
+			a.note("%v", err)
+		case err != nil:
 			return false, err
 		}
 	}

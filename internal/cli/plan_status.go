@@ -114,6 +114,13 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 			stalled, outside = "", "none runs it"+stillRuns(n)+"; "+a.goOn(p)
 		}
 	}
+	asked, only, err := awaiting(ctx, st, p.ID)
+	if err != nil {
+		return err
+	}
+	if only && len(asked) > 0 {
+		stalled = ""
+	}
 	strays, end, err := explain.Strays(ctx, st, nodes, p)
 	if err != nil {
 		return err
@@ -136,7 +143,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	}
 	for _, row := range [][2]string{
 		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", started}, {"left", leftOf(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"lost", lost}, {"tasks", half},
-		{"outdated", report.Outdated(p, old, a.command)}, {"failures", failures},
+		{"outdated", report.Outdated(p, old, a.command)}, {"failures", failures}, {"asks", asks(asked, p, a.command)},
 	} {
 		if row[1] != "" {
 			fmt.Fprintf(a.Stdout, "  %-8s %s\n", row[0], cells.Clean(row[1]))

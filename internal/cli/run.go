@@ -182,13 +182,15 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, s *runSettings
 		cause = context.Cause(claiming)
 	}
 	if errors.Is(cause, errAwaits) {
-		asked, err := approve.Waiting(ctx, st, p.ID)
+		answered, err := a.askPerson(ctx, st, p.ID)
 		if err == nil {
-			w.awaits = asked
-			var answered bool
-			if answered, err = a.askPerson(ctx, st, asked); answered {
-				return errors.Join(watched, a.runStored(stop, st, p, s))
-			}
+			p, err = planAfter(ctx, st, p)
+		}
+		if err == nil && answered && !p.State.Ended() {
+			return errors.Join(watched, a.runStored(stop, st, p, s))
+		}
+		if err == nil {
+			w.awaits, err = approve.Waiting(ctx, st, p.ID)
 		}
 		if err != nil {
 			return errors.Join(watched, err)

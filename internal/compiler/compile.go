@@ -146,6 +146,9 @@ func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) 
 	if t.If, err = compileIf(spec.If, scope); err != nil {
 		return err
 	}
+	if t.Approve, err = compileApprove(spec.Approve, scope); err != nil {
+		return secretsIn(s).Uncited("approve: its text", err)
+	}
 	if t.Subject, err = compileSubject(spec, scope); err != nil {
 		return secretsIn(s).Uncited("subject: its text", err)
 	}
@@ -157,6 +160,20 @@ func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) 
 		t.Foreach = f
 	}
 	return nil
+}
+
+// compileApprove replaces the expressions in a question.
+func compileApprove(a *plan.Approval, scope expr.Scope) (*plan.Approval, error) {
+	if a == nil || !expr.Has(a.Question) {
+		return a, nil
+	}
+	value, err := expr.Evaluate(a.Question, scope, false)
+	if err != nil {
+		return nil, fmt.Errorf("approve: %w", err)
+	}
+	c := *a
+	c.Question = rules.SubjectText(value)
+	return &c, rules.CheckQuestion(c.Question)
 }
 
 // compileSubject replaces what is known at submission. The subject of a foreach task keeps the rest for
@@ -396,6 +413,18 @@ func validateExpressions(s *plan.Spec, i int, index map[string]int, add addProbl
 		}
 	}
 	validateIf(s, i, add)
+	if t.Approve != nil {
+		for _, path := range expr.Paths(t.Approve.Question) {
+			switch {
+			case slices.Contains(later, head(path)):
+				add(i, "approve", -1, "task %q: ${{ %s }} is not known yet when the question is read, at submission; it takes params, plan and task", t.Name, path).Expr = path
+			case tells(secretsIn(s), path):
+				add(i, "approve", -1, "task %q: ${{ %s }} is secret, and people see the question", t.Name, path).Expr = path
+			default:
+				validatePath(s, i, "approve", path, add)
+			}
+		}
+	}
 	for _, path := range expr.Paths(t.Subject) {
 		if word := head(path); word != "item" && slices.Contains(later, word) {
 			p := add(i, "subject", -1, "task %q: ${{ %s }} is not known yet when the subject is read, at submission; it takes params, plan and task, and item of a foreach", t.Name, path)

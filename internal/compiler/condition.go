@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/expr"
-	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -48,7 +47,7 @@ func Unmet(t *protocol.ClaimedTask, params json.RawMessage) (why string, err err
 	})
 	switch {
 	case err != nil:
-		return "", secret.OfClaim(t).Uncited("its condition", fmt.Errorf("if: %w", err))
+		return "", fmt.Errorf("if: %w", err) // a secret value in it is hidden as in any detail
 	case holds:
 		return "", nil
 	case len(decided) > 0:

@@ -50,6 +50,9 @@ func ParseCondition(text string) (*Condition, error) {
 	if p.next() != "" {
 		return nil, p.unexpected()
 	}
+	if v := string(root.value); root.op == "[" || v != "" && v != "true" && v != "false" {
+		return nil, fmt.Errorf("a condition is true or false, and not a value alone; compare it, as in needs.check.changed > 0")
+	}
 	return &Condition{root}, nil
 }
 
@@ -334,6 +337,8 @@ func (p *conditionParser) unary() (*term, error) {
 		}
 		p.take()
 		return &term{value: json.RawMessage(t)}, nil
+	case instead[t] != "":
+		return nil, p.unexpected()
 	case wordSyntax.MatchString(t):
 		p.take()
 		if p.next() == "(" {

@@ -76,6 +76,7 @@ func taskKeys() *table[*task] {
 					t.r.errorf(n, "%v", err)
 					return
 				}
+				t.r.noteExpressions(n)
 				t.approval().Question = n.Value
 			}},
 		key[*task]{name: "not_submitter", value: (&schema{Type: []string{"boolean"}, want: "true or false"}).about("Whoever submitted the plan cannot answer."),

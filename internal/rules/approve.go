@@ -23,7 +23,7 @@ const MaxNote = 1000
 // question: the task is held until the answer, or until its timeout is over. The next one finds that no
 // answer came in time. An attempt that was lost with its node counts for neither.
 func AskApproval(t *protocol.ClaimedTask) protocol.Ending {
-	if Tried(t.Attempt, t.Rescues) > 1 {
+	if Asked(t) {
 		return protocol.Ending{Claim: t.Claim, Status: plan.Failed, Reason: plan.ReasonTimeout, Detail: fmt.Sprintf("nobody answered within %v", t.Timeout)}
 	}
 	wait := t.Timeout
@@ -32,6 +32,9 @@ func AskApproval(t *protocol.ClaimedTask) protocol.Ending {
 	}
 	return protocol.Ending{Claim: t.Claim, Status: plan.Held, Reason: plan.ReasonApproval, Detail: t.Approve.Question, Delay: wait}
 }
+
+// Asked reports whether a task with Approve asked in an attempt before.
+func Asked(t *protocol.ClaimedTask) bool { return Tried(t.Attempt, t.Rescues) > 1 }
 
 // CheckQuestion returns why a text is no question of an approval.
 func CheckQuestion(text string) error {
@@ -64,6 +67,8 @@ func CheckAnswer(t *plan.Task, a *Answer) error {
 		return refusal.New(plan.ErrConflict, "task %q is %s already: there is nothing to answer", t.Key(), states.OfTask(t))
 	case !t.AwaitsAnswer():
 		return refusal.New(plan.ErrConflict, "task %q does not wait for an approval: it is %s", t.Key(), states.OfTask(t))
+	case !t.NotBefore.IsZero() && a.At.After(t.NotBefore):
+		return refusal.New(plan.ErrConflict, "task %q was to be answered until %s: that is over", t.Key(), t.NotBefore.UTC().Format(time.RFC3339))
 	case a.Asked.UnixMilli() != t.Started.UnixMilli():
 		return refusal.New(plan.ErrConflict, "task %q was asked again since: look at it, and answer again", t.Key())
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // SelectRetry chooses the tasks that a retry takes back to held. tasks are all tasks of the plan,
-// with ID, Name, Status, Reason, Needs, When, Of, Foreach, Expanded, Items, Ran, Attempt, Rescues and
+// with ID, Name, Status, Reason, Needs, When, Of, Foreach, Expanded, Items, Ran, Attempt, Rescues, Detail and
 // ContinueOnError. chosen are the
 // tasks that a person named. If chosen is empty, SelectRetry chooses every task that did not succeed,
 // except tasks that were skipped because of their own When, such as a clean-up that nothing made

@@ -29,9 +29,10 @@ func StopsItems(s plan.Status, cancel bool) bool {
 // task has Ran, runs, or has ended and was not cancelled.
 func HasRun(t *plan.Task) bool { return t.Ran || t.Status == plan.Running || !ShowsRan(t.Status) }
 
-// SkippedItself reports whether an attempt of the task ended as skipped, and not a rule before any attempt.
+// SkippedItself reports whether an attempt of the task ended as skipped, and not a rule: before any attempt,
+// or while the task waited for an answer.
 func SkippedItself(t *plan.Task) bool {
-	return OutcomeOfTask(t) == OutcomeSkipped && Tried(t.Attempt, t.Rescues) > 0
+	return OutcomeOfTask(t) == OutcomeSkipped && Tried(t.Attempt, t.Rescues) > 0 && !TellsStop(t.Detail)
 }
 
 // ShowsRan reports whether readers see the Ran of a task with the status. Other statuses say

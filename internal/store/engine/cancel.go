@@ -13,7 +13,7 @@ type Canceller[T, P any] interface {
 	Closer[P]
 
 	// PlanToCancel and TaskToCancel look at what is to be cancelled, and return it as refusals name
-	// it too, the task with Reason and Started. w has what rules.Cancel asks of the task.
+	// it too, the task with Reason, Started and NotBefore. w has what rules.Cancel asks of the task.
 	PlanToCancel(ctx context.Context, id plan.PlanID) (p P, named plan.Plan, err error)
 	TaskToCancel(ctx context.Context, id plan.TaskID) (t T, named plan.Task, w *rules.Waiter, err error)
 

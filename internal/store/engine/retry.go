@@ -148,7 +148,7 @@ func retry(ctx context.Context, u Retrier, ask *rules.Ask) ([]rules.Retried, err
 		return nil, err
 	}
 	chosen, s, err := selected(ctx, u, tasks, rules.WithAdded(tasks, changes), changes, ask, busy, queues)
-	if err != nil || ask.Check {
+	if err != nil || ask.Check || len(chosen) == 0 { // lists that nothing makes: their plan does not run again for that
 		return chosen, err
 	}
 	if slices.ContainsFunc(changes, func(c rules.Relisting) bool { return len(c.Added) > 0 }) {

@@ -38,7 +38,7 @@ func (r *round) PlanToCancel(ctx context.Context, id plan.PlanID) (p *planDoc, n
 
 // TaskToCancel implements engine.Canceller.
 func (r *round) TaskToCancel(ctx context.Context, id plan.TaskID) (t *taskDoc, named plan.Task, w *rules.Waiter, err error) {
-	if t, err = r.task(ctx, id, ones("name status reason gen hold expanded cancel ran attempt started")); err != nil {
+	if t, err = r.task(ctx, id, ones("name status reason gen hold expanded cancel ran attempt started notbefore")); err != nil {
 		return nil, named, nil, err
 	}
 	return t, *t.named(), &rules.Waiter{Status: t.Status, Ran: t.Ran, Made: t.endsWithItems()}, nil

@@ -364,7 +364,7 @@ func (t *taskDoc) key() string { return cmp.Or(t.Name, t.ID.Hex()) }
 
 // named is what refusals are made of: the task with its id, name and state.
 func (t *taskDoc) named() *plan.Task {
-	return &plan.Task{ID: taskID(t.ID), Name: t.Name, Status: t.Status, Reason: t.Reason, Started: utc(t.Started)}
+	return &plan.Task{ID: taskID(t.ID), Name: t.Name, Status: t.Status, Reason: t.Reason, Started: utc(t.Started), NotBefore: utc(t.NotBefore)}
 }
 
 // dropsItems reports whether a foreach task ended before its items did.

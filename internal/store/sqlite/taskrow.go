@@ -110,11 +110,11 @@ func (c *conn) taskRows(ns []int64) []taskRow {
 	return out
 }
 
-// named is what refusals are made of: the task with its id, name and state, and when it was started.
+// named is what refusals are made of: the task with its id, name and state, when it was started, and until when it is held.
 func (c *conn) named(r *taskRow) *plan.Task {
 	out := &plan.Task{ID: r.id, Status: r.status, Reason: r.reason}
-	if q := c.query("SELECT name, started FROM tasks WHERE n = ?", r.n); q.one() {
-		out.Name, out.Started = q.text(0), instant(q.int(1))
+	if q := c.query("SELECT name, started, "+notBefore+" FROM tasks AS t WHERE n = ?", r.n); q.one() {
+		out.Name, out.Started, out.NotBefore = q.text(0), instant(q.int(1)), instant(q.int(2))
 	}
 	return out
 }

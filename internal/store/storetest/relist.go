@@ -47,6 +47,16 @@ var relistCases = []testCase{
 		w.equalJSON("output", w.named(p, "check").Output, "[0,2,4,6]")
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"a retry that is to make lists again leaves a plan as it ended if no task makes one", func(w *world) { // walk 608182767
+		p := w.submit(task("first"), each("copy", list("a", "b")))
+		w.node("n1").end() // the items are made
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		before := w.plan(p.ID)
+		w.equal("taken", len(must(w.s.Retry(w.ctx, p.ID, rules.Ask{Lists: rules.ListsAgain}))(w)), 0)
+		after := w.plan(p.ID)
+		w.equal("state", after.State, plan.PlanCancelled)
+		w.equal("ended", after.Ended, before.Ended)
+	}},
 	{"a retry runs the parent again that prints the list, and nothing else, and then compares", func(w *world) {
 		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list", Key: "${{ item.id }}"}, "list"), task("total", "copy"))
 		n := w.node("n1")

@@ -723,7 +723,10 @@ func (w *walker) heal() *node {
 		n.sweep()
 		for _, t := range w.asked() {
 			w.effects[t.ID]++
-			w.no(w.s.AnswerTask(w.ctx, t.ID, rules.Answer{Approve: true, At: w.clock.Now(), Asked: t.Started}))
+			err := w.s.AnswerTask(w.ctx, t.ID, rules.Answer{Approve: true, At: w.clock.Now(), Asked: t.Started})
+			if !errors.Is(err, plan.ErrConflict) { // what the answer before released may have failed, and closed their plan
+				w.no(err)
+			}
 		}
 		ran := n.run(func(c protocol.ClaimedTask) protocol.Ending {
 			w.given(c)
