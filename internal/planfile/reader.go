@@ -119,7 +119,7 @@ func planKeys() *table[*reader] {
 				word, _ := r.constant(n, "on_failure")
 				r.spec.OnFailure = plan.OnFailure(word)
 			}},
-		key[*reader]{name: "priority", value: (&schema{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(plan.MaxPriority), want: "a whole number like 50"}).
+		key[*reader]{name: "priority", value: (&schema{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(plan.MaxPriority), want: fmt.Sprint("a whole number from 1 to ", plan.MaxPriority)}).
 			about("How many turns this plan takes in queues that it shares with other plans; default 10."),
 			read: func(r *reader, n *yaml.Node) { r.spec.Priority = r.countUpTo(n, "priority", plan.MaxPriority) }},
 		key[*reader]{name: "overlap", value: (&schema{Type: []string{"string"}, Enum: []string{string(plan.OverlapAllow), string(plan.OverlapSkip)}, want: "allow or skip"}).
