@@ -279,6 +279,9 @@ func (r *retrier) unchanged(seq int64) error {
 
 // decide opens the plan, and begins to take the tasks back.
 func (r *retrier) decide() error {
+	if r.reopen == nil { // nothing is taken
+		return nil
+	}
 	p, step := r.plan, int64(stepFreeze)
 	few := len(r.marks) <= r.s.retrySize
 	if !few {
