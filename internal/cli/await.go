@@ -31,15 +31,20 @@ func untilAwaited(ctx context.Context, st store.Reader, p plan.PlanID, done <-ch
 	}
 	tick := time.NewTicker(awaitEvery)
 	defer tick.Stop()
-	for {
+	for looks := 0; ; {
 		select {
 		case <-done:
 			return
 		case <-tick.C:
-			if asked, only, err := awaiting(ctx, st, p); err == nil && only && len(asked) > 0 {
-				stop()
-				return
-			}
+		}
+		asked, only, err := awaiting(ctx, st, p)
+		if err != nil || !only || len(asked) == 0 {
+			looks = 0
+			continue
+		}
+		if looks++; looks == 2 { // at the first look the children of what has just ended may still be to be released
+			stop()
+			return
 		}
 	}
 }

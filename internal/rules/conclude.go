@@ -22,8 +22,9 @@ func Most(attempts, rescues int) int { return attempts + rescues }
 // make it longer. A task that a person cancelled is not tried again; the store ensures that when it
 // applies the ending. An output that is too large or not JSON fails the task for good. So does every
 // result that is Final, or has ReasonInput or ReasonOutput, because the next attempt would end the
-// same, and every failure that the task's Retry leaves out by On and NotOn. A result that is Fatal, which also closes the plan, has ReasonFatal from then on. An exit status of
-// SkipOn ends the attempt as skipped, before anything else is asked of the failure.
+// same, and every failure that the task's Retry leaves out by On and NotOn. A result that is Fatal, which
+// also closes the plan, has ReasonFatal from then on. An exit status of SkipOn ends the attempt as skipped,
+// before anything else is asked of the failure.
 func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tried int) time.Duration) protocol.Ending {
 	tried := Tried(t.Attempt, t.Rescues)
 	e := protocol.Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}

@@ -21,8 +21,9 @@ const (
 	outcomesAll = OutcomeSucceeded | OutcomeFailed | OutcomeSkipped | OutcomeCancelled
 )
 
-// OutcomeOf returns how a task that ended so counts. A failure that is allowed counts as success, as in GitHub Actions, and so does an item that is Gone. It returns 0 for
-// a status that is not finished. For children a failure is allowed as OutcomeOfTask says, and for the plan by continue-on-error.
+// OutcomeOf returns how a task that ended so counts. A failure that is allowed counts as success, as in
+// GitHub Actions, and so does an item that is Gone. OutcomeOf returns 0 for a status that is not finished.
+// For children a failure is allowed as OutcomeOfTask says, and for the plan by continue-on-error.
 func OutcomeOf(s plan.Status, r plan.Reason, allowed bool) Outcome {
 	switch {
 	case s == plan.Succeeded, Gone(s, r):

@@ -108,7 +108,8 @@ func Past(ctx context.Context, do func() error) error {
 	}
 }
 
-// Retry takes the tasks back that rules.SelectRetry chooses, or rules.SelectLists or rules.SelectRelisted, and returns them. attempt hands do a unit.
+// Retry takes the tasks back that rules.SelectRetry chooses, or rules.SelectLists or rules.SelectRelisted,
+// and returns them. attempt hands do a unit.
 func Retry(ctx context.Context, id plan.PlanID, ask *rules.Ask, attempt func(do func(Retrier) error) error) (taken []rules.Retried, err error) {
 	if id.IsZero() && len(ask.Tasks) == 0 {
 		return nil, fmt.Errorf("retry: no task is named: %w", plan.ErrNotFound)
