@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/approve"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -55,6 +56,24 @@ func (s *Store) CancelRunning(ctx context.Context, id plan.PlanID) (stopped int,
 // returns plan.ErrConflict for a task that has finished.
 func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return s.shown.CancelTask(ctx, id)
+}
+
+// An Answer is what a person says to a task that asks: see plan.Approval.
+type Answer struct {
+	Approve bool   // else it is a rejection
+	By      string // who answers; a server takes who is logged in there instead
+	Note    string // for people, at most 1000 bytes
+}
+
+// AnswerTask answers the question of a task, as the caller saw the task: see plan.Task.AwaitsAnswer. The
+// task ends as succeeded or failed, and its output says who approved. AnswerTask returns
+// plan.ErrConflict for a task that does not wait for the answer any more, or was asked again since.
+func (s *Store) AnswerTask(ctx context.Context, t plan.Task, a Answer) error {
+	answer := rules.Answer{Approve: a.Approve, By: a.By, Note: a.Note, Asked: t.Started}
+	if s.far { // the server knows who answers, and when
+		return s.driver.AnswerTask(ctx, t.ID, answer)
+	}
+	return approve.Answer(ctx, s.shown, &t, answer)
 }
 
 // A TaskChange is a change of a task of no plan. A field with its zero value leaves the task as it is.

@@ -14,7 +14,7 @@ import (
 const module = "github.com/seed-1177d267/sluice"
 
 // public are the exported packages, by their folders.
-var public = []string{".", "plan", "den", "den/protocol", "backoff", "plugins", "plugins/demo", "plugins/disbatchdemo", "plugins/disco", "plugins/disco/host", "plugins/exec", "plugins/http", "plugins/program"}
+var public = []string{".", "plan", "den", "den/protocol", "backoff", "plugins", "plugins/approval", "plugins/demo", "plugins/disbatchdemo", "plugins/disco", "plugins/disco/host", "plugins/exec", "plugins/http", "plugins/program"}
 
 // guardMain is the TestMain of packages whose examples run commands.
 const guardMain = `package main_test
