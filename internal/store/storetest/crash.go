@@ -151,7 +151,7 @@ func newWorkload(t *testing.T, d *Driver) *workload {
 		each("files", plan.Foreach{Glob: "*"}, "list"), task("sum", "files"),
 		task("dir"), each("visit", plan.Foreach{Value: "needs.dir"}, "dir"), task("visited", "visit"),
 		task("bad"), task("after-bad", "bad"), task("below", "after-bad"), {Name: "anyway", Needs: []string{"bad"}, When: plan.AllDone},
-		task("person", "join"), task("unwanted", "person"),
+		task("person", "join"), task("unwanted", "person"), approval("ask", 0, "join"), task("asked", "ask"),
 	} {
 		spec.Add(t)
 	}
@@ -451,11 +451,29 @@ func (p *process) runMain() error {
 		if err != nil || did.Over {
 			return err
 		}
+		if err := p.answer(); err != nil {
+			return err
+		}
 		p.pass(2 * time.Minute)
 		if err := p.sweep(); err != nil {
 			return err
 		}
 	}
+}
+
+// answer approves what the main plan asks, once.
+func (p *process) answer() error {
+	ask, err := p.s.Task(p.ctx, p.id("ask"))
+	if err != nil || !ask.AwaitsAnswer() {
+		return err
+	}
+	err = p.call(func() error {
+		return p.s.AnswerTask(p.ctx, ask.ID, rules.Answer{Approve: true, Asked: ask.Started})
+	})
+	if errors.Is(err, plan.ErrConflict) { // the answer before was made, and its answer was lost
+		err = nil
+	}
+	return err
 }
 
 func (p *process) sweep() error {
@@ -479,6 +497,8 @@ func (p *process) sweep() error {
 func (p *process) do(c protocol.ClaimedTask) protocol.Ending {
 	e := succeed(c, fmt.Sprintf("%q", c.Name))
 	switch {
+	case c.Approve != nil:
+		return rules.AskApproval(&c)
 	case c.Name == "flaky" && c.Attempt == 1:
 		return later(c, time.Minute)
 	case c.Name == "bad" && !strings.Contains(string(c.Params), "fixed"):
@@ -596,7 +616,7 @@ func (w *workload) verify() {
 	w.checkSettled()
 	want := []string{"person cancelled", "unwanted skipped"}
 	for _, name := range strings.Fields("r0 r1 r2 r3 r4 r5 join fan0 fan1 fan2 fan3 fan4 fan5 fan6 fan7 flaky after-flaky list copy copy[0] copy[1] copy[2] " +
-		"gathered files files[0] files[1] sum dir visit visit[0] visit[1] visited bad after-bad below anyway late late2") {
+		"gathered files files[0] files[1] sum dir visit visit[0] visit[1] visited bad after-bad below anyway late late2 ask asked") {
 		want = append(want, name+" succeeded")
 	}
 	w.want(w.main, want...)
