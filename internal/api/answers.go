@@ -22,6 +22,11 @@ type TaskList struct {
 	Next  plan.TaskID `json:"next,omitzero" doc:"There are more: ask again with it as after."`
 }
 
+// An ApprovalList is all tasks that wait for an answer.
+type ApprovalList struct {
+	Tasks []Task `json:"tasks"`
+}
+
 // A NowAnswer is the time, and who tells it.
 type NowAnswer struct {
 	Now     time.Time `json:"now" doc:"By the store's clock."`

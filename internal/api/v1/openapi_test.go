@@ -294,7 +294,11 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		r.get("cancel-running", "/plans/"+posted[0].ID.String()+"/cancel-running", "", 200)
 		r.get("get-unrun", "/plans/"+other+"/unrun", "", 200)
 		r.get("cancel-running", "/plans/"+other+"/cancel-running", "", 409)
+		r.get("list-approvals", "/approvals", "", 200)
 		asks, body := questioned(r.site)
+		if got := r.get("list-approvals", "/approvals", "", 200); !strings.Contains(got, asks) {
+			t.Errorf("what waits for an answer is %s, want task %s", got, asks)
+		}
 		r.get("answer-task", "/tasks/"+asks+"/approval", `{"approve": true, "asked": "2026-01-01T00:00:00Z"}`, 409)
 		r.get("answer-task", "/tasks/"+asks+"/approval", `{"approve": true}`, 422)
 		r.get("answer-task", "/tasks/"+asks+"/approval", body, 204)

@@ -104,6 +104,10 @@ func (a *API) tasks() {
 	serve(a, endpoint{method: "POST", path: "/tasks/{task}/cancel", id: "cancel-task", summary: "Cancel a task", tag: tag, scope: Operate, status: 204, errors: []int{404, 409}},
 		func(ctx context.Context, in *ByTaskID) (*struct{}, error) { return nil, a.st.CancelTask(ctx, in.Task) })
 	serve(a, endpoint{
+		method: "GET", path: "/approvals", id: "list-approvals", summary: "List the tasks that wait for an answer", tag: tag, scope: Read,
+		doc: "Of all plans, the longest waiting first. detail is the question, and started says when it was asked.",
+	}, a.approvals)
+	serve(a, endpoint{
 		method: "POST", path: "/tasks/{task}/approval", id: "answer-task", summary: "Approve or reject what a task asks", tag: tag, scope: Approve, status: 204, errors: []int{404, 409, 422},
 		doc: "For a task with approve that waits for a person. approve: true ends it as succeeded, and " +
 			"false as failed. An answer to an earlier question, or a second one, is a conflict that says " +
@@ -124,6 +128,17 @@ func (a *API) tasks() {
 		}
 		return a.retry(ctx, plan.PlanID{}, in.Body.Ask, replace, nil)
 	})
+}
+
+func (a *API) approvals(ctx context.Context, _ *struct{}) (*api.ApprovalList, error) {
+	asked, err := approve.Waiting(ctx, a.st, plan.PlanID{})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(asked, func(x, y plan.Task) int { return x.Started.Compare(y.Started) })
+	out := new(api.ApprovalList)
+	out.Tasks, err = a.written(ctx, asked, false)
+	return out, err
 }
 
 func (a *API) answer(ctx context.Context, in *struct {

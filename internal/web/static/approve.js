@@ -24,17 +24,16 @@ export function inbox(page) {
   async function read() {
     let tasks = [];
     try {
-      tasks = (await api.get('/tasks', { queue: 'approval', state: 'held', limit: 50 }, { signal: page.signal })).tasks.filter(awaits);
+      tasks = (await api.get('/approvals', null, { signal: page.signal })).tasks;
       for (const id of new Set(tasks.map((t) => t.plan).filter((id) => id && !titles.has(id)))) {
         const p = await api.get(`/plans/${id}`, null, { signal: page.signal });
         titles.set(id, `${p.name} #${p.run}`);
       }
-    } catch (e) {
-      if (e.name === 'AbortError') return;
-      tasks = []; // nobody ever asked anything, or the notice says it
+    } catch {
+      return; // the page is left, or the notice says it
     }
+    if (section.contains(document.activeElement) && tasks.length > 0) return; // who moves among them by keys goes on
     section.hidden = tasks.length === 0;
-    if (section.contains(document.activeElement)) return;
     fill(section, h('h2', {}, 'Waiting for you ', h('span', { class: 'n' }, `(${number(tasks.length)})`)),
       h('ul', { class: 'links' }, tasks.map((t) => h('li', {}, h('a', { href: href('tasks', t.id), 'data-row': '' },
         h('strong', {}, t.detail || t.name), h('span', { class: 'muted' }, [titles.get(t.plan), t.name].filter(Boolean).join(' · ')),
