@@ -131,6 +131,13 @@ func (m *meter) beaten() []time.Duration {
 	return slices.Clone(m.beats)
 }
 
+// told returns how many reports beats had so far.
+func (m *meter) told() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reached
+}
+
 // A drive is one plan run to its end.
 type drive struct {
 	submitted time.Duration // how long it took to submit it
