@@ -302,6 +302,7 @@ func (r *retrier) decide() error {
 	r.add(jobRetry, numberOf(p))
 	if few {
 		r.mark(n, r.marks)
+		r.whole = true
 		r.within(r.s.retrySize, func() { r.makeRetry(p) })
 		r.work()
 	} else {
