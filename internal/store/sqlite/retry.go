@@ -302,7 +302,6 @@ func (r *retrier) decide() error {
 	r.add(jobRetry, numberOf(p))
 	if few {
 		r.mark(n, r.marks)
-		r.whole = true
 		r.within(r.s.retrySize, func() { r.makeRetry(p) })
 		r.work()
 	} else {
@@ -456,8 +455,15 @@ func (s *Store) settle(ctx context.Context, id plan.PlanID) error {
 	return s.wal.sync()
 }
 
-// end lets the plan go on.
+// itemsStayed finds the foreach tasks of a retry whose items have all finished.
+const itemsStayed = "SELECT x.task FROM retried AS x CROSS JOIN foreachs AS f ON f.n = x.task WHERE x.retry = ? AND f.undone = 0 AND f.made >= f.items"
+
+// end lets the plan go on. A foreach task ends with its last item. If all of its items stay as they are, none
+// ends it any more: a transaction before this one counted them, while the retry held the task up.
 func (r *retry) end() {
+	for _, n := range r.query(itemsStayed, r.n).numbers() {
+		r.foreach(n).dirty = true
+	}
 	r.drop(jobRetry, r.of)
 	if r.plan != nil {
 		r.touch(r.plan)

@@ -51,7 +51,7 @@ func (r *retry) goOn() {
 		if done {
 			r.step, r.last, r.past = max(r.step+1, stepFreeze), 0, 0
 		}
-		if !r.whole && time.Since(r.began) > longRetry {
+		if time.Since(r.began) > longRetry {
 			r.budget = 0
 		}
 	}

@@ -407,3 +407,32 @@ func TestARetryChoosesAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestARetryInPartsEndsAForeachTaskWhoseItemsHaveEnded takes a foreach task back whose items all stay, in several
+// transactions: none of them ends an item, by which the task would end.
+func TestARetryInPartsEndsAForeachTaskWhoseItemsHaveEnded(t *testing.T) {
+	for size := 1; size < 8; size++ {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			s := openTest(t, Options{retrySize: size})
+			defer s.Close()
+			i := register(t, s, "n1")
+			p := newPlan(t, s, "nightly", task{name: "copy", spec: plan.TaskSpec{Foreach: &plan.Foreach{List: json.RawMessage(`["a","b"]`)}}})
+			run := func() []string {
+				return runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} })
+			}
+			run()
+			mended := named(t, s, p, "copy")
+			mended.Description = "mended"
+			ask := rules.Ask{Lists: rules.ListsCompared, Replace: []plan.Task{{ID: mended.ID, Name: mended.Name, Queue: mended.Queue, Definition: mended.Definition, Params: mended.Params}}}
+			if _, err := s.Retry(t.Context(), p, ask); err != nil {
+				t.Fatal(err)
+			}
+			if ran := run(); len(ran) > 0 {
+				t.Errorf("%v ran again", ran)
+			}
+			if got := named(t, s, p, "copy"); got.Status != plan.Succeeded || got.Description != "mended" {
+				t.Errorf("copy is %v, %q; want it succeeded, and mended", got.Status, got.Description)
+			}
+		})
+	}
+}

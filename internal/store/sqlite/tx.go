@@ -48,7 +48,6 @@ type tx struct {
 	shown     []int64              // plans, the same
 
 	apart *int64 // the retry of tasks of no plan, see noted; nil: nobody has asked
-	whole bool   // the retry takes few tasks, and is made in this transaction, however long that takes
 	moved *int64 // see shift; nil: likewise
 
 	wrote  bool
