@@ -44,8 +44,35 @@ type Group struct {
 	Host     string            `json:"host"`  // the node that the inputs are on; "" for none
 	Grouping string            `json:"grouping"`
 	Of       string            `json:"of,omitempty"`      // the parent whose outputs the inputs are
-	Outputs  []int             `json:"outputs,omitempty"` // which of them, counted through its lists
+	Outputs  []OutputRange     `json:"outputs,omitempty"` // which of them, counted through its lists, in order
 	Inputs   []json.RawMessage `json:"inputs,omitempty"`  // the inputs themselves, if they are no outputs of a parent
+}
+
+// A OutputRange is one output of a parent, or several that follow each other, from 0: "3" or "[3,7]" in JSON. A
+// stage of many tasks has as many outputs, and mostly all of them have a label.
+type OutputRange struct{ From, To int }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *OutputRange) UnmarshalJSON(text []byte) error {
+	if text[0] == '[' {
+		ends := [2]int{}
+		err := json.Unmarshal(text, &ends)
+		s.From, s.To = ends[0], ends[1]
+		return err
+	}
+	err := json.Unmarshal(text, &s.From)
+	s.To = s.From
+	return err
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s OutputRange) MarshalJSON() ([]byte, error) { return s.append(nil), nil }
+
+func (s OutputRange) append(out []byte) []byte {
+	if s.From == s.To {
+		return strconv.AppendInt(out, int64(s.From), 10)
+	}
+	return fmt.Appendf(out, "[%d,%d]", s.From, s.To)
 }
 
 // GroupOf returns the group that an item is; nil if it is none.
@@ -75,10 +102,12 @@ func (g *Group) Read(output json.RawMessage) ([]json.RawMessage, error) {
 	inputs := slices.Clone(g.Inputs)
 	next, at := 0, -1
 	err := eachInput(output, func(raw []byte) error {
-		if at++; next == len(g.Outputs) || g.Outputs[next] != at {
+		if at++; next == len(g.Outputs) || at < g.Outputs[next].From {
 			return nil
 		}
-		next++
+		if at == g.Outputs[next].To {
+			next++
+		}
 		in, err := readInput(raw)
 		if err == nil && !in.in(g) {
 			err = fmt.Errorf("output %d of %s is none of the group %s any more; retry %s with --downstream", at, g.Of, g, g.Of)
@@ -87,7 +116,7 @@ func (g *Group) Read(output json.RawMessage) ([]json.RawMessage, error) {
 		return err
 	})
 	if err == nil && next < len(g.Outputs) {
-		err = fmt.Errorf("output %d of %s is not there any more; retry %s with --downstream", g.Outputs[next], g.Of, g.Of)
+		err = fmt.Errorf("output %d of %s is not there any more; retry %s with --downstream", max(at+1, g.Outputs[next].From), g.Of, g.Of)
 	}
 	return inputs, err
 }
@@ -126,12 +155,13 @@ func groups(f *plan.Foreach, list json.RawMessage) ([]json.RawMessage, error) {
 	}
 	type group struct {
 		key
-		inputs []byte
-		last   int
+		inputs  []byte // in JSON, unless they are outputs of a parent
+		outputs []OutputRange
+		last    int
 	}
 	var all []group
 	of, known := ListFrom(f), map[key]int{}
-	at := -1
+	at, next := -1, 0 // next is the group after the last one: inputs mostly have the same labels in the same order
 	err := eachInput(list, func(raw []byte) error {
 		at++
 		in, err := readInput(raw)
@@ -141,23 +171,33 @@ func groups(f *plan.Foreach, list json.RawMessage) ([]json.RawMessage, error) {
 		for _, label := range in.labelsIn(f.Group) {
 			var k key
 			k.label, k.host = in.group(f.Group, label)
-			i, there := known[k]
+			i, there := next, next < len(all) && all[next].key == k
+			if !there {
+				i, there = known[k]
+			}
 			if !there || f.Group == split {
 				i = len(all)
 				known[k] = i
 				all = append(all, group{key: k, last: -1})
 			}
 			g := &all[i]
+			if next = i + 1; next == len(all) {
+				next = 0
+			}
 			if g.last == at { // an index that has a label twice
 				continue
 			}
-			if g.last = at; len(g.inputs) > 0 {
-				g.inputs = append(g.inputs, ',')
-			}
-			if of == "" {
+			was := g.last
+			g.last = at
+			switch {
+			case of == "" && was >= 0:
+				g.inputs = append(append(g.inputs, ','), in.as(f.Group, label, raw)...)
+			case of == "":
 				g.inputs = append(g.inputs, in.as(f.Group, label, raw)...)
-			} else {
-				g.inputs = strconv.AppendInt(g.inputs, int64(at), 10)
+			case was >= 0 && was == at-1:
+				g.outputs[len(g.outputs)-1].To = at
+			default:
+				g.outputs = append(g.outputs, OutputRange{at, at})
 			}
 		}
 		return nil
@@ -178,6 +218,12 @@ func groups(f *plan.Foreach, list json.RawMessage) ([]json.RawMessage, error) {
 			item = append(item, `"inputs":[`...)
 		} else {
 			item = append(appendName(append(item, `"of":`...), of), `,"outputs":[`...)
+		}
+		for k, outputs := range g.outputs {
+			if k > 0 {
+				item = append(item, ',')
+			}
+			item = outputs.append(item)
 		}
 		items[i] = append(append(item, g.inputs...), "]}"...)
 	}

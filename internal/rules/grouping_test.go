@@ -134,6 +134,37 @@ func TestOutputsOfAnotherTryAreNotTaken(t *testing.T) {
 	}
 }
 
+// An item names outputs that follow each other by the first and the last of them. A store of an older
+// release names each, and a damaged one anything.
+func TestAnItemNamesRangesOfOutputs(t *testing.T) {
+	output := json.RawMessage(`[[0,"raw://a",1],[0,"raw://b",1],[1,"raw://c",1],[0,"raw://d",1]]`)
+	items, err := rules.ExpandItems(&plan.Foreach{Value: "needs.map", Group: "group_label"}, []plan.Input{{Name: "map", Output: output}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"label":0,"host":"","grouping":"group_label","of":"map","outputs":[[0,1],3]}`
+	if string(items[0]) != want {
+		t.Errorf("the item is %s, want %s", items[0], want)
+	}
+	if again, err := json.Marshal(rules.GroupOf(items[0])); err != nil || string(again) != want {
+		t.Errorf("the item that was read is %s, %v", again, err)
+	}
+	for outputs, want := range map[string]string{
+		"[[0,1],3]":      "3 inputs, <nil>",
+		"[0,1,3]":        "3 inputs, <nil>",
+		"[[0,3]]":        "3 inputs, output 2 of map is none of the group 0 any more; retry map with --downstream",
+		"[3,4]":          "1 inputs, output 4 of map is not there any more; retry map with --downstream",
+		"[3,[4,9]]":      "1 inputs, output 4 of map is not there any more; retry map with --downstream",
+		"[[0,1],[3,12]]": "3 inputs, output 4 of map is not there any more; retry map with --downstream",
+		"[[3,0]]":        "1 inputs, output 4 of map is not there any more; retry map with --downstream",
+	} {
+		inputs, err := rules.GroupOf(json.RawMessage(`{"label":0,"host":"","grouping":"group_label","of":"map","outputs":` + outputs + `}`)).Read(output)
+		if got := fmt.Sprintf("%d inputs, %v", len(inputs), err); got != want {
+			t.Errorf("%s: %s, want %s", outputs, got, want)
+		}
+	}
+}
+
 // The items keep the outputs that they refer to, which other items are made of and do not get.
 func TestGroupsGetTheOutputsOfTheirParent(t *testing.T) {
 	in := []plan.Input{{Name: "map", Output: json.RawMessage(`[[0,"raw://x",1]]`)}}
