@@ -50,11 +50,12 @@ func planRetry(a *app) *cobra.Command {
 			"With --with, the tasks that run again take their definition from the file. Params " +
 			"keep the plan's values, unless --param gives another.\n" +
 			"\n" +
-			"With --items, the tasks run again that print lists of items. Then the lists are " +
-			"compared with the items: those that are still there keep their results, new ones " +
-			"run, and those that are gone are skipped. If any come or go, the tasks below run " +
-			"again. Name tasks with items to compare only their lists. The command waits for " +
-			"the tasks that print lists. If it is interrupted, give it again.\n" +
+			"With --items, the tasks run again that print lists of items, and this machine reads " +
+			"the files of lines and glob. Then the lists are compared with the items: those that " +
+			"are still there keep their results, new ones run, and those that are gone are " +
+			"skipped. If any come or go, the tasks below run again. Name tasks with items to " +
+			"compare only their lists. The command waits for the tasks that print lists. If it " +
+			"is interrupted, give it again.\n" +
 			"\n" + planHelp,
 		Args: between(1, -1),
 		Example: "  sluice plan retry nightly --dry-run\n  sluice plan retry nightly --run\n  sluice plan retry nightly 'copy[3]'\n  sluice plan retry nightly --with mended.yaml\n" +

@@ -34,6 +34,9 @@ func (a *app) retryItems(ctx context.Context, st store.Store, p plan.Plan, chose
 	if more, err := a.readLists(ctx, st, &p, chosen, s); err != nil || !more {
 		return err
 	}
+	if ask.Found, err = foundLists(ctx, st, &p, chosen, ask.Replace); err != nil {
+		return fmt.Errorf("retry %s: %w", p.Title(), err)
+	}
 	ask.Check = true
 	retried, err := st.Retry(ctx, p.ID, ask)
 	if err != nil {

@@ -165,9 +165,9 @@ func Relisted(tasks []plan.Task, chosen []plan.TaskID) (found []*plan.Task, err 
 		switch {
 		case !t.Status.Finished():
 			return nil, refusal.New(plan.ErrConflict, "task %q is %s: its list can be compared once it has finished", t.Key(), states.OfTask(t))
-		case t.Foreach.OnNode() || t.Foreach.Group != "":
-			return nil, refusal.New(plan.ErrConflict, "task %q makes its items of %s, which is not compared with them; "+
-				"run it again with --downstream, which makes all of them anew, or name the tasks that are to be compared", t.Key(), source(t.Foreach))
+		case t.Foreach.Group != "":
+			return nil, refusal.New(plan.ErrConflict, "task %q makes its items of groups of inputs, which are not compared with them; "+
+				"run it again with --downstream, which makes all of them anew, or name the tasks that are to be compared", t.Key())
 		}
 		found, in[t.ID] = append(found, t), true
 	}
@@ -193,17 +193,6 @@ func Relisted(tasks []plan.Task, chosen []plan.TaskID) (found []*plan.Task, err 
 		}
 	}
 	return found, nil
-}
-
-// source names where the items of a foreach task come from that a node makes, or that are groups.
-func source(f *plan.Foreach) string {
-	switch {
-	case f.Glob != "":
-		return "the files " + f.Glob
-	case f.Lines != "":
-		return "the lines of " + f.Lines
-	}
-	return "groups of inputs"
 }
 
 // ListParent returns the parent whose output is the list of a foreach task, or has it in it; nil: the list is in its definition.

@@ -16,6 +16,9 @@ type Ask struct {
 	Downstream bool
 	// Lists says what becomes of the lists of foreach tasks whose items are made: see SelectLists and SelectRelisted.
 	Lists ListAsk
+	// Found has, for ListsCompared, the lists of the foreach tasks whose items a node finds in files
+	// (plan.Foreach.OnNode), as the caller has read them now.
+	Found map[plan.TaskID][]json.RawMessage
 	// Replace has, by id, a new Definition, Params and Queue for some of the tasks that the retry takes.
 	Replace []plan.Task
 	// Params are those of the plan from now on. If they are nil, the plan keeps its own.

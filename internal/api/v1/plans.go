@@ -455,7 +455,7 @@ func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*api.RetriedAnswer,
 	if in.Body != nil {
 		ask = *in.Body
 	}
-	return a.retry(ctx, in.Plan, ask, nil, nil)
+	return a.retry(ctx, in.Plan, ask, rules.Ask{})
 }
 
 // RetryWithBody says which tasks run again, and which of them with other definitions.
@@ -463,6 +463,8 @@ type RetryWithBody struct {
 	api.Ask
 	Replace []api.NewTask   `json:"replace,omitempty" doc:"New definitions, params and queues of some of the tasks that run again. Another task is a conflict."`
 	Params  json.RawMessage `json:"params,omitempty" doc:"The plan's params from now on."`
+
+	Found map[plan.TaskID][]json.RawMessage `json:"found,omitempty" doc:"With lists: compare, the items that are there now of each foreach task over files, by the id of the task. Nodes read such files, and a server does not."`
 }
 
 type retryPlanWith struct {
@@ -478,12 +480,13 @@ func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*api.Retrie
 	if err := planParams(in.Body.Params); err != nil {
 		return nil, err
 	}
-	return a.retry(ctx, in.Plan, in.Body.Ask, replace, in.Body.Params)
+	return a.retry(ctx, in.Plan, in.Body.Ask, rules.Ask{Replace: replace, Params: in.Body.Params, Found: in.Body.Found})
 }
 
-// retry has tasks run again, and answers with which.
-func (a *API) retry(ctx context.Context, p plan.PlanID, ask api.Ask, replace []plan.Task, params json.RawMessage) (*api.RetriedAnswer, error) {
-	taken, err := a.st.Retry(ctx, p, rules.Ask{Tasks: ask.Tasks, Downstream: ask.Downstream, Lists: ask.Lists, Check: ask.Check, Replace: replace, Params: params})
+// retry has tasks run again, and answers with which. with has what the body says besides ask.
+func (a *API) retry(ctx context.Context, p plan.PlanID, ask api.Ask, with rules.Ask) (*api.RetriedAnswer, error) {
+	with.Tasks, with.Downstream, with.Lists, with.Check = ask.Tasks, ask.Downstream, ask.Lists, ask.Check
+	taken, err := a.st.Retry(ctx, p, with)
 	if ask.Check {
 		auth.Unchanged(ctx)
 	} else {

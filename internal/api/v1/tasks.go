@@ -116,7 +116,7 @@ func (a *API) tasks() {
 	serve(a, endpoint{
 		method: "POST", path: "/tasks/retry", id: "retry-plain-tasks", summary: "Retry tasks of no plan", tag: tag, scope: Operate, body: tasksBody, errors: []int{404, 409, 422},
 	}, func(ctx context.Context, in *struct{ Body api.Ask }) (*api.RetriedAnswer, error) {
-		return a.retry(ctx, plan.PlanID{}, in.Body, nil, nil)
+		return a.retry(ctx, plan.PlanID{}, in.Body, rules.Ask{})
 	})
 	serve(a, endpoint{
 		method: "POST", path: "/tasks/retry-with", id: "retry-plain-tasks-with", summary: "Retry tasks of no plan with other definitions", tag: tag, scope: Submit,
@@ -126,7 +126,7 @@ func (a *API) tasks() {
 		if err != nil {
 			return nil, err
 		}
-		return a.retry(ctx, plan.PlanID{}, in.Body.Ask, replace, nil)
+		return a.retry(ctx, plan.PlanID{}, in.Body.Ask, rules.Ask{Replace: replace})
 	})
 }
 

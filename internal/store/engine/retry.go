@@ -243,7 +243,7 @@ func relist(ctx context.Context, u Retrier, tasks []plan.Task, ask *rules.Ask) (
 		if with := replacement(t, ask.Replace); with != nil {
 			now.Definition = with.Definition
 		}
-		change, err := relistOne(ctx, u, &now, rules.ListParent(t, byID), gone[t.ID])
+		change, err := relistOne(ctx, u, &now, rules.ListParent(t, byID), gone[t.ID], ask)
 		if err != nil {
 			return nil, fmt.Errorf("task %q keeps its items: %w", t.Key(), err)
 		}
@@ -253,10 +253,14 @@ func relist(ctx context.Context, u Retrier, tasks []plan.Task, ask *rules.Ask) (
 	return changes, nil
 }
 
-func relistOne(ctx context.Context, u Retrier, t *plan.Task, parent *plan.Task, gone []bool) (change rules.Relisting, err error) {
-	switch {
-	case t.Foreach == nil || t.Foreach.OnNode() || len(t.Foreach.Each) > 0 || t.Foreach.Group != "":
+func relistOne(ctx context.Context, u Retrier, t *plan.Task, parent *plan.Task, gone []bool, ask *rules.Ask) (change rules.Relisting, err error) {
+	if t.Foreach == nil || len(t.Foreach.Each) > 0 || t.Foreach.Group != "" {
 		return change, refusal.New(plan.ErrConflict, "its new definition has no list that can be compared with them")
+	}
+	list, found := ask.Found[t.ID]
+	switch {
+	case t.Foreach.OnNode() && !found:
+		return change, refusal.New(plan.ErrConflict, "they are made of files, and the request has no list of what is in these now")
 	case parent != nil && parent.Status != plan.Succeeded:
 		return change, refusal.New(plan.ErrConflict, "their list comes from %s, which is %v", parent.Key(), parent.Status)
 	}
@@ -267,7 +271,12 @@ func relistOne(ctx context.Context, u Retrier, t *plan.Task, parent *plan.Task, 
 	if len(had) != t.Items {
 		return change, refusal.New(plan.ErrConflict, "of its %d items %d are in the store", t.Items, len(had))
 	}
-	list, why := rules.ExpandItems(t.Foreach, inputs)
+	var why error
+	if found {
+		why = rules.CheckKeys(t.Foreach, list)
+	} else {
+		list, why = rules.ExpandItems(t.Foreach, inputs)
+	}
 	if why == nil {
 		change, why = rules.Relist(t.Foreach, had, slices.Grow(gone, len(had))[:len(had)], list)
 	}

@@ -57,6 +57,27 @@ var relistCases = []testCase{
 		w.equal("state", after.State, plan.PlanCancelled)
 		w.equal("ended", after.Ended, before.Ended)
 	}},
+	{"a retry compares the items that a node found in files with those that the caller finds there", func(w *world) {
+		p := w.submit(each("copy", plan.Foreach{Lines: "/tmp/list"}), along("check", "", "copy"), task("total", "check"))
+		n := w.node("n1")
+		n.run(func(c protocol.ClaimedTask) protocol.Ending {
+			if c.Name == "copy" {
+				return expand(c, `"a"`, `"b"`)
+			}
+			return withOutput(c)
+		})
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.is(w.tryRetry(p.ID, rules.Ask{Lists: rules.ListsCompared}), plan.ErrConflict) // nobody has read the files
+		found := map[plan.TaskID][]json.RawMessage{w.named(p, "copy").ID: {json.RawMessage(`"b"`), json.RawMessage(`"c"`)}}
+		retried := must(w.s.Retry(w.ctx, p.ID, rules.Ask{Lists: rules.ListsCompared, Found: found}))(w)
+		w.equal("copy", w.counts(p, retried)["copy"], rules.RelistCounts{Added: 1, Gone: 1, Kept: 1})
+		w.equal("ran", n.run(withOutput), "[copy[2] check[2] total]")
+		w.want(p, "copy succeeded", "copy[0] skipped", "copy[1] succeeded", "copy[2] succeeded",
+			"check succeeded", "check[0] skipped", "check[1] succeeded", "check[2] succeeded", "total succeeded")
+		w.equalJSON("item", rules.ItemOf(must(w.s.Task(w.ctx, w.named(p, "copy[2]").ID))(w).Params), `"c"`)
+		w.is(w.tryRetry(p.ID, rules.Ask{Lists: rules.ListsCompared, Found: found}), plan.ErrConflict) // nothing comes or goes
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"a retry runs the parent again that prints the list, and nothing else, and then compares", func(w *world) {
 		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list", Key: "${{ item.id }}"}, "list"), task("total", "copy"))
 		n := w.node("n1")

@@ -521,11 +521,18 @@ func (w *walker) relist(k int, p plan.PlanID, tasks []plan.Task) {
 			replace = append(replace, plan.Task{ID: t.ID, Name: t.Name, Queue: t.Queue, Definition: t.Definition, Params: json.RawMessage(`{}`)})
 		}
 	}
+	found := map[plan.TaskID][]json.RawMessage{}
+	for _, t := range tasks {
+		if t.HasItems() && t.Foreach.OnNode() && !w.chance(4) {
+			found[t.ID] = []json.RawMessage{json.RawMessage(`"a"`), json.RawMessage(`"new"`), json.RawMessage(`"b"`)}[w.r.IntN(3):]
+		}
+	}
 	lists := rules.ListsCompared
 	if w.chance(4) {
 		lists, replace = rules.ListsAgain, nil
 	}
-	w.done(w.tryRetry(p, rules.Ask{Lists: lists, Replace: replace}), "retry plan %d, lists %s, replace %v", k, lists, replaced(replace))
+	ask := rules.Ask{Lists: lists, Replace: replace, Found: found}
+	w.done(w.tryRetry(p, ask), "retry plan %d, lists %s, replace %v, found %d", k, lists, replaced(replace), len(found))
 }
 
 // retryPlain retries a task of no plan, with or without what is below it.

@@ -1,4 +1,4 @@
-package den
+package listing
 
 import (
 	"context"
@@ -86,7 +86,7 @@ func TestAWalkEndsWhenItsContextDoesOrThereAreTooManyItems(t *testing.T) {
 	if _, err := pathsOf(ctx, up+"/none*", dir); err == nil || err.Error() != "over" {
 		t.Errorf("got error %v, want that of the context", err)
 	}
-	items, err := itemsOf(t.Context(), &plan.Foreach{Glob: up + "/real/many/*"}, dir)
+	items, err := Read(t.Context(), &plan.Foreach{Glob: up + "/real/many/*"}, dir)
 	if want := rules.CheckItems(plan.MaxItems + 1); err == nil || err.Error() != want.Error() {
 		t.Errorf("got %d items, %v; want %v", len(items), err, want)
 	}

@@ -1,4 +1,4 @@
-package den
+package listing
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package den
+package listing
 
 import (
 	"os"
@@ -47,7 +47,7 @@ func TestItemsOfFiles(t *testing.T) {
 		{"a line that is not UTF-8", plan.Foreach{Lines: "bytes"}, `"\xff" is not UTF-8`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			items, err := itemsOf(t.Context(), &c.of, dir)
+			items, err := Read(t.Context(), &c.of, dir)
 			if err != nil {
 				if !strings.Contains(err.Error(), c.want) || c.want == "" {
 					t.Errorf("got error %v, want %s", err, c.want)
@@ -66,7 +66,7 @@ func TestItemsOfFiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "logs", "caf\xe9.log"), nil, 0o600); err != nil {
 		t.Skipf("this file system takes only UTF-8: %v", err)
 	}
-	if _, err := itemsOf(t.Context(), &plan.Foreach{Glob: "logs/*.log"}, dir); err == nil || !strings.Contains(err.Error(), "not UTF-8") {
+	if _, err := Read(t.Context(), &plan.Foreach{Glob: "logs/*.log"}, dir); err == nil || !strings.Contains(err.Error(), "not UTF-8") {
 		t.Errorf("a name that is not UTF-8: %v, want it refused", err)
 	}
 }
