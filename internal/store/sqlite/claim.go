@@ -23,6 +23,7 @@ type offer struct {
 	look   func() bool                    // sees who does, and reports whether somebody does
 	lanes  map[plan.PlanID]*lane          // of these, as far as the turn has looked at them
 	only   int64                          // of the shared lane, tasks of this plan; 0: all
+	of     *planRow                       // the only plan whose tasks the turn claims; nil: of any
 	room   int                            // how many of its tasks the node may still have, and the rate lets start
 	in     []*plan.Group                  // that its queue is in,
 	groups []*claimGroup                  // as the claim takes from them
@@ -299,7 +300,7 @@ func (t *tx) offers(turn *protocol.Turn, all bool) []*offer {
 			} else {
 				t.queues[q.n] = q
 			}
-			o := &offer{queueRow: q, lanes: map[plan.PlanID]*lane{}}
+			o := &offer{queueRow: q, lanes: map[plan.PlanID]*lane{}, of: only}
 			o.look = func() bool { return t.share(o, turn, only) }
 			if (all || o.look()) && t.roomIn(o) { // of all, those that are dealt a start look
 				offers = append(offers, o)
@@ -423,9 +424,20 @@ func (t *tx) rests(o *offer) {
 	for _, g := range o.groups {
 		wait = max(wait, rules.RateWait(g.Rate, g.Spent, t.at))
 	}
-	if wait > 0 && (t.rest == 0 || wait < t.rest) {
+	if wait > 0 && (t.rest == 0 || wait < t.rest) && t.waits(o) {
 		t.rest = wait
 	}
+}
+
+// waits reports whether a task waits in an offer's queue that the turn could claim if it were not for rates.
+func (t *tx) waits(o *offer) bool {
+	if o.free(1) == 0 || o.of == nil {
+		return o.free(1) > 0
+	}
+	if o.shares == nil {
+		o.look()
+	}
+	return len(t.first(o, o.lanes[o.of.ID], 1)) > 0
 }
 
 // takeAll claims what was taken, and returns it as its node gets it: higher ranks first, then older
@@ -460,9 +472,7 @@ func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) (claimed []proto
 	}
 	t.spendGroups()
 	for _, o := range offers {
-		if o.Queued > 0 {
-			t.rests(o)
-		}
+		t.rests(o)
 	}
 	sort.Slice(claimed, func(i, j int) bool { // claims are large: it moves none that are in order
 		a, b := &claimed[i], &claimed[j]

@@ -107,6 +107,27 @@ var rateCases = []testCase{
 		w.no(w.s.ChangeQueue(w.ctx, was, q))
 		n.starts(0, 2*time.Hour)
 	}},
+	{"a rate holds up nothing in a queue without a free thread", func(w *world) { // histories 453672965, 453672993, 453673218
+		_, q := w.rated(hourly, 5)
+		q.Threads, q.Unlimited = 3, false
+		w.no(w.s.SetQueue(w.ctx, q))
+		n := w.node("a")
+		n.starts(3, 0)
+		n.starts(0, 0)
+	}},
+	{"a rate holds up nothing of a plan that has nothing in the queue", func(w *world) {
+		w.group("acme", plan.GroupSettings{Rate: hourly}) // so that a turn looks at all queues
+		_, q := w.rated(plan.Rate{}, 5)
+		q.Group = "acme"
+		w.no(w.s.SetQueue(w.ctx, q))
+		p := w.submit(task("a"))
+		n := w.node("a")
+		did := n.turn(protocol.Turn{Slots: 9, Plan: p.ID})
+		w.equal("started, and rest", []any{len(did.Claimed), did.Rest}, []any{1, time.Duration(0)})
+		n.claim(2) // what the rate lets start
+		did = n.turn(protocol.Turn{Slots: 9, Plan: p.ID})
+		w.equal("then", []any{len(did.Claimed), did.Rest}, []any{0, time.Duration(0)})
+	}},
 	{"a rate counts beside other limits", func(w *world) {
 		_, q := w.rated(plan.Rate{Starts: 5, Per: plan.Duration(5 * time.Hour)}, 9)
 		q.Threads, q.Unlimited = 2, false
