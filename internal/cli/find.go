@@ -198,7 +198,7 @@ func (a *app) withPlan(ctx context.Context, word string, do func(store.Store, pl
 	return a.withStore(ctx, func(st store.Store) error {
 		p, err := findPlan(ctx, st, word)
 		if err == nil {
-			err = a.spare(p.Source)
+			err = a.spare(ctx, st, &p)
 		}
 		if err != nil {
 			return err

@@ -118,7 +118,7 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 		spec.OnFailure = plan.Stop
 	}
 	return a.makingStore(stop.ctx, func(st store.Store) error {
-		if err := onlyOwnersWrite(st); err != nil {
+		if err := cmp.Or(onlyOwnersWrite(st), a.spareDefaults(stop.ctx, st)); err != nil {
 			return err
 		}
 		if s.key == "" && spec.Overlap != plan.OverlapSkip { // else the key says which run is meant, or the store starts none beside another
@@ -210,7 +210,7 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 	ctx := stop.ctx
 	p, err := findPlan(ctx, st, s.resume)
 	if err == nil {
-		err = a.spare(p.Source)
+		err = a.spare(ctx, st, &p)
 	}
 	if err != nil {
 		return err

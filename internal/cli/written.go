@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/folders"
 	"github.com/seed-1177d267/sluice/internal/source"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -140,12 +143,52 @@ func (a *app) storeFiles() (files []usedFile) {
 	return files
 }
 
-// spare refuses to write any of the command's files over the file of a plan.
-func (a *app) spare(source string) error {
-	if source == "" || len(a.written) == 0 {
+// spare refuses to write any of the command's files over the file of a plan, or over one that its tasks
+// or the defaults of queues read.
+func (a *app) spare(ctx context.Context, st store.Reader, p *plan.Plan) error {
+	if len(a.written) == 0 {
 		return nil
 	}
-	f := newUsedFile("the plan's file "+source, source)
+	if p.Source != "" {
+		f := newUsedFile("the plan's file "+p.Source, p.Source)
+		if err := over(a.written, &f); err != nil {
+			return err
+		}
+	}
+	if err := a.spareDefaults(ctx, st); err != nil {
+		return err
+	}
+	tasks, err := store.AllTasks(ctx, st, store.TaskQuery{Plan: p.ID, NoItems: true, Params: true})
+	return cmp.Or(err, a.spareInputs(tasks))
+}
+
+// spareDefaults refuses to write any of the command's files over one that the defaults of a queue read.
+func (a *app) spareDefaults(ctx context.Context, st store.Reader) error {
+	if len(a.written) == 0 {
+		return nil
+	}
+	queues, err := st.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range queues {
+		q := &queues[i]
+		var in struct{ Dir string }
+		_ = json.Unmarshal(q.Defaults.Params, &in) // what is no object has no files
+		for _, path := range filesIn(q.Defaults.Params) {
+			if err := a.spareFile(in.Dir, path, fmt.Sprintf("which queue %q has its tasks read", q.Name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) spareFile(dir, path, who string) error {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	f := newUsedFile(fmt.Sprintf("the file %s, %s", path, who), path)
 	return over(a.written, &f)
 }
 
@@ -164,11 +207,7 @@ func (a *app) spareInputs(tasks []plan.Task) error {
 			paths = append(paths, t.Foreach.Lines)
 		}
 		for _, path := range paths {
-			if !filepath.IsAbs(path) {
-				path = filepath.Join(in.Dir, path)
-			}
-			f := newUsedFile(fmt.Sprintf("the file %s, which task %q reads", path, t.Name), path)
-			if err := over(a.written, &f); err != nil {
+			if err := a.spareFile(in.Dir, path, fmt.Sprintf("which task %q reads", t.Name)); err != nil {
 				return err
 			}
 		}
