@@ -198,6 +198,18 @@ func (s *Values) begins(text []byte, seen bool) (begin int, part []byte) {
 	return begin, part
 }
 
+// WithoutBegun returns a text that was cut at its end without the beginning of a secret there.
+func WithoutBegun(text []byte, values []string) []byte {
+	s := NewValues(values)
+	if s == nil {
+		return text
+	}
+	if begin, part := s.begins(text, !anyUnseen(text)); len(part) >= shortestPart {
+		return text[:begin]
+	}
+	return text
+}
+
 // A Masker replaces secrets in one stream, at whatever bytes it is cut. One goroutine uses it.
 type Masker struct {
 	secrets *Values // nil: nothing to hide

@@ -136,6 +136,9 @@ func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	a, err := p.send(limited, t, s, v, d)
 	if a != nil {
 		defer a.release()
+		if a.cut || err != nil {
+			a.body = secret.WithoutBegun(a.body, v.masks) // later it would not be found as a secret
+		}
 	}
 	t.Log.Append(plan.System, d.line(a, err, v.masks))
 	switch {

@@ -558,6 +558,37 @@ func TestSecretsAreNotSeen(t *testing.T) {
 	}
 }
 
+// A body that is cut in a secret holds no secret as a whole: what there is of it is dropped.
+func TestASecretThatABodyIsCutInIsNotSeen(t *testing.T) {
+	const key = "s3cr3t-of-a-header-0123456789"
+	t.Setenv("HTTP_TEST_TOKEN", key)
+	for name, test := range map[string]struct {
+		status, before int
+		ends           bool // before its length
+	}{
+		"too long":              {200, mostBody - 20, false},
+		"ended early":           {200, 10, true},
+		"a refusal ended early": {400, 10, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := receive(t, func(w http.ResponseWriter, r *http.Request) {
+				body := strings.Repeat("x", test.before) + r.Header.Get("Authorization")
+				if w.Header().Set("Content-Length", fmt.Sprint(len(body))); test.ends {
+					body = body[:test.before+20]
+				}
+				w.WriteHeader(test.status)
+				io.WriteString(w, body)
+			})
+			k := task(t, object{"url": at, "headers": object{"Authorization": object{"from_env": "HTTP_TEST_TOKEN"}}})
+			r := newPlugin(t).Run(t.Context(), k)
+			_, text := logged(t, k)
+			if said := string(r.Output) + r.Detail + text; strings.Contains(said, key[:8]) || !strings.Contains(said, "xxxxx") {
+				t.Errorf("it says …%s", said[max(0, len(said)-100):])
+			}
+		})
+	}
+}
+
 func TestASecretThatIsMissing(t *testing.T) {
 	p := newPlugin(t)
 	for _, c := range []struct {
