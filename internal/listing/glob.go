@@ -57,7 +57,7 @@ func pathsOf(ctx context.Context, pattern, dir string) ([]string, error) {
 func find(ctx context.Context, from, pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, `*?[{\`) {
 		path := filepath.Join(from, pattern)
-		if _, err := os.Stat(path); err == nil {
+		if _, err := os.Lstat(path); err == nil { // a link that leads nowhere has its name all the same
 			return []string{path}, nil
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err

@@ -49,6 +49,7 @@ func TestLinksAreFollowedOnlyByName(t *testing.T) {
 		{"braces over a slash", "loop/{a/*,link/**/*,none}.log", "loop/a/x.log loop/link/deep/y.log"},
 		{"braces with ** and with nothing in them", "loop/{**/,}{a,deep}/{*.log,x*}", "loop/a/x.log loop/real/deep/y.log"},
 		{"a link to nothing", "*.log", "gone.log"},
+		{"a link to nothing by its name", "gone.log", "gone.log"},
 		{"a folder by itself", "loop/{a/,b/}", "loop/a loop/b"},
 		{"a sign that means itself", `loop/\*`, ""},
 	} {
