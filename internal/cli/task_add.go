@@ -27,7 +27,7 @@ func taskAdd(a *app) *cobra.Command {
 		Use:   "add QUEUE",
 		Short: "Add a task of no plan",
 		Long: "Add a task of no plan to a queue, and print its id. It runs when its parents have " +
-			"finished, with their outputs among its params. The parents may be of any plan, " +
+			"finished, with their outputs among its params. The parents are tasks of no plan, " +
 			"and may have finished already.",
 		Example: "  sluice task add exec --params '{\"run\": \"date\"}'\n" +
 			"  sluice task add exec --params '{\"run\": \"date\"}' " +

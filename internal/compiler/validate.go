@@ -219,6 +219,9 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 	if t.Approve != nil && (t.Plugin != "" && t.Plugin != plan.ApprovalPlugin || t.Queue != "" || t.Params != nil) {
 		add(i, "approve", -1, "task %q: a task with approve runs nothing; drop plugin, queue and params", t.Name)
 	}
+	if t.Approve == nil && t.Plugin == plan.ApprovalPlugin {
+		add(i, "plugin", -1, "task %q: the plugin %s asks questions, and the task has none; write approve: QUESTION instead", t.Name, plan.ApprovalPlugin)
+	}
 	for _, called := range []struct{ key, name string }{{"plugin", t.Plugin}, {"queue", t.Queue}} {
 		if err := CheckQueueName(called.key, called.name); called.name != "" && err != nil {
 			add(i, called.key, -1, "task %q: %v", t.Name, err)
