@@ -1,9 +1,12 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/textfile"
@@ -20,6 +23,37 @@ type Problem struct {
 	Detail string  `json:"detail" doc:"The mistake and its remedy, for people."`
 	Code   string  `json:"code" doc:"For programs."`
 	Fields []Field `json:"errors,omitempty" doc:"Each mistake with its place, if the request is at fault."`
+}
+
+// Bounds of a problem as it is answered: of its Fields, and of the bytes of a text.
+const (
+	MostFields = 50
+	mostDetail = 4 << 10
+	mostField  = 500
+)
+
+// MarshalJSON implements json.Marshaler. It cuts what is long, since much of it may be what the request said.
+func (p Problem) MarshalJSON() ([]byte, error) {
+	type plain Problem
+	p.Detail = cut(textfile.Brief(p.Detail), mostDetail)
+	if more := len(p.Fields) - MostFields; more > 0 {
+		p.Fields = append(slices.Clone(p.Fields[:MostFields]), Field{Message: fmt.Sprintf("and %d more", more)})
+	}
+	p.Fields = slices.Clone(p.Fields)
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		f.Message, f.Location = cut(textfile.Brief(f.Message), mostField), cut(f.Location, mostField)
+	}
+	return json.Marshal(plain(p))
+}
+
+// cut returns at most most bytes of a text, with a mark at the end of a longer one.
+func cut(text string, most int) string {
+	const mark = "…"
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len(mark)], "") + mark
 }
 
 // A Field is one thing that is wrong with a request, or with a plan file in it.

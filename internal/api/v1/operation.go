@@ -323,8 +323,14 @@ func refused(status int, message string, errs ...error) *api.Problem {
 		if errors.As(err, &known) {
 			return known
 		}
-		f := api.Field{Message: err.Error()}
-		if d, ok := err.(huma.ErrorDetailer); ok {
+		if len(p.Fields) >= api.MostFields { // the answer only counts it
+			p.Fields = append(p.Fields, api.Field{})
+			continue
+		}
+		var f api.Field
+		if d, ok := err.(huma.ErrorDetailer); !ok {
+			f.Message = err.Error()
+		} else { // its Error writes the whole value
 			f.Message, f.Location = d.ErrorDetail().Message, d.ErrorDetail().Location
 			if place, what, ok := strings.Cut(f.Message, ": "); ok && strings.HasSuffix(what, unfit) {
 				f.Message, f.Location = what, strings.TrimSuffix(f.Location+"."+place, ".")

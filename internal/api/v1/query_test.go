@@ -2,6 +2,7 @@ package v1_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -120,6 +121,34 @@ func TestANameThatIsTwiceInABodyIsRefused(t *testing.T) {
 		queues, err := s.st.Queues(t.Context())
 		if err != nil || slices.ContainsFunc(queues, func(q plan.Queue) bool { return q.Name == "imap" }) {
 			t.Errorf("there are the queues %+v (%v)", queues, err)
+		}
+	})
+}
+
+// An answer to what is wrong has a bound, whatever the request has of it.
+func TestAnAnswerIsBounded(t *testing.T) {
+	long := strings.Repeat("a", 20_000)
+	var names strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&names, `,"k%d":1`, i)
+	}
+	onEachStore(t, func(t *testing.T, s *site) {
+		for _, c := range []struct{ method, path, body string }{
+			{"GET", "/plans/" + long, ""},
+			{"GET", "/plans?" + long + "=1", ""},
+			{"GET", "/tasks/" + long, ""},
+			{"GET", "/plans?before=" + long, ""},
+			{"POST", "/queues", `{"` + strings.Repeat("a", 900_000) + `":1}`},
+			{"POST", "/queues", `{"name":"q"` + names.String() + `}`},
+			{"POST", "/plans", "plan: a\ntasks:\n" + strings.Repeat("  b: {rum: x}\n", 5_000)},
+		} {
+			if status, text := s.ask(c.method, c.path, c.body); status/100 != 4 || len(text) > 16<<10 {
+				t.Errorf("%s %.20s %.20s: %d with %d bytes: %.100s", c.method, c.path, c.body, status, len(text), text)
+			}
+		}
+		_, text := s.ask("POST", "/queues", `{"name":"q"`+names.String()+`}`)
+		if !strings.Contains(text, `{"message":"and 19952 more"}`) {
+			t.Errorf("it says …%s", text[max(0, len(text)-200):])
 		}
 	})
 }
