@@ -133,7 +133,7 @@ const plansAtOnce = 16
 func (r *round) endPlans(ctx context.Context) error {
 	var ids idList
 	for id := range r.touched {
-		if !r.busy[id] {
+		if !r.busy[id] && !r.stayed[id] {
 			ids = append(ids, id)
 		}
 	}

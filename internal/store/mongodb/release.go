@@ -121,6 +121,7 @@ func (r *round) learn(ctx context.Context, chunk []parent) error {
 			continue
 		}
 		r.touched[e.plan] = true
+		delete(r.stayed, e.plan) // what waited may be the task that has ended
 		if e.outcome == rules.OutcomeFailed {
 			broken = append(broken, breakage{e.plan, e.reason})
 		}
@@ -203,7 +204,7 @@ func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err 
 	if p == nil {
 		return true, nil
 	}
-	if !r.busy[target] {
+	if !r.busy[target] && !r.stayed[target] {
 		if err := r.endOver(ctx, idList{target}); err != nil {
 			return false, err
 		}

@@ -74,7 +74,8 @@ type round struct {
 	known     map[bson.ObjectID]*planDoc // plans as they were read last
 	touched   map[bson.ObjectID]bool     // plans in which something finished,
 	seen      map[bson.ObjectID]seenPlan // and some of these that endPlans has looked at together,
-	busy      map[bson.ObjectID]bool     // in which something was queued,
+	stayed    map[bson.ObjectID]bool     // in which a task waits or was queued since something finished,
+	busy      map[bson.ObjectID]bool     // in which something was claimed,
 	returned  map[bson.ObjectID]bool     // and to which claimed tasks came back
 	passed    bool                       // there is work that it passed by
 	queued    int
@@ -121,7 +122,7 @@ func (s *Store) newRound(ctx context.Context, budget int) (*round, error) {
 func (s *Store) round(at time.Time, budget int) *round {
 	return &round{
 		Store: s, id: bson.NewObjectID(), at: at, budget: budget,
-		known: map[bson.ObjectID]*planDoc{}, touched: map[bson.ObjectID]bool{}, busy: map[bson.ObjectID]bool{},
+		known: map[bson.ObjectID]*planDoc{}, touched: map[bson.ObjectID]bool{}, busy: map[bson.ObjectID]bool{}, stayed: map[bson.ObjectID]bool{},
 		returned: map[bson.ObjectID]bool{}, bare: map[bson.ObjectID]bool{},
 	}
 }

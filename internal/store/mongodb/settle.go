@@ -300,10 +300,10 @@ func (w *waiter) see(p *taskDoc, r *round) {
 	}
 }
 
-// stays notes that a plan has a task that has not finished.
+// stays notes that a plan has a task that has not finished, and that a later step of the round may end.
 func (r *round) stays(p bson.ObjectID) {
 	if !p.IsZero() {
-		r.busy[p] = true
+		r.stayed[p] = true
 	}
 }
 

@@ -18,6 +18,19 @@ func along(name string, when plan.When, heads ...string) plan.TaskSpec {
 
 // alongCases are about foreach tasks that go along with others.
 var alongCases = []testCase{
+	{"a plan ends with a task that waited earlier in the turn that ended it", func(w *world) { // history 380475020 on MongoDB
+		b, c := along("b", "", "a"), along("c", plan.AnySkipped, "a")
+		c.Needs = append(c.Needs, "b")
+		p := w.submit(each("a", plan.Foreach{Lines: "/tmp/list"}), b, c)
+		w.equal("ran", w.node("n1").run(func(c protocol.ClaimedTask) protocol.Ending {
+			if c.Name == "a" {
+				return expand(c, "1")
+			}
+			return ok(c)
+		}), "[a a[0] b[0]]")
+		w.want(p, "a succeeded", "a[0] succeeded", "b succeeded", "b[0] succeeded", "c skipped", "c[0] skipped")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"an item of a task that goes along with another one starts as soon as the item with its index has ended", func(w *world) {
 		p := w.submit(each("copy", list("a", "b", "c")), along("check", "", "copy"), along("mark", "", "check"), task("total", "mark"))
 		n := w.node("n1")
