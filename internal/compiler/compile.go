@@ -431,6 +431,10 @@ func validateExpressions(s *plan.Spec, i int, index map[string]int, add addProbl
 			p.Expr = path
 			continue
 		}
+		if tellsItem(secretsIn(s), path) {
+			add(i, "subject", -1, "task %q: ${{ %s }} is secret, and tasks are listed with their subjects", t.Name, path).Expr = path
+			continue
+		}
 		validatePath(s, i, "subject", path, add)
 	}
 	f := t.Foreach
@@ -498,6 +502,10 @@ func validateKey(s *plan.Spec, i int, add addProblem) {
 		if head(path) != "item" {
 			p := add(i, "key", -1, "task %q: ${{ %s }}: a key is made of the item alone, as in key: ${{ item.name }}", t.Name, path)
 			p.Expr = path
+			continue
+		}
+		if tellsItem(secretsIn(s), path) {
+			add(i, "key", -1, "task %q: ${{ %s }} is secret, and items are listed with their keys; name them by something else", t.Name, path).Expr = path
 			continue
 		}
 		validatePath(s, i, "key", path, add)

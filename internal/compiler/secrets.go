@@ -22,6 +22,11 @@ func tells(s secret.Names, path string) bool {
 	return err == nil && len(steps) > 1 && slices.ContainsFunc(steps[1:], s.Named)
 }
 
+// tellsItem is tells for texts that may be made of a secret item.
+func tellsItem(s secret.Names, path string) bool {
+	return tells(s, path) || head(path) == "item" && s.Named("item")
+}
+
 // renamed adds the keys of a task's params that hold a secret under another name: their text has an
 // expression that leads to a secret. It skips lists, as the words of a command, because a secret is
 // found there by its text.
