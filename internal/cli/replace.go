@@ -152,7 +152,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 		return nil, err
 	case len(changes) == 0 && !(r.again[old.ID] && bytes.Contains(old.Params, []byte(secret.Hidden))):
 		return nil, nil // else the server does not show whether a secret is another one now
-	case !r.again[old.ID] && old.Status == plan.Succeeded && r.file.asBefore(old):
+	case !r.again[old.ID] && old.Status.Finished() && r.file.asBefore(old): // also one that was skipped, or may fail
 		r.kept = append(r.kept, old.Key())
 		return nil, nil
 	case !r.again[old.ID] && old.Status == plan.Succeeded:
