@@ -18,7 +18,7 @@ import (
 )
 
 // These tests show what happens to running tasks when their node stands still, dies, or is started
-// again as a newer version. docs/den.md has it as a table.
+// again as a newer version. docs/runners.md has it as a table.
 
 // A way is one in which tasks run, and what one of them notes.
 type way struct {
