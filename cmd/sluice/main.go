@@ -19,8 +19,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins/http"
 )
 
-// version is set when a release is built; a build by go install knows its own.
-var version string
+// The linker sets these when a release is built. A build by go install, or in a clone, knows its own.
+var version, revision, date string
 
 func main() {
 	runner.InitMain()  // does not return if this process is the first one of a container
@@ -40,7 +40,7 @@ func main() {
 		args = append([]string{"runner"}, args...)
 	}
 	code := cli.Program{
-		Open: open.Open, Existing: open.Existing, Private: open.Private, DefaultStore: open.Default, StoreFiles: open.Files, Redact: open.Redact, Plugins: reg, Commands: commands, Requests: requests, Disco: workers, Version: version,
+		Open: open.Open, Existing: open.Existing, Private: open.Private, DefaultStore: open.Default, StoreFiles: open.Files, Redact: open.Redact, Plugins: reg, Commands: commands, Requests: requests, Disco: workers, Version: version, Revision: revision, Date: date,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 	}.Run(context.Background(), args)
 	_ = requests.Close()

@@ -29,7 +29,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins/http"
 )
 
-// A Program is the command line with what is linked into it and the process that it runs in. All fields but StoreFiles, Requests, Version and Patience are needed.
+// A Program is the command line with what is linked into it and the process that it runs in. All fields but StoreFiles, Requests, Version, Revision, Date and Patience are needed.
 type Program struct {
 	Open         func(ctx context.Context, uri string) (store.Store, error) // opens the store that a URI names, and makes it if need be
 	Existing     func(ctx context.Context, uri string) (store.Store, error) // is Open, but plan.ErrNoStore where it would make one
@@ -42,6 +42,8 @@ type Program struct {
 	Requests     *http.Plugin                                               // is told what --allow-net says; nil: nothing is
 	Disco        *disco.Plugin                                              // runs workers of Disco
 	Version      string                                                     // default: what the build says
+	Revision     string                                                     // the commit; default: the same
+	Date         string                                                     // of the commit, as RFC 3339 has it; default: the same
 	Patience     time.Duration                                              // how long the completion of a word waits for a store; default 1 s
 
 	Stdin          io.Reader

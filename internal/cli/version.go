@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,13 +15,14 @@ import (
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
+	Date     string `json:"date,omitempty"` // of the commit
 	Go       string `json:"go"`
 	System   string `json:"system"`
 }
 
 // version reads the build's own information if the linker has set none.
 func (a *app) version() build {
-	b := build{Version: a.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{Version: a.Version, Revision: a.Revision, Date: a.Date, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if b.Version == "" {
 		b.Version = "devel"
@@ -28,10 +30,13 @@ func (a *app) version() build {
 			b.Version = info.Main.Version
 		}
 	}
-	if ok {
+	if ok && b.Revision == "" {
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
+			switch s.Key {
+			case "vcs.revision":
 				b.Revision = s.Value
+			case "vcs.time":
+				b.Date = s.Value
 			}
 		}
 	}
@@ -41,7 +46,11 @@ func (a *app) version() build {
 func (b build) String() string {
 	s := b.Version
 	if b.Revision != "" {
-		s += " (" + b.Revision[:min(12, len(b.Revision))] + ")"
+		s += " (" + b.Revision[:min(12, len(b.Revision))]
+		if day, _, ok := strings.Cut(b.Date, "T"); ok {
+			s += ", " + day
+		}
+		s += ")"
 	}
 	return fmt.Sprintf("%s %s %s", s, b.Go, b.System)
 }
