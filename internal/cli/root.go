@@ -75,7 +75,7 @@ func (a *app) root() *cobra.Command {
 	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
 	group(root)
 	titled(root, "work", "Commands:", serveCommand(a), workerCommand(a), planCommands(a), taskCommands(a), scheduleCommands(a), queueCommands(a), groupCommands(a), osteCommands(a), nodeCommands(a), balanceCommands(a),
-		pluginCommands(a), discoCommands(a), accessCommands(a), storeCommands(a), mongoCommands(a), versionCommand(a))
+		pluginCommands(a), discoCommands(a), accessCommands(a), storeCommands(a), mongoCommands(a), versionCommand(a), manCommand(a))
 	titled(root, onDisbatch, "", runnerCommand(a), configCommands(a))
 	root.AddCommand(disbatchCommand())
 	completeChoices(root)
