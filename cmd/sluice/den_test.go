@@ -482,29 +482,44 @@ func TestANodeWhoseStoreDoesNotAnswerGivesNoSignOfLife(t *testing.T) {
 	}
 }
 
-func TestTheUnitIsOneThatSystemdTakes(t *testing.T) {
+// The units of examples/deploy/systemd, which the packages bring, are such that systemd takes. Their command lines are ours: the
+// server and the worker get as far as the store, which is not there.
+func TestTheUnitsAreSuchThatSystemdTakes(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/den.service")
-	if err != nil {
-		t.Fatal(err)
+	const folder = "../../examples/deploy/systemd"
+	units, err := os.ReadDir(folder)
+	if err != nil || len(units) != 4 {
+		t.Fatalf("%d units, %v", len(units), err)
+	}
+	dir := t.TempDir()
+	var verified []string
+	for _, u := range units {
+		text, err := os.ReadFile(filepath.Join(folder, u.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		verified = append(verified, filepath.Join(dir, strings.Replace(u.Name(), "@", "@nightly", 1)))
+		if err := os.WriteFile(filepath.Join(dir, u.Name()), []byte(strings.ReplaceAll(string(text), "ExecStart=sluice ", "ExecStart="+binary+" ")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, line, ok := strings.Cut(string(text), "ExecStart=sluice ")
+		line, _, _ = strings.Cut(line, "\n")
+		if ok && strings.Contains(line, "$OPTIONS") {
+			s := newSite(t, "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=100")
+			options := map[string]string{"sluice-worker.service": "--allow exec --threads 16", "sluice-serve.service": "--listen 127.0.0.1:0"}[u.Name()]
+			if out, code := s.sluice(strings.Fields(strings.ReplaceAll(line, "$OPTIONS", options))...); code != 4 {
+				t.Errorf("%s ends with %d, want 4\n%s", line, code, out)
+			}
+		}
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("there is no systemd-analyze here")
 	}
-	unit := filepath.Join(t.TempDir(), "sluice-den.service")
-	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/usr/local/bin/sluice", binary)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput(); err != nil || strings.Contains(string(out), unit) {
+	verify := exec.Command(analyze, append([]string{"verify", "--man=no"}, verified...)...)
+	verify.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":")
+	if out, err := verify.CombinedOutput(); err != nil || strings.Contains(string(out), dir) {
 		t.Errorf("%v\n%s", err, out)
-	}
-	// Its command line is one of ours: it gets as far as the store, which is not there.
-	_, line, _ := strings.Cut(string(text), "ExecStart=/usr/local/bin/sluice ")
-	line, _, _ = strings.Cut(line, "\n")
-	s := newSite(t, "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=100")
-	if out, code := s.sluice(strings.Fields(strings.ReplaceAll(line, "$OPTIONS", "--allow exec --threads 16"))...); code != 4 {
-		t.Errorf("%s ends with %d, want 4\n%s", line, code, out)
 	}
 }
 
