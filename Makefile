@@ -24,7 +24,7 @@ AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|take|foreign)/(
 # there are none.
 RACE         = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/memory=-race=false
 
-.PHONY: help build demo oste-demo examples cluster-demo test test-browser test-mongodb test-whole test-mongodb-whole search check race lint cross bench clean
+.PHONY: help build demo oste-demo examples cluster-demo test test-browser test-mongodb test-whole test-mongodb-whole search check race lint cross bench release release-twice clean
 
 help: ## what there is
 	@sed -n "s/^\\([a-z-]*\\):.*## /\\1: /p" $(MAKEFILE_LIST)
@@ -101,5 +101,13 @@ cross: ## that it builds for the systems that it is for
 bench: build ## every figure of docs/benchmarks.md, on this machine; RUN=noop/sqlite some of them, QUICK=1 each once, small and not judged
 	$(GO) test ./internal/bench -vet=off -run '^$$' -bench '$(if $(RUN),/$(RUN),.)' -benchtime $(if $(QUICK),1x -short,3x) -timeout 0 $(BENCH)
 
+release: ## what there is to install, in dist/: archives, packages, bills of materials and checksums; each run gives the same bytes
+	$(GO) run ./internal/release
+
+release-twice: ## a part of it twice, for the sums
+	$(GO) run ./internal/release -targets linux/amd64 -packages deb -sbom=false -out tmp/release
+	$(GO) run ./internal/release -targets linux/amd64 -packages deb -sbom=false -out tmp/release-again >/dev/null
+	cmp tmp/release/SHA256SUMS tmp/release-again/SHA256SUMS
+
 clean:
-	rm -rf bin tmp
+	rm -rf bin dist tmp
