@@ -44,9 +44,11 @@ func planExample(a *app) *cobra.Command {
 
 func planSchema(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "schema",
-		Short:   "Print the JSON Schema of plan files, for editors",
-		Args:    exactly(0),
+		Use:   "schema",
+		Short: "Print the JSON Schema of plan files, for editors",
+		Args:  exactly(0),
+		Long: "Print the JSON Schema of plan files, for editors. Most editors read it by the first line of a plan file, as " +
+			"\"sluice plan example\" prints it. A server has it at /plan.schema.json.",
 		Example: "  sluice plan schema > sluice.schema.json",
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.Stdout.Write(planfile.Schema())

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/dci"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
+	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/internal/telemetry"
@@ -199,7 +200,7 @@ func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *teleme
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	server, err := dci.Listen(ctx, dci.Config{Store: st, URI: a.storeAnywhere(), API: api, Pages: web.New(), Disbatch: routes, Foreign: s.conf != nil, Metrics: m, Guard: s.guard, Log: s.log}, s.listen, s.certificate)
+	server, err := dci.Listen(ctx, dci.Config{Store: st, URI: a.storeAnywhere(), API: api, Pages: web.New(), Schema: planfile.Schema(), Disbatch: routes, Foreign: s.conf != nil, Metrics: m, Guard: s.guard, Log: s.log}, s.listen, s.certificate)
 	if err != nil {
 		return nil, asUsage(err)
 	}

@@ -33,13 +33,14 @@ const (
 	stopTime   = 10 * time.Second // for what is being answered, when the server stops
 )
 
-// Config is a command interface. All but Disbatch and URI is required.
+// Config is a command interface. All but Disbatch, Schema and URI is required.
 type Config struct {
 	Store    store.Store
 	URI      string // of the store, as of v1.Config
 	API      *v1.API
 	Pages    http.Handler // of /ui/
 	Disbatch Disbatch     // of all that is nobody else's; nil: none
+	Schema   []byte       // of plan files, for editors; nil: none is served
 	Foreign  bool         // a configuration of Disbatch is in use: its page is at / for browsers, too
 	Metrics  *telemetry.Metrics
 	Guard    *auth.Guard
@@ -130,6 +131,12 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", s.c.Metrics.Handler())
+	if s.c.Schema != nil {
+		mux.HandleFunc("GET /plan.schema.json", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/schema+json")
+			_, _ = w.Write(s.c.Schema) // who asked may be gone
+		})
+	}
 	if loopback(s.listener.Addr()) { // profiles tell what a program does, and slow it down
 		profiles(mux)
 	}
@@ -154,7 +161,7 @@ func (s *Server) need(r *http.Request) auth.Scope {
 			return s.c.Disbatch.Scope(r)
 		}
 		return auth.Public
-	case "/ui/", "GET /healthz", "GET /readyz", "POST " + api.Root + "/login", "POST " + api.Root + "/logout", "GET " + api.Root + "/session":
+	case "/ui/", "GET /healthz", "GET /readyz", "GET /plan.schema.json", "POST " + api.Root + "/login", "POST " + api.Root + "/logout", "GET " + api.Root + "/session":
 		return auth.Public
 	case "GET /metrics":
 		return auth.Read

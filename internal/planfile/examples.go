@@ -26,15 +26,15 @@ func Examples() []Example {
 //go:embed examples/*.yaml
 var exampleFiles embed.FS
 
-// Text returns the example as a plan file. Its first lines are comments that describe it and name
-// the other examples.
+// Text returns the example as a plan file. Its first line tells editors which schema it has. The next
+// lines are comments that describe it and name the other examples.
 func (e Example) Text() []byte {
 	text, err := exampleFiles.ReadFile("examples/" + e.Name + ".yaml")
 	if err != nil {
 		panic(err) // a test reads each
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s: %s.\n#\n#   sluice plan run plan.yaml       run this file\n#   sluice serve                    see the run in a browser\n#\n# Other examples:\n#\n", e.Name, e.Use)
+	fmt.Fprintf(&b, "# yaml-language-server: $schema=%s\n#\n# %s: %s.\n#\n#   sluice plan run plan.yaml       run this file\n#   sluice serve                    see the run in a browser\n#\n# Other examples:\n#\n", SchemaAddress, e.Name, e.Use)
 	for _, other := range Examples() {
 		if other.Name != e.Name {
 			fmt.Fprintf(&b, "#   sluice plan example %-10s  %s\n", other.Name, other.Use)

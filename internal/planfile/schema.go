@@ -56,10 +56,13 @@ func (s *schema) about(description string) *schema {
 	return &c
 }
 
+// SchemaAddress is where the schema of the newest version is. Editors read it.
+const SchemaAddress = "https://github.com/seed-1177d267/sluice/raw/main/docs/plan.schema.json"
+
 // Schema returns a JSON Schema of plan files for editors, indented. It is made from the tables that the reader uses.
 func Schema() []byte {
 	file := planKeys().schema()
-	file.Schema, file.ID = "http://json-schema.org/draft-07/schema#", "https://github.com/seed-1177d267/sluice/docs/plan.schema.json"
+	file.Schema, file.ID = "http://json-schema.org/draft-07/schema#", SchemaAddress
 	file.Title = "A plan of Sluice"
 	file.Required = []string{"plan", "tasks"}
 	task := taskKeys().schema()
