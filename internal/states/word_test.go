@@ -1,7 +1,11 @@
 package states_test
 
 import (
+	"errors"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/seed-1177d267/sluice/internal/states"
@@ -69,5 +73,32 @@ func TestAPlansStateIsReadAsItIsWritten(t *testing.T) {
 	}
 	if got := plan.Lifecycle(9).String(); got != "9" {
 		t.Errorf("an unknown state prints as %q, want its number", got)
+	}
+}
+
+// The picture of the pages has each state by its word, and an arrow only where a task can go.
+func TestThePictureShowsTheLifeOfATask(t *testing.T) {
+	text, err := os.ReadFile("../../docs/states.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range states.Words() {
+		if word != "allowed" && !strings.Contains(string(text), ">"+word+"</text>") {
+			t.Errorf("the picture does not have %q", word)
+		}
+	}
+	arrows := regexp.MustCompile(`data-from="([a-z]*)" data-to="([a-z]*)"`).FindAllStringSubmatch(string(text), -1)
+	for _, m := range arrows {
+		from, _, err := states.Parse(m[1:2])
+		to, _, other := states.Parse(m[2:])
+		if err := errors.Join(err, other); err != nil {
+			t.Fatal(err)
+		}
+		if !from[0].CanBecome(to[0]) {
+			t.Errorf("the picture leads from %s to %s, and no task goes there", m[1], m[2])
+		}
+	}
+	if len(arrows) < 10 {
+		t.Errorf("the picture has %d arrows", len(arrows))
 	}
 }
