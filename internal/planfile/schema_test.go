@@ -256,3 +256,18 @@ func typesOf(v any) []string {
 	}
 	return []string{"object"}
 }
+
+// People link to a key of the page of plan files, as plan-files.md#task-retry.
+func TestThePageOfPlanFilesHasAnAnchorForEachKey(t *testing.T) {
+	page, err := os.ReadFile("../../docs/plan-files.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for of, names := range map[string][]string{"plan": planKeys().names(), "task": taskKeys().names()} {
+		for _, name := range names {
+			if anchor := fmt.Sprintf("<a id=\"%s-%s\"></a>", of, name); !bytes.Contains(page, []byte(anchor)) {
+				t.Errorf("the row of the key %q does not have the anchor %s", name, anchor)
+			}
+		}
+	}
+}
