@@ -7,6 +7,8 @@ import (
 )
 
 const (
+	cronWord    = "what starts a plan by itself is a schedule; write schedule: {cron: LINE}, and apply it with sluice schedule apply FILE"
+	notifyWord  = "what tells people is a task; make one with needs: [TASK], when: any_failed (or all_done), and a run: that sends the message"
 	choicesWord = "the values that a param may have stand at choices:, as in choices: {site: [test, prod]}"
 	aboutWord   = "texts about params stand at about:, as in about: {site: Where to}"
 )
@@ -21,8 +23,7 @@ var (
 		"jobs": "its tasks stand at tasks:, by name", "steps": "its tasks stand at tasks:, by name, and their order is by needs",
 		"stages": "tasks are in order by their needs", "nodes": "its tasks stand at tasks:, by name",
 		"targets": "its tasks stand at tasks:, by name", "rules": "its tasks stand at tasks:, by name",
-		"on":     "what starts a plan by itself is a schedule; write schedule: {cron: LINE}, and apply it with sluice schedule apply FILE",
-		"cron":   "write schedule: {cron: LINE}, and apply it with sluice schedule apply FILE",
+		"on": cronWord, "cron": cronWord, "notify": notifyWord, "notifications": notifyWord,
 		"matrix": "give a task foreach: {matrix: {FIELD: [VALUE, VALUE]}}", "strategy": "give a task foreach: {matrix: {FIELD: [VALUE, VALUE]}}",
 		"inputs": "values stand at params:, what they may be at choices:, and texts for people at about:", "vars": "values stand at params:, variables of all commands at env:",
 		"variables": "values stand at params:, variables of all commands at env:", "parameters": "values stand at params:",
@@ -54,6 +55,9 @@ var (
 		"only_if": "write if:, as in if: needs.check.changed > 0", "preconditions": "write if:, as in if: needs.check.changed > 0",
 		"gate": `write approve: "QUESTION"; what needs the task waits for the answer`, "manual": `write approve: "QUESTION"; what needs the task waits for the answer`,
 		"input": `write approve: "QUESTION"; what needs the task waits for the answer`, "approval": `write approve: "QUESTION"; what needs the task waits for the answer`,
+		"on":     "needs: and when: say after what a task runs; what starts a plan by itself is a schedule, with schedule: {cron: LINE} beside tasks:",
+		"cron":   "a schedule starts a whole plan; write schedule: {cron: LINE} beside tasks:, and apply it with sluice schedule apply FILE",
+		"notify": notifyWord, "notifications": notifyWord,
 		"depends":  "write needs:",
 		"requires": "write needs:", "dependencies": "write needs:", "after": "write needs:", "deps": "write needs:",
 		"parents": "write needs:", "upstream": "write needs:", "children": "the child says what it needs",
