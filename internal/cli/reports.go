@@ -21,7 +21,7 @@ import (
 
 const (
 	mostSummary = 1000 // tasks that a step summary lists
-	mostJUnit   = 1000 // failed tasks whose last lines are in a JUnit file
+	mostJUnit   = 1000 // tasks whose last lines are in a JUnit file: those that failed, or had an attempt that did
 )
 
 // canWrite refuses a file that is to be written at the end of what may take long, if it cannot be written; "" is none. It leaves no trace.
@@ -70,6 +70,12 @@ func (a *app) writeJUnit(ctx context.Context, st store.Reader, p plan.Plan, path
 			if view.Broken(t.Status) && !t.Gathers() && tails < mostJUnit {
 				tails++
 				if told.Tail, err = tailOf(ctx, st, t, tailLines); err != nil {
+					return err
+				}
+			}
+			if report.FailedAttempts(t) > 0 && tails < mostJUnit {
+				tails++
+				if told.Earlier, err = earlierOf(ctx, st, t, tailLines); err != nil {
 					return err
 				}
 			}

@@ -275,6 +275,36 @@ func printLogJSON(w io.Writer, entries []plan.LogEntry) error {
 
 // tailOf returns the last n lines of a task's last attempt, without newlines.
 func tailOf(ctx context.Context, r store.Reader, t *plan.Task, n int) ([]string, error) {
+	tries, err := triesOf(ctx, r, t)
+	if err != nil || len(tries) == 0 || tries[len(tries)-1].Number != t.Attempt {
+		return nil, err
+	}
+	return lastOf(tries[len(tries)-1].Entries, n), nil
+}
+
+// earlierOf returns the last n lines of each attempt of a task before its last one, since a person last
+// retried it. It returns none of a task that lost attempts with their nodes: the log does not count these.
+func earlierOf(ctx context.Context, r store.Reader, t *plan.Task, n int) (earlier [][]string, err error) {
+	if t.Rescues > 0 {
+		return nil, nil
+	}
+	tries, err := triesOf(ctx, r, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, try := range tries {
+		if try.Again {
+			earlier = nil
+		}
+		if try.Number > 0 && try.Number < t.Attempt {
+			earlier = append(earlier, lastOf(try.Entries, n))
+		}
+	}
+	return earlier, nil
+}
+
+// triesOf returns the attempts of a task with what they printed.
+func triesOf(ctx context.Context, r store.Reader, t *plan.Task) ([]view.Try, error) {
 	entries, _, err := readLog(ctx, r, t.ID, 0)
 	if err != nil {
 		return nil, err
@@ -283,10 +313,11 @@ func tailOf(ctx context.Context, r store.Reader, t *plan.Task, n int) ([]string,
 	if len(left) > 0 {
 		entries, _ = withoutRunner(entries, t.Attempt)
 	}
-	tries := view.Tries(entries, t)
-	if err != nil || len(tries) == 0 || tries[len(tries)-1].Number != t.Attempt {
-		return nil, err
-	}
-	lines := linesOf(tries[len(tries)-1].Entries)
-	return lines[max(0, len(lines)-n):], nil
+	return view.Tries(entries, t), err
+}
+
+// lastOf returns the last n lines of what was printed.
+func lastOf(entries []plan.LogEntry, n int) []string {
+	lines := linesOf(entries)
+	return lines[max(0, len(lines)-n):]
 }

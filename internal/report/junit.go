@@ -119,7 +119,11 @@ func (j *JUnit) Add(t *Task) {
 	case t.Status == plan.Succeeded:
 		c.Out = out
 		for n := range FailedAttempts(&t.Task) {
-			c.Flaky = append(c.Flaky, message{Message: fmt.Sprintf("attempt %d failed, and another one succeeded", n+1), Type: "retry"})
+			m := message{Message: fmt.Sprintf("attempt %d failed, and another one succeeded", n+1), Type: "retry"}
+			if lines := t.earlier(n); len(lines) > 0 {
+				m.Message, m.Text = fmt.Sprintf("attempt %d failed: %s", n+1, lines[len(lines)-1]), strings.Join(lines, "\n")
+			}
+			c.Flaky = append(c.Flaky, m)
 		}
 	case t.Status.Finished():
 		c.Skipped, c.Out = &message{Message: m.Message}, out

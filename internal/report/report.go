@@ -51,9 +51,10 @@ type Table struct {
 // Task is a task with the last lines that it printed, without their newlines.
 type Task struct {
 	plan.Task
-	Item json.RawMessage // its value, if the task is an item of a foreach task
-	Tail []string
-	Seen bool // the person sees the tail already: Text leaves it out
+	Item    json.RawMessage // its value, if the task is an item of a foreach task
+	Tail    []string
+	Earlier [][]string // of a task that succeeded: the last lines of each attempt before the last one
+	Seen    bool       // the person sees the tail already: Text leaves it out
 	// Stands and Says are the state of a foreach task and its detail as its items make them; "" are those of the task itself.
 	Stands, Says string
 }
@@ -407,10 +408,21 @@ func line(s string) string {
 }
 
 // tail returns the last lines that the task printed, as many as a report has room for.
-func (t *Task) tail() []string {
-	lines, room := make([]string, len(t.Tail)), mostTail
-	for i := len(t.Tail) - 1; i >= 0; i-- {
-		lines[i] = line(t.Tail[i])
+func (t *Task) tail() []string { return lastLines(t.Tail) }
+
+// earlier returns the last lines of the attempt before the last one that was the nth to fail, from 0.
+func (t *Task) earlier(n int) []string {
+	if n >= len(t.Earlier) {
+		return nil
+	}
+	return lastLines(t.Earlier[n])
+}
+
+// lastLines returns lines that were printed last, as many as a report has room for.
+func lastLines(printed []string) []string {
+	lines, room := make([]string, len(printed)), mostTail
+	for i := len(printed) - 1; i >= 0; i-- {
+		lines[i] = line(printed[i])
 		if room -= len(lines[i]) + 1; room < 0 {
 			return lines[i+1:]
 		}
