@@ -76,7 +76,7 @@ type Plan struct {
 	State     string          `json:"state" doc:"submitting, running, succeeded, failed, cancelled or abandoned."`
 	Status    plan.Lifecycle  `json:"status" doc:"The state's code: -4, 0, 1, 2, -5 or -6."`
 	Stalled   bool            `json:"stalled,omitempty" doc:"Its state is running, and no live node runs it."`
-	Outdated  []string        `json:"outdated,omitempty" doc:"For one plan that has ended: the tasks that a retry kept although one of their parents ran again, so that their outputs are of older inputs. Retry them with downstream."`
+	Outdated  []string        `json:"outdated,omitempty" doc:"For one plan that has ended: the tasks that a retry kept although one of their parents ran again, so that their outputs come from earlier inputs. Retry them with downstream."`
 	Closing   plan.Closing    `json:"closing,omitempty" doc:"Why a running plan starts nothing more: cancelled, or failed."`
 	OnFailure plan.OnFailure  `json:"on_failure,omitempty" doc:"Whether other tasks run on after a failure: continue or stop."`
 	Overlap   plan.Overlap    `json:"overlap,omitempty" doc:"skip: it starts only if no other run of its name has not ended."`

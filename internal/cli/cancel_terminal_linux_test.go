@@ -48,7 +48,7 @@ tasks:
 		}
 		polltest.Until(t, patience, "copy runs", func() bool { return there("begun") })
 		screen, code, _ := typing(t, []string{"plan", "cancel", "move", "--store", "sqlite:" + at("s.db")}, c.lines...)
-		if code != c.code || !strings.Contains(screen, c.want) || !strings.Contains(screen, "clean-ups do not run, or not to the end: undo") {
+		if code != c.code || !strings.Contains(screen, c.want) || !strings.Contains(screen, "clean-ups will not finish: undo") {
 			t.Errorf("%s: exit code %d, want %d\n%s", c.name, code, c.code, screen)
 		}
 		if c.code != 0 { // nothing stops copy

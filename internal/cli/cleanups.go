@@ -24,7 +24,7 @@ func keys(tasks []plan.Task) []string {
 	return names
 }
 
-// noteUnrun names the clean-ups that do not run, or not to the end, because a plan is cancelled, and
+// noteUnrun names the clean-ups that will not finish, because a plan is cancelled, and
 // that a retry runs. The person could have cancelled the other running tasks instead.
 func (a *app) noteUnrun(p *plan.Plan, unrun, running []plan.Task) {
 	if len(unrun) == 0 {
@@ -35,7 +35,7 @@ func (a *app) noteUnrun(p *plan.Plan, unrun, running []plan.Task) {
 	if len(names) <= most {
 		shown = strings.Join(names, " ")
 	}
-	a.note("not run, or not to the end, since the plan is cancelled: %s; to run this and what is below it, once the plan has ended: %s",
+	a.note("clean-ups that will not finish, because the plan is cancelled: %s; to run these, and what is below, once the plan has ended: %s",
 		firstNames(names, most), a.command(append(append([]string{"plan", "retry", p.Title()}, strings.Fields(shown)...), "--run")...))
 	if len(running) > 0 && p.OnFailure != plan.Stop {
 		a.note("next time, to cancel only the running tasks, so that clean-ups run: %s", a.command("plan", "cancel", "--running", p.Title()))
@@ -86,7 +86,7 @@ func (a *app) askOfCleanUps(p *plan.Plan, unrun []plan.Task) (what string, err e
 	if len(unrun) == 0 || !ok || !view.IsTerminal(in) || !view.IsTerminal(a.Stderr) {
 		return "all", nil
 	}
-	a.note("if %s is cancelled, clean-ups do not run, or not to the end: %s", p.Title(), firstNames(keys(unrun), 5))
+	a.note("if %s is cancelled, clean-ups will not finish: %s", p.Title(), firstNames(keys(unrun), 5))
 	for lines := bufio.NewScanner(in); ; {
 		fmt.Fprint(a.Stderr, "Cancel all, running tasks only (then the clean-ups run), or nothing? [all/running/nothing] ")
 		if !lines.Scan() {

@@ -28,7 +28,7 @@ func planCancel(a *app) *cobra.Command {
 			"over.\n" +
 			"\n" +
 			"On a terminal the command asks before it leaves out clean-ups. " +
-			"Clean-ups (when: any_failed, all_done) do not run either, or not to the end. With " +
+			"Clean-ups (when: any_failed, all_done) do not finish either. With " +
 			"--running the command cancels the running tasks instead of the plan, except for " +
 			"clean-ups. That counts as their failure, so that clean-ups run. A foreach task runs " +
 			"while one of its items does: " +

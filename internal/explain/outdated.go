@@ -52,7 +52,7 @@ func (e *explainer) kept(t *plan.Task, p *plan.Plan, ended string) (Link, error)
 			}
 		}
 		return Link{
-			Why:  fmt.Sprintf("%s; a retry kept it, and %s, which it needs, ran again since: its output is of older inputs; to run it again, and what is below", ended, parents[i].Key()),
+			Why:  fmt.Sprintf("%s; a retry kept it, and %s, which it needs, ran again since: its output comes from earlier inputs; to run it again, and what is below", ended, parents[i].Key()),
 			Hint: hint.Below(of, p),
 		}, nil
 	}

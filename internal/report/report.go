@@ -31,7 +31,7 @@ type Run struct {
 	Unasked  bool        // there are last tasks beyond those, which nobody asked for an output
 	Awaits   []plan.Task // tasks that wait for a person, of a plan that was left for that
 	Left     string      // why a plan that has not ended was left, as "interrupted"
-	Unrun    []string    // clean-ups that did not run, or not to the end, because the plan was stopped, or left
+	Unrun    []string    // clean-ups that did not finish, because the plan was stopped, or left
 	Reacted  Reaction    // what may be undone of what a retry keeps
 	Changed  string      // the name of the plan's file, if it has other tasks by now than the plan
 	// Outdated are tasks that a retry kept although a task that they need ran again.
@@ -298,23 +298,23 @@ func Again(p *plan.Plan, r Reaction, c Command, args ...string) (lines []string)
 			end, list(r.Missing), c(append(words, args...)...)))
 	}
 	if len(r.Undone) > 0 {
-		lines = append(lines, fmt.Sprintf("%s ran because of the failure, and may have undone tasks that are kept; to run these again too: %s",
+		lines = append(lines, fmt.Sprintf("%s ran because of the failure; if that undid work that is kept, run that again too: %s",
 			list(r.Cleaned), again(p, few(r.Undone), c, args...)))
 	}
 	return lines
 }
 
-// unrun names the clean-ups that did not run, or not to the end, because the plan was stopped, or left.
+// unrun names the clean-ups that did not finish, because the plan was stopped, or left.
 // It says how they run. It returns "" without any.
 func (r *Run) unrun(c Command) string {
 	switch {
 	case len(r.Unrun) == 0:
 		return ""
 	case !r.Plan.State.Ended():
-		return fmt.Sprintf("not run yet, or not to the end, and only run if the plan goes on: %s", list(r.Unrun))
+		return fmt.Sprintf("clean-ups that have not finished, and run only if the plan goes on: %s", list(r.Unrun))
 	}
 	words := append([]string{"plan", "retry", r.Plan.Title()}, few(r.Unrun)...)
-	return fmt.Sprintf("not run, or not to the end, since the plan was stopped: %s; to run this and what is below it: %s", list(r.Unrun), c(append(words, "--run")...))
+	return fmt.Sprintf("clean-ups that did not finish, because the plan was stopped: %s; to run these, and what is below: %s", list(r.Unrun), c(append(words, "--run")...))
 }
 
 // Outdated says that tasks were kept whose inputs are others by now, and how they run again; "" without any.
@@ -322,12 +322,12 @@ func Outdated(p *plan.Plan, names []string, c Command) string {
 	if len(names) == 0 {
 		return ""
 	}
-	was, need, they, outputs, them := "were", "they need", "they", "their outputs are", "them"
+	was, need, outputs, them := "were", "they need", "their outputs come", "them"
 	if len(names) == 1 {
-		was, need, they, outputs, them = "was", "it needs", "it", "its output is", "it"
+		was, need, outputs, them = "was", "it needs", "its output comes", "it"
 	}
-	return fmt.Sprintf("%s %s kept, and what %s ran again since %s ended: %s of older inputs; to run %s again, and what is below: %s",
-		list(names), was, need, they, outputs, them, again(p, few(names), c, "--run"))
+	return fmt.Sprintf("%s %s kept, and what %s ran again later: %s from earlier inputs; to run %s again, and what is below: %s",
+		list(names), was, need, outputs, them, again(p, few(names), c, "--run"))
 }
 
 // list joins names as people do, the first of many.

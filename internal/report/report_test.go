@@ -491,8 +491,8 @@ func TestTheEndNamesCleanUpsThatDidNotRun(t *testing.T) {
 		want  string
 	}{
 		{"of a plan that was stopped, with what runs them", plan.PlanFailed, []string{"undo", "mail"},
-			"not run, or not to the end, since the plan was stopped: undo and mail; to run this and what is below it: sluice plan retry nightly#3 undo mail --run\n"},
-		{"of one that was left", plan.PlanRunning, []string{"undo"}, "not run yet, or not to the end, and only run if the plan goes on: undo\n"},
+			"clean-ups that did not finish, because the plan was stopped: undo and mail; to run these, and what is below: sluice plan retry nightly#3 undo mail --run\n"},
+		{"of one that was left", plan.PlanRunning, []string{"undo"}, "clean-ups that have not finished, and run only if the plan goes on: undo\n"},
 		{"none", plan.PlanFailed, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -536,15 +536,15 @@ func TestWaysBeginWithWhatKeepsMost(t *testing.T) {
 		{"what failed alone", failed("", ""), Reaction{}, []string{"to go on: sluice plan retry nightly#3 --run"}},
 		{"what may be undone runs again only if a person says so", failed("", ""), rollBack, []string{
 			"to go on: sluice plan retry nightly#3 --run",
-			"roll-back ran because of the failure, and may have undone tasks that are kept; to run these again too: sluice plan retry nightly#3 backup --downstream --run",
+			"roll-back ran because of the failure; if that undid work that is kept, run that again too: sluice plan retry nightly#3 backup --downstream --run",
 		}},
 		{"many names are for programs only", failed("", ""), many, []string{
 			"to go on: sluice plan retry nightly#3 --run",
-			"a and b ran because of the failure, and may have undone tasks that are kept; to run these again too: sluice plan retry nightly#3 TASK... --downstream --run",
+			"a and b ran because of the failure; if that undid work that is kept, run that again too: sluice plan retry nightly#3 TASK... --downstream --run",
 		}},
 		{"a file that is to be mended is", failed("p.yaml", plan.ReasonInput), rollBack, []string{
 			"it would fail in the same way again; once p.yaml is mended: sluice plan retry nightly#3 --with p.yaml --run",
-			"roll-back ran because of the failure, and may have undone tasks that are kept; to run these again too: " +
+			"roll-back ran because of the failure; if that undid work that is kept, run that again too: " +
 				"sluice plan retry nightly#3 backup --downstream --with p.yaml --run",
 		}},
 		{"a list that is none is mended where it comes from", lists("needs.backup"), Reaction{}, []string{
@@ -552,7 +552,7 @@ func TestWaysBeginWithWhatKeepsMost(t *testing.T) {
 		}},
 		{"a list that is none, and what may be undone", lists("needs.backup"), Reaction{Cleaned: []string{"roll-back"}, Undone: []string{"init"}}, []string{
 			"it would fail in the same way again; once p.yaml is mended: sluice plan retry nightly#3 backup --downstream --with p.yaml --run",
-			"roll-back ran because of the failure, and may have undone tasks that are kept; to run these again too: " +
+			"roll-back ran because of the failure; if that undid work that is kept, run that again too: " +
 				"sluice plan retry nightly#3 init backup --downstream --with p.yaml --run",
 		}},
 		{"a part of an output that is no list", lists("needs.backup.files"), Reaction{}, []string{
@@ -570,7 +570,7 @@ func TestWaysBeginWithWhatKeepsMost(t *testing.T) {
 		{"a file that was changed since the submission", changed(failed("p.yaml", "")), rollBack, []string{
 			"to go on: sluice plan retry nightly#3 --run",
 			"to go on with the changes in p.yaml: sluice plan retry nightly#3 --with p.yaml --run",
-			"roll-back ran because of the failure, and may have undone tasks that are kept; to run these again too: " +
+			"roll-back ran because of the failure; if that undid work that is kept, run that again too: " +
 				"sluice plan retry nightly#3 backup --downstream --with p.yaml --run",
 		}},
 		{"a file that is to be mended, and was changed", changed(failed("p.yaml", plan.ReasonInput)), Reaction{}, []string{

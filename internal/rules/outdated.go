@@ -3,7 +3,7 @@ package rules
 import "github.com/seed-1177d267/sluice/plan"
 
 // Outdated returns the tasks of a plan that succeeded before one of their parents ran again. A
-// retry kept them, so their outputs are of older inputs. The caller may omit items.
+// retry kept them, so their outputs come from earlier inputs. The caller may omit items.
 func Outdated(tasks []plan.Task) (found []*plan.Task) {
 	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
 	for i := range tasks {
