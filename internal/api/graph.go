@@ -71,9 +71,11 @@ type Timeline struct {
 	End     float64     `json:"end" doc:"When the plan ended, or the present time if it has not."`
 	Retried float64     `json:"retried,omitempty" doc:"When a retry last let the plan run again after it had ended."`
 	Ended   bool        `json:"ended"`
-	Tasks   int         `json:"tasks" doc:"The number of the plan's tasks."`
-	Started int         `json:"started" doc:"How many tasks were started, or ended without a start."`
-	States  []string    `json:"states" doc:"The words for state."`
+	// Left out unless a retry let the plan run again long after it had ended.
+	Breaks  [][2]float64 `json:"breaks,omitempty" doc:"The long spans before the last retry in which nothing ran: the first and the last instant of each."`
+	Tasks   int          `json:"tasks" doc:"The number of the plan's tasks."`
+	Started int          `json:"started" doc:"How many tasks were started, or ended without a start."`
+	States  []string     `json:"states" doc:"The words for state."`
 
 	Rows []string `json:"rows" doc:"The name of each row: a task's name, or the common part of several names."`
 	Size []int    `json:"size" doc:"For each row: how many tasks it shows."`
@@ -82,9 +84,9 @@ type Timeline struct {
 	RowFrom []int `json:"row_from,omitempty" doc:"For each row of several tasks: how many of the key's tasks are before these."`
 	// The one state of a foreach with its items.
 	RowState []int `json:"row_state" doc:"For each row: the index in states; -1: it shows similar tasks."`
-	// In a row of many tasks only the longest are bars. The others count in the number of tasks
-	// that ran at a time.
-	Bins  int         `json:"bins,omitempty" doc:"Into how many equal spans of the time to end density is cut."`
+	// In a row of many tasks only the longest and failed ones are bars. The others count in the number
+	// of tasks that ran at a time.
+	Bins  int         `json:"bins,omitempty" doc:"Into how many equal spans of the time to end, without breaks, density is cut."`
 	Dense [][]float64 `json:"dense,omitempty" doc:"For rows of many tasks: the row, the first bin, then how many tasks ran in it and in each later bin, on average."`
 
 	Row   []int     `json:"row"`
@@ -111,5 +113,8 @@ type PathLink struct {
 	State     int         `json:"state"`
 	From      float64     `json:"from"`
 	To        float64     `json:"to"`
-	Wait      float64     `json:"wait" doc:"The wait since the end of the link before it."`
+	Wait      float64     `json:"wait" doc:"The wait since the end of the link before it, without breaks."`
+	// Left out of a task that did not wait, that had an earlier attempt, or that was to begin later.
+	Queue   string `json:"queue,omitempty" doc:"The queue in which it waited."`
+	Threads *int   `json:"threads,omitempty" doc:"The present limit of that queue. Left out without a limit."`
 }

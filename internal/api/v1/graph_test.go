@@ -19,6 +19,7 @@ import (
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -186,6 +187,18 @@ func (w *worker) turn(slots int, ended ...protocol.ClaimedTask) []protocol.Claim
 		w.t.Fatal(err)
 	}
 	return done.Claimed
+}
+
+// fail ends tasks as failed.
+func (w *worker) fail(tasks ...protocol.ClaimedTask) {
+	w.t.Helper()
+	turn := protocol.Turn{Instance: w.id, Plugins: []string{"demo"}}
+	for _, c := range tasks {
+		turn.Ended = append(turn.Ended, protocol.Ending{Claim: c.Claim, Status: plan.Failed})
+	}
+	if _, err := w.st.Turn(w.t.Context(), turn); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // run claims and ends so many tasks, one after another.
@@ -507,8 +520,72 @@ func TestATimelineTellsWhenTasksRan(t *testing.T) {
 	if want := []string{"list row 0: 0+2000", "copy[1] row 2: 1000+4000", "verify row 3: 0+0", "report row 4: 5000+1000"}; !slices.Equal(path(), want) {
 		t.Errorf("the path is %q, want %q; the plan is %s", path(), want, p.ID)
 	}
+	if l := g.Path[3]; l.Queue != "demo" || l.Threads != nil || g.Path[0].Queue != "" {
+		t.Errorf("report waited in queue %q with %v threads, and list in %q", l.Queue, l.Threads, g.Path[0].Queue)
+	}
 	if !g.Ended || g.End != 13_000 {
 		t.Errorf("it ended at %v: %v", g.End, g.Ended)
+	}
+}
+
+// Failed items are bars, however short they are.
+func TestATimelineShowsTheFailuresOfARow(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	st := openSQLite(t, func() time.Time { return now })
+	submitted(t, st, layered("wide", 300, 300))
+	w := worker{t, st, registered(t, st)}
+	for i := range 30 {
+		claimed := w.turn(10)
+		now = now.Add(time.Second)
+		if i == 7 {
+			w.fail(claimed[:2]...)
+			claimed = claimed[2:]
+		}
+		now = now.Add(9 * time.Second)
+		w.turn(0, claimed...)
+	}
+	var g api.Timeline
+	fetch(t, on(t, st).URL+api.Root+"/plans/wide/timeline?rows=100", &g)
+	var failed []string
+	for i, s := range g.State {
+		if g.States[s] == "failed" {
+			failed = append(failed, fmt.Sprintf("%v to %v", g.From[i], g.To[i]))
+		}
+	}
+	if !slices.Equal(failed, []string{"70000 to 71000"}) || !slices.IsSorted(g.From) {
+		t.Errorf("failed bars: %q; bars begin at %v", failed, g.From)
+	}
+}
+
+// A night between a failure and its retry is no part of the axis.
+func TestATimelineHasABreakBeforeARetry(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	st := openSQLite(t, func() time.Time { return now })
+	p := submitted(t, st, layered("night", 300, 300))
+	w := worker{t, st, registered(t, st)}
+	claimed := w.turn(300)
+	now = now.Add(time.Minute)
+	w.fail(claimed[0])
+	w.turn(0, claimed[1:]...)
+	now = now.Add(9 * time.Hour)
+	if _, err := st.Retry(t.Context(), p.ID, rules.Ask{}); err != nil {
+		t.Fatal(err)
+	}
+	w = worker{t, st, registered(t, st)} // the node was away meanwhile
+	again := w.turn(1)
+	now = now.Add(time.Minute)
+	w.turn(0, again...)
+	var g api.Timeline
+	fetch(t, on(t, st).URL+api.Root+"/plans/night/timeline?rows=100", &g)
+	minute, night := float64(time.Minute.Milliseconds()), float64((9 * time.Hour).Milliseconds())
+	if want := [][2]float64{{minute, minute + night}}; !slices.Equal(g.Breaks, want) || g.End != 2*minute+night {
+		t.Fatalf("breaks %v, want %v; the end is %v", g.Breaks, want, g.End)
+	}
+	if d := g.Dense[0]; len(d) != 2+g.Bins || d[2] != 299 || d[len(d)-1] != 1 {
+		t.Errorf("the density is %v", d)
+	}
+	if l := g.Path[len(g.Path)-1]; l.Wait != minute || l.From != minute+night {
+		t.Errorf("the path ends with %+v", l)
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -17,7 +19,7 @@ const (
 	mostRows  = 400  // of a time line where no number is asked for
 	limitRows = 5000 // of a time line
 	bins      = 200  // of the density of a row
-	longest   = 24   // tasks of a row of many that are bars
+	longest   = 24   // tasks of a row of many that are bars; failed ones are, too
 	weighed   = 500  // tasks of a row that may become one
 	mostLinks = 1000 // of a critical path
 )
@@ -45,6 +47,9 @@ func (d *drawings) timeline(ctx context.Context, in *Lasted) (*api.Timeline, err
 	shown := slices.Clip(bars)
 	for i := range t.Path {
 		shown = append(shown, w.index[t.Path[i].ID])
+	}
+	if err := d.queued(ctx, t); err != nil {
+		return nil, err
 	}
 	labels, err := d.label(ctx, w, shown)
 	if err != nil {
@@ -87,6 +92,13 @@ func (w *drawing) timeline(p *plan.Plan, now time.Time, l laid) (t *api.Timeline
 	}
 	if t.Ended && !p.Ended.IsZero() {
 		t.End = ms(p.Ended)
+	}
+	end := now
+	if t.Ended && !p.Ended.IsZero() {
+		end = p.Ended
+	}
+	for _, s := range rules.Idle(p.Created, p.Retried, end, w.runs) {
+		t.Breaks = append(t.Breaks, [2]float64{ms(s.From), ms(s.To)})
 	}
 	f := w.folding(nil, l)
 	byNode := make([][]bar, len(f.nodes))
@@ -164,8 +176,8 @@ func (w *drawing) rows(t *api.Timeline, f *grouped, byNode [][]bar) (row []int, 
 		bars := byNode[n]
 		if group.Of > 0 {
 			t.Bins = bins
-			t.Dense = append(t.Dense, append([]float64{float64(r)}, density(bars, t.End)...))
-			bars = longestApart(bars)
+			t.Dense = append(t.Dense, append([]float64{float64(r)}, density(bars, t)...))
+			bars = w.chosen(bars, t)
 		}
 		for _, b := range bars {
 			to := b.to
@@ -183,7 +195,40 @@ func (w *drawing) rows(t *api.Timeline, f *grouped, byNode [][]bar) (row []int, 
 	return row, tasks
 }
 
-// longestApart chooses the longest bars that do not lie over each other, by when they began.
+// unbroken returns an instant on an axis without breaks.
+func unbroken(t *api.Timeline, at float64) float64 {
+	on := at
+	for _, b := range t.Breaks {
+		on -= max(0, min(at, b[1])-b[0])
+	}
+	return on
+}
+
+// chosen returns the bars of a row of many tasks, by when they began: the longest ones, and of each bin
+// in which failed ones began the longest of these.
+func (w *drawing) chosen(bars []bar, t *api.Timeline) []bar {
+	width := max(unbroken(t, t.End), 1) / bins
+	failed := map[int]bar{}
+	for _, b := range bars {
+		if !slices.Contains(failing, stateWords[w.state[b.task]]) && w.state[b.task] != allowed {
+			continue
+		}
+		bin := int(unbroken(t, b.from) / width)
+		if was, ok := failed[bin]; !ok || b.to-b.from > was.to-was.from {
+			failed[bin] = b
+		}
+	}
+	chosen := longestApart(bars)
+	for _, b := range failed {
+		if !slices.Contains(chosen, b) {
+			chosen = append(chosen, b)
+		}
+	}
+	slices.SortFunc(chosen, func(a, b bar) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.task, b.task)) })
+	return chosen
+}
+
+// longestApart chooses the longest bars that do not lie over each other.
 func longestApart(bars []bar) (chosen []bar) {
 	slices.SortFunc(bars, func(a, b bar) int {
 		return cmp.Or(cmp.Compare(b.to-b.from, a.to-a.from), cmp.Compare(a.from, b.from), cmp.Compare(a.task, b.task))
@@ -195,16 +240,15 @@ func longestApart(bars []bar) (chosen []bar) {
 			}
 		}
 	}
-	slices.SortFunc(chosen, func(a, b bar) int { return cmp.Compare(a.from, b.from) })
 	return chosen
 }
 
 // density returns the first bin in which anything ran, then how many did, on average, in each bin up to the last such.
-func density(bars []bar, end float64) []float64 {
-	width := max(end, 1) / bins
+func density(bars []bar, t *api.Timeline) []float64 {
+	width := max(unbroken(t, t.End), 1) / bins
 	var within, rise [bins + 1]float64 // what is partly in a bin; and how many more are in all of it than in the one before
 	for _, b := range bars {
-		from, to := min(b.from/width, bins), min(b.to/width, bins)
+		from, to := min(unbroken(t, b.from)/width, bins), min(unbroken(t, b.to)/width, bins)
 		i, j := int(from), int(to)
 		if i == j {
 			within[i] += to - from
@@ -253,9 +297,50 @@ func (w *drawing) path(t *api.Timeline, f *grouped, runs []rules.Ran, row []int,
 	for _, l := range links {
 		to := ms(runs[l.Task].Ended)
 		run := float64(l.Run.Microseconds()) / 1000
+		from := math.Round((to-run)*1000) / 1000
+		wait := unbroken(t, from) - unbroken(t, from-float64(l.Wait.Microseconds())/1000)
 		t.Path = append(t.Path, api.PathLink{
-			ID: w.ids[l.Task], Name: w.names[l.Task], Row: row[f.of[l.Task]], State: int(w.state[l.Task]), From: math.Round((to-run)*1000) / 1000, To: to,
-			Wait: float64(l.Wait.Microseconds()) / 1000,
+			ID: w.ids[l.Task], Name: w.names[l.Task], Row: row[f.of[l.Task]], State: int(w.state[l.Task]), From: from, To: to,
+			Wait: math.Round(wait*1000) / 1000,
 		})
 	}
+}
+
+// leastWait is how long a task waited of which the queue is told, in milliseconds.
+const leastWait = 1000
+
+// queued says in which queues the tasks of the path waited.
+func (d *drawings) queued(ctx context.Context, t *api.Timeline) error {
+	at := map[plan.TaskID]*api.PathLink{}
+	for i := range t.Path {
+		if t.Path[i].Wait >= leastWait {
+			at[t.Path[i].ID] = &t.Path[i]
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	found, err := d.a.st.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	queues := make(map[plan.QueueID]*plan.Queue, len(found))
+	for i := range found {
+		queues[found[i].ID] = &found[i]
+	}
+	tasks, err := d.a.st.Tasks(ctx, store.TaskQuery{IDs: slices.Collect(maps.Keys(at)), Limit: len(at)})
+	if err != nil {
+		return err
+	}
+	for i := range tasks {
+		q := queues[tasks[i].Queue]
+		if q == nil || tasks[i].Attempt > 1 || !tasks[i].NotBefore.IsZero() {
+			continue
+		}
+		l := at[tasks[i].ID]
+		if l.Queue = q.Name; !q.Unlimited {
+			l.Threads = &q.Threads
+		}
+	}
+	return nil
 }

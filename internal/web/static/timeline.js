@@ -1,12 +1,16 @@
 // A plan's time line: a row a task, a row a foreach with its items, and, of a plan of many, a row for tasks alike. A row of several shows the longest of
-// them as bars below how many ran at a time, and can be opened. The critical path, which says what the plan's length was made of, is marked.
+// them, and those that failed, as bars below how many ran at a time, and can be opened. The critical path, which says what the plan's length was made of, is marked.
 import { Surface, STATES, differs, far, follow, h, legend, mark, number, plural, refresher, shorten, span, styled, titled, tools } from './surface.js';
 import { word } from './words.js';
 
 const ROW = 24, BAR = 14, AXIS = 28; // pixels
 const PACE = 2000; // ms, after which it is asked again how far tasks are that say so
 const LISTED = 300;
+const BROKEN = ['failed', 'terminated', 'orphaned', 'allowed'];
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 15e3, 30e3, 60e3, 120e3, 300e3, 600e3, 900e3, 1800e3, 3600e3, 7200e3, 14400e3, 21600e3, 43200e3, 86400e3];
+
+// waited says how long a task of the critical path waited, and for what.
+const waited = (l) => `${span(l.wait)} ${l.queue ? `in queue ${l.queue}${l.threads === undefined ? '' : ` (${plural(l.threads, 'thread')})`}` : 'of waiting'}`;
 
 export async function mount(element, { plan, api, open, onEvent }) {
   await styled();
@@ -95,8 +99,10 @@ class Timeline {
     const kept = this.bars[this.chosen]?.id;
     this.t = t;
     this.behind = performance.now() - t.now;
+    this.breaks = t.breaks || [];
     this.rows = t.rows.map((name, i) => ({ name, size: t.size[i], key: t.keys[i], from: t.row_from?.[i] || 0, state: STATES[t.row_state[i]], bars: [], dense: null, most: 0 }));
-    this.bars = t.row.map((row, i) => ({ row, from: t.from[i], to: t.to[i], state: STATES[t.state[i]], id: t.ids[i], name: titled(t.names[i], t.item_labels?.[i]), link: null }));
+    // The axis leaves out the breaks: bars and links are where they are on it, and began is when they did.
+    this.bars = t.row.map((row, i) => ({ row, began: t.from[i], from: this.on(t.from[i]), to: t.to[i] < 0 ? -1 : this.on(t.to[i]), state: STATES[t.state[i]], id: t.ids[i], name: titled(t.names[i], t.item_labels?.[i]), link: null }));
     const byID = new Map();
     for (const p of t.progress || []) this.bars[p.node].progress = p;
     clearTimeout(this.sooner);
@@ -114,10 +120,12 @@ class Timeline {
       this.rows[row].most = Math.max(...values, 0);
     }
     for (const l of t.path) {
+      const began = l.from;
+      Object.assign(l, { from: this.on(l.from), to: this.on(l.to) });
       if (l.row < 0) continue;
       let b = byID.get(l.id);
       if (!b) { // of a row of many, in which it is not among the longest
-        b = { row: l.row, from: l.from, to: l.to, state: STATES[l.state], id: l.id, name: titled(l.name, l.item_label) };
+        b = { row: l.row, began, from: l.from, to: l.to, state: STATES[l.state], id: l.id, name: titled(l.name, l.item_label) };
         this.bars.push(b);
         this.rows[l.row].bars.push(b);
       }
@@ -144,10 +152,10 @@ class Timeline {
     const parts = [];
     if (!this.rows.length) parts.push(t.ended ? 'Nothing of it was started.' : 'Nothing of it is started yet.');
     else {
-      parts.push(`${t.ended ? 'It took' : 'It has run for'} ${span(this.end() - (t.retried || 0))}${t.retried ? ' since its retry' : ''}.`);
+      parts.push(`${t.ended ? 'It took' : 'It has run for'} ${span(this.end() - this.on(t.retried || 0))}${t.retried ? ' since its retry' : ''}.`);
       if (t.tasks > t.started) parts.push(`${number(t.started)} of ${plural(t.tasks, 'task')} ${t.started === 1 ? 'was' : 'were'} started.`);
       const several = this.rows.filter((r) => r.key), items = several.every((r) => r.key.startsWith('of:'));
-      if (several.length) parts.push(`${items ? 'A foreach has one row' : 'Tasks with names alike share a row'}: how many ran at a time, and the longest of them. Click it to see each.`);
+      if (several.length) parts.push(`${items ? 'A foreach has one row' : 'Tasks with names alike share a row'}: how many ran at a time, the longest of them and those that failed. Click it to see each.`);
     }
     this.note.textContent = parts.join(' ');
     this.marked.hidden = !t.path.length;
@@ -155,7 +163,7 @@ class Timeline {
     this.pathSum.textContent = `The critical path as text: ${plural(t.path.length, 'task')}, ${span(run)} of work and ${span(wait)} of waiting`;
     this.pathSum.parentElement.hidden = !t.path.length;
     if (!this.pathList.contains(document.activeElement)) this.pathList.replaceChildren(...t.path.slice(0, LISTED).map((l) => h('li', {},
-      h('button', { type: 'button', onclick: () => this.openTask(l.id) }, titled(l.name, l.item_label)), ` ran ${span(l.to - l.from)}${l.wait >= 1 ? `, after ${span(l.wait)} of waiting` : ''}`)),
+      h('button', { type: 'button', onclick: () => this.openTask(l.id) }, titled(l.name, l.item_label)), ` ran ${span(l.to - l.from)}${l.wait >= 1 ? `, after ${waited(l)}` : ''}`)),
       ...(t.path.length > LISTED || t.path_left ? [h('li', {}, `and ${number(t.path.length - Math.min(t.path.length, LISTED) + (t.path_left || 0))} more`)] : []));
   }
 
@@ -173,7 +181,10 @@ class Timeline {
     this.surface.redraw();
   }
 
-  end() { return this.t.ended ? Math.max(this.t.end, 1) : Math.max(performance.now() - this.behind, 1); }
+  end() { return Math.max(this.on(this.t.ended ? this.t.end : performance.now() - this.behind), 1); }
+  // on is where an instant is on the axis, and at the instant of a place on it.
+  on(at) { return this.breaks.reduce((x, [from, to]) => x - Math.max(0, Math.min(at, to) - from), at); }
+  at(x) { return this.breaks.reduce((at, [from, to]) => (at > from ? at + to - from : at), x); }
   until(b) { return b.to < 0 ? this.end() : b.to; }
 
   grow() {
@@ -255,8 +266,8 @@ class Timeline {
   }
 
   words(b) {
-    const parts = [word(b.state), far(b.progress), b.to < 0 ? `for ${span(this.end() - b.from)}` : `ran ${span(b.to - b.from)}`, `began ${span(b.from)} after the plan, at ${new Date(this.t.begin + b.from).toLocaleTimeString()}`];
-    if (b.link) parts.push(b.link.wait >= 1 ? `on the critical path, after ${span(b.link.wait)} of waiting` : 'on the critical path');
+    const parts = [word(b.state), far(b.progress), b.to < 0 ? `for ${span(this.end() - b.from)}` : `ran ${span(b.to - b.from)}`, `began ${span(b.began)} after the plan, at ${new Date(this.t.begin + b.began).toLocaleTimeString()}`];
+    if (b.link) parts.push(b.link.wait >= 1 ? `on the critical path, after ${waited(b.link)}` : 'on the critical path');
     return parts.filter(Boolean).join('; ');
   }
 
@@ -365,7 +376,7 @@ class Timeline {
   pointer(c, width, height, p, left) {
     const v = this.surface.view, t = v.x + this.pointed / v.kx;
     if (t < 0 || t > this.end()) return;
-    const x = Math.round(this.pointed) + 0.5, text = `${span(t)}, ${new Date(this.t.begin + t).toLocaleTimeString()}`;
+    const x = Math.round(this.pointed) + 0.5, text = `${span(this.at(t))}, ${new Date(this.t.begin + this.at(t)).toLocaleTimeString()}`;
     c.strokeStyle = p.soft;
     c.lineWidth = 1;
     c.beginPath();
@@ -390,18 +401,24 @@ class Timeline {
     c.textBaseline = 'middle';
     c.textAlign = 'left';
     const end = this.end();
-    for (let t = Math.max(0, Math.ceil((v.x + left / v.kx) / step) * step); ; t += step) {
-      const at = Math.round((t - v.x) * v.kx) + 0.5;
-      if (at > width || t > end) break;
-      c.strokeStyle = p.line;
-      c.lineWidth = 1;
-      c.beginPath();
-      c.moveTo(at, AXIS - 8);
-      c.lineTo(at, height);
-      c.stroke();
-      c.fillStyle = p.soft;
-      if (at + 4 + c.measureText(span(t)).width < width) c.fillText(span(t), at + 4, AXIS / 2);
-    }
+    const begins = [0, ...this.breaks.map(([from]) => this.on(from))]; // after a break the count begins anew
+    begins.forEach((begin, i) => {
+      const over = Math.min(begins[i + 1] ?? end, end);
+      for (let t = begin + Math.max(i ? step : 0, Math.ceil((v.x + left / v.kx - begin) / step) * step); t <= over; t += step) {
+        const at = Math.round((t - v.x) * v.kx) + 0.5;
+        if (at > width) break;
+        c.strokeStyle = p.line;
+        c.lineWidth = 1;
+        c.beginPath();
+        c.moveTo(at, AXIS - 8);
+        c.lineTo(at, height);
+        c.stroke();
+        c.fillStyle = p.soft;
+        const label = `${i ? '+' : ''}${span(t - begin)}`, until = i + 1 < begins.length ? (over - v.x) * v.kx - 44 : width;
+        if (at + 4 + c.measureText(label).width < until) c.fillText(label, at + 4, AXIS / 2);
+      }
+    });
+    for (const [from, to] of this.breaks) this.gap(c, Math.round((this.on(from) - v.x) * v.kx) + 0.5, height, p, `${span(to - from)} later`);
     c.strokeStyle = p.strong;
     c.beginPath();
     c.moveTo(left, AXIS - 0.5);
@@ -409,11 +426,29 @@ class Timeline {
     c.stroke();
   }
 
+  // gap marks where the axis leaves out a break.
+  gap(c, x, height, p, text) {
+    c.strokeStyle = c.fillStyle = p.soft;
+    c.lineWidth = 1.5;
+    for (const side of [-2.5, 2.5]) {
+      c.beginPath();
+      for (let y = AXIS, i = 0; y <= height; y += 8, i++) c.lineTo(x + side + (i % 2 ? 2 : -2), y);
+      c.stroke();
+    }
+    const room = c.measureText(text).width + 10;
+    c.fillStyle = p.bg;
+    c.fillRect(x - room / 2, 2, room, AXIS - 6);
+    c.fillStyle = p.text;
+    c.textAlign = 'center';
+    c.fillText(text, x, AXIS / 2);
+    c.textAlign = 'left';
+  }
+
   row(c, r, p, path, left, width) {
     const v = this.surface.view, row = this.rows[r], top = r * ROW - v.y, x = (t) => (t - v.x) * v.kx;
     if (row.dense) this.density(c, row, top, p);
     const y = top + (row.dense ? ROW - 9 : (ROW - BAR) / 2), t = row.dense ? 7 : BAR;
-    for (const b of row.bars) {
+    for (const b of row.bars.toSorted((a, b) => BROKEN.includes(a.state) - BROKEN.includes(b.state))) { // what failed is on top
       const from = Math.max(x(b.from), left - 20), to = Math.min(Math.max(x(this.until(b)), x(b.from) + 2), width + 20);
       if (to < left || from > width) { // where to look for it
         if (!row.dense) {

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -446,6 +447,32 @@ func TestTheTimelineShowsWhatRanAndThePath(t *testing.T) {
 }
 
 // A plan of a few milliseconds fills the width at more pixels a millisecond than a long plan is ever enlarged to.
+// The night between a failure and its retry is a break of the axis.
+func TestTheTimeLineHasABreakBeforeARetry(t *testing.T) {
+	s := serve(t, 1280, 700)
+	spec := migration()
+	p := s.submit(spec)
+	broken := true
+	lasts := func(name string) (time.Duration, bool) {
+		d, _ := lasting()(name)
+		return d, broken && name == "verify"
+	}
+	s.run(3, 100, lasts)
+	s.now.Add(int64(9 * time.Hour))
+	if _, err := s.st.Retry(s.Context(), p.ID, rules.Ask{}); err != nil {
+		t.Fatal(err)
+	}
+	broken = false
+	if err := s.st.Register(s.Context(), plan.Instance{ID: s.node, Node: "n", Host: "h", Threads: 1000, Lease: time.Hour, Plugins: []string{"demo"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.run(3, 100, lasts)
+	s.show("timeline", p, "")
+	s.until("a break", "view.breaks.length === 1 && view.end() < 3600e3 && view.at(view.end()) > 9 * 3600e3")
+	s.picture("timeline-break")
+	s.clean()
+}
+
 func TestTheTimeLineOfAShortPlanIsEnlarged(t *testing.T) {
 	s := serve(t, 1280, 900)
 	p := s.submit(migration())
