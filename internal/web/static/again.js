@@ -1,5 +1,5 @@
 // What runs again: a dialog that offers what failed, all from a task on, or everything as a new run, and says before it starts what that is.
-import { h, fill, put, number, plural, labelled, command, quoted, debounce, href } from './dom.js';
+import { h, fill, number, plural, fullName, labelled, command, quoted, debounce, href } from './dom.js';
 import * as api from './api.js';
 import { ask } from './dialog.js';
 import { may } from './session.js';
@@ -12,17 +12,18 @@ export const textOf = (v) => (v === undefined ? '' : typeof v === 'string' ? v :
 
 const hidden = (v) => JSON.stringify(v ?? null).includes('***');
 
-// runAgain shows the dialog for a plan. It returns {text} to be said, or {plan} where a new run was submitted; nothing where nobody agreed.
-export async function runAgain(p, { get }) {
+// runAgain shows the dialog for a plan, or for one task of it. It returns {text} to be said, or {plan} where a new run was submitted; nothing where nobody agreed.
+export async function runAgain(p, { get, task }) {
   const notDone = p.state === 'succeeded' ? 0 : p.sums.broken + p.counts.allowed + (p.counts.cancelled || 0) + (p.counts.skipped || 0); // of one that succeeded what was skipped was to be
   const [file, { tasks: known }] = await Promise.all([get(`/plans/${p.id}/file`), get('/tasks', { plan: p.id, no_items: true, with: 'needs', limit: LISTED })]);
   const ways = [
+    task && may('operate') && ['task', 'This task, and what was skipped below it'],
     notDone > 0 && may('operate') && ['failed', 'What did not succeed'],
     may('operate') && ['from', 'Everything from a task on'],
     (file.text ? may('submit') : may('operate') && p.sums.tasks <= LISTED) && ['all', file.text ? 'Everything, as a new run' : 'Everything, in this run'],
   ].filter(Boolean);
   let way = ways[0]?.[0], result = null, chosen = null, key = '';
-  const from = h('input', { list: 'again-tasks', placeholder: 'name of a task', 'aria-label': 'From which task', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: debounce(() => look(), 250) });
+  const from = h('input', { value: task?.name || '', list: 'again-tasks', placeholder: 'name of a task', 'aria-label': 'From which task', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: debounce(() => look(), 250) });
   const names = h('datalist', { id: 'again-tasks' }, known.map((t) => h('option', { value: t.name })));
   const params = Object.entries(p.params || {}).map(([name, value]) => {
     const secret = hidden(value), was = secret ? '' : textOf(value);
@@ -49,7 +50,10 @@ export async function runAgain(p, { get }) {
     try {
       if (way === 'all' && file.text) return fill(preview, h('p', {}, `${p.name} #${p.run} stays as it is. A new run of its file, as it was submitted, begins.`));
       let body = {}, line = `sluice plan retry ${quoted(`${p.name}#${p.run}`)}`;
-      if (way === 'from') {
+      if (way === 'task') {
+        body = { tasks: [task.id] };
+        line += ` ${quoted(task.name)}`;
+      } else if (way === 'from') {
         const name = from.value.trim();
         const found = name && (known.find((t) => t.name === name) || (await get(`/plans/${p.id}/tasks`, { name })).tasks[0]);
         if (mine !== asked) return;
@@ -80,7 +84,7 @@ export async function runAgain(p, { get }) {
   if (!ways.length) return null;
   turn();
   const agreed = await ask({
-    title: `Run ${p.name} #${p.run} again`, ok: 'Run', cancel: 'Cancel', wide: true, body: h('div', { class: 'again' }, radios, preview),
+    title: `Run ${task ? fullName(task) : `${p.name} #${p.run}`} again`, ok: 'Run', cancel: 'Cancel', wide: true, body: h('div', { class: 'again' }, radios, preview),
     submit: async () => {
       if (way === 'all' && file.text) {
         const changed = Object.fromEntries(params.filter((f) => f.input.value !== f.was).map((f) => [f.name, f.input.value]));

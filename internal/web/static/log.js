@@ -74,7 +74,7 @@ export function log(element, id, { page, running, begun, told }) {
   const save = h('button', { type: 'button', class: 'quiet', hidden: true, onclick: () => download() }, 'Download');
   fill(element, h('div', { class: 'row logbar' }, h('h2', {}, 'Log'), status, h('span', { class: 'grow' }), search, hits, which, times, wrap, save), h('div', { class: 'logframe' }, view, end));
 
-  let after = 0, entries = [], follows = true, pens = {}, block = null, inBlock = 0, timer = 0, left = 0, busy = false;
+  let after = 0, entries = [], follows = true, pens = {}, block = null, inBlock = 0, timer = 0, left = 0, busy = false, once = false;
   const attempts = new Map();
   let at = 0, over = true, marks = 0; // the attempt that is being shown; whether it has ended; how many begin in what is shown
 
@@ -182,8 +182,9 @@ export function log(element, id, { page, running, begun, told }) {
   }
 
   async function read() {
-    if (busy) return;
+    if (busy) { once = true; return; }
     busy = true;
+    once = false;
     clearTimeout(timer);
     if (running()) view.classList.add('live'); // it keeps its height then
     const live = running(); // before the log is read: what it writes last is read once more
@@ -206,6 +207,7 @@ export function log(element, id, { page, running, begun, told }) {
       if (e.name === 'AbortError') return;
       put(status, 'could not be read; it is tried again');
     } finally { busy = false; }
+    if (once) return read(); // the task changed while its log was read
     if (live || status.textContent.startsWith('could')) timer = setTimeout(tick, 1000);
   }
   function tick() {

@@ -1,14 +1,16 @@
 // One task: what it is, why it does not run, what it was given, printed and made, and what can be done about it.
 import { h, fill, put, href, fullName, labelled, number, plural, ago, between, clock, instant, pretty, folded, errorBox, command, copied } from './dom.js';
 import * as api from './api.js';
+import { go } from './address.js';
 import { ask, action } from './dialog.js';
+import { runAgain } from './again.js';
 import { badge, active, finished, how, took, shown as shownState, FAILED, startedBy } from './states.js';
 import { log } from './log.js';
 import { word } from './words.js';
 import { awaits, question } from './approve.js';
 import { facts } from './plan.js';
 
-const ITEMS = 20; // of a foreach task, that are listed: those that failed before the others
+const ITEMS = 60; // of a foreach task, that are listed: those that failed before the others
 const LARGE = 5000; // tasks of a plan that is not read again for one of them
 
 export default async function task({ main, params, page }) {
@@ -21,11 +23,17 @@ export default async function task({ main, params, page }) {
   const words = h('span', { class: 'num' }), endedAt = h('time', {}), line = h('p', { class: 'meta' }, words, endedAt);
   const detail = h('div', {});
   const said = h('p', { class: 'said', role: 'status' });
-  const again = action('Run again', async () => {
-    const found = t.plan
-      ? await api.post(`/plans/${t.plan}/retry`, { tasks: [t.id] })
-      : await api.post('/tasks/retry', { tasks: [t.id], downstream: true });
-    put(said, found.tasks.length > 1 ? `It runs again, and with it ${plural(found.tasks.length - 1, 'task')} that hung on it.` : 'It runs again.');
+  const again = action(t.plan ? 'Run again…' : 'Run again', async () => {
+    if (t.plan) {
+      plan = await get(`/plans/${t.plan}`);
+      const chosen = await runAgain(plan, { get, task: t });
+      if (chosen?.plan) return go(href('plans', chosen.plan.id));
+      if (!chosen) return;
+      put(said, chosen.text);
+    } else {
+      const found = await api.post('/tasks/retry', { tasks: [t.id], downstream: true });
+      put(said, found.tasks.length > 1 ? `It runs again, and with it ${plural(found.tasks.length - 1, 'task')} that hung on it.` : 'It runs again.');
+    }
     await refresh();
   }, { class: 'primary needs-operate' });
   const anew = action(['Run again', h('span', { class: 'wide' }, ', and what is below')], async () => {
@@ -190,11 +198,13 @@ export default async function task({ main, params, page }) {
   const refresh = async () => {
     t = await get(`/tasks/${id}`, null, { exact: true });
     render();
-    if (!active(t.state) && wasActive) follow.read();
-    if (active(t.state) && !wasActive) follow.read();
-    wasActive = active(t.state);
+    if (attempt() === seen) return;
+    seen = attempt();
+    follow.read();
   };
-  let wasActive = active(t.state);
+  // attempt tells apart what the log is of. A short attempt begins and ends between two looks.
+  const attempt = () => [active(t.state), t.attempt, t.started, t.ended].join(' ');
+  let seen = attempt();
   render();
   logs.hidden = Boolean(t.foreach); // what it would print is in the logs of its items
   const follow = log(logs, id, { page, running: () => active(t.state), begun: () => t.attempt > 0, told: attempts });

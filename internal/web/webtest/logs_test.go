@@ -69,6 +69,22 @@ func TestALogSaysWhereEachAttemptBegins(t *testing.T) {
 	b.until(seen + ` === 'one'`)
 }
 
+// A short attempt begins and ends between two looks of the page.
+func TestTheLogOfAShortAttemptIsRead(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.node()
+	id := s.submit("plan: short\ntasks:\n  brief: {run: 'echo once; exit 1'}\n")
+	s.wait(id, "failed")
+	b := s.browse(light)
+	b.open("/ui/tasks/" + s.task(id, "brief"))
+	b.until(`document.querySelectorAll('.log .line.stdout').length === 1`)
+	s.ask("POST", "/plans/"+id+"/retry", "", "")
+	s.wait(id, "failed")
+	b.js(`document.dispatchEvent(new Event('visibilitychange'))`) // the next look, at once
+	b.until(`document.querySelectorAll('.log .line.stdout').length === 2`)
+}
+
 func TestWhatOneReadsStaysAndIsCopied(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

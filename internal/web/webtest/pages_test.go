@@ -105,9 +105,12 @@ func TestAPlanFromItsFileToItsEnd(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.dir, "target"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	b.click("button", "Run again")
+	b.click("button", "Run again…")
+	b.sees("dialog .preview", "3 tasks will run.")
+	b.sees("dialog .preview code", "sluice plan retry nightly#1 copy ")
+	b.click("dialog .buttons button", "Run")
+	b.sees(".said", "will run again")
 	b.sees("h1", "succeeded")
-	b.sees(".said", "It runs again")
 	b.click(".crumbs a", "nightly #1")
 	b.sees("h1", "succeeded")
 	b.click(".tabs a", "Tasks")
