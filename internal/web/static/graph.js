@@ -82,7 +82,7 @@ class Graph {
       if (e.key === 'ArrowDown') { e.preventDefault(); this.surface.canvas.focus(); }
     });
     this.found = h('span', { class: 'draw-hits', role: 'status' });
-    this.whole = h('button', { type: 'button', hidden: true, onclick: () => this.show({ most: this.asked.most ? 0 : UNFOLDED, open: '', from: 0 }) });
+    this.whole = h('button', { type: 'button', hidden: true, onclick: () => this.show({ most: this.asked.most ? 0 : UNFOLDED, open: '', from: 0 }).then(() => this.begin()) });
     this.close = h('button', { type: 'button', hidden: true, onclick: () => this.show({ ...this.asked, open: '', from: 0 }) }, 'Close the group');
     this.note = h('p', { class: 'draw-note' });
     this.said = h('p', { class: 'draw-said', role: 'status', 'aria-live': 'polite' });
@@ -137,6 +137,13 @@ class Graph {
     this.element.removeAttribute('aria-busy');
   }
 
+  // begin shows the first failure of a graph that is not seen as a whole.
+  begin() {
+    const bad = [...this.names.keys()].filter((i) => BROKEN.includes(this.urgent(i)));
+    if (this.gone || !bad.length || this.sees() && this.surface.view.kx >= 0.45) return;
+    this.choose(bad.reduce((best, i) => (this.x[i] < this.x[best] || (this.x[i] === this.x[best] && this.y[i] < this.y[best]) ? i : best)));
+  }
+
   // load asks for the graph. A load that another one overtakes ends with that one, whose answer has what both asked for.
   load(again) { return this.loading = this.read(again); }
 
@@ -185,6 +192,9 @@ class Graph {
     this.ids.forEach((id, i) => { if (id) this.byID.set(id, i); });
     this.readEdges(g.edges || [], g.weights);
     this.along = new Set(g.along); // edges from items to those with the same index
+    const aside = (i) => this.lane && this.y[i] >= this.lane[1];
+    this.bottom = this.names.reduce((most, _, i) => (aside(i) ? most : Math.max(most, this.y[i] + this.h)), 0); // of the others
+    this.across = Uint8Array.from(this.from, (i, e) => aside(i) !== aside(this.to[e])); // between the lane and the others: one line stands for them
     this.index();
     this.chosen = this.hovered = -1;
     this.near = null;
@@ -624,6 +634,7 @@ class Graph {
         // Of very many that pass by only those matter that begin or end here: those of a wide fan are all next to each other.
         if (k >= 0.25 && lines.length > CURVES) lines = lines.filter((e) => inside(this.from[e]) || inside(this.to[e]));
         if (lines.length > LINES) lines = null;
+        lines = lines && lines.filter((e) => !this.across[e]);
       }
       this.lines(c, lines, k, dim, p);
       this.boxes(c, nodes, k, dim, p);
@@ -668,6 +679,7 @@ class Graph {
     c.roundRect(x - 10, y - LANE, w + 20, t + LANE + 10, 8);
     c.stroke();
     c.setLineDash([]);
+    this.fromFrame(c, p);
     if (k < 0.45) return;
     c.font = `11.5px ${p.font}`;
     c.textAlign = 'left';
@@ -677,6 +689,22 @@ class Graph {
     c.fillRect(x, y - LANE - 7, size + 8, 14);
     c.fillStyle = p.soft;
     c.fillText(title, x + 4, y - LANE + 0.5);
+  }
+
+  // fromFrame draws the one line from the other tasks to the lane. Those of a task in it are drawn while it is chosen.
+  fromFrame(c, p) {
+    const [x, y, w] = this.lane, at = x + w / 2, top = this.bottom + 6, end = y - LANE;
+    if (end - top < 10) return;
+    c.beginPath();
+    c.moveTo(at, top);
+    c.lineTo(at, end - 7);
+    c.stroke();
+    c.fillStyle = p.strong;
+    c.beginPath();
+    c.moveTo(at, end);
+    c.lineTo(at - 3.5, end - 7);
+    c.lineTo(at + 3.5, end - 7);
+    c.fill();
   }
 
   // A sheet is a picture of all of it at one size, from which a graph of many small boxes is moved without being drawn again.
@@ -689,7 +717,7 @@ class Graph {
     e.width = Math.ceil(this.width * k * ratio) + 2;
     e.height = Math.ceil(this.height * k * ratio) + 2;
     c.scale(k * ratio, k * ratio);
-    this.lines(c, this.m > LINES ? null : [...this.from.keys()], k, 1, p);
+    this.lines(c, this.m > LINES ? null : [...this.from.keys()].filter((e) => !this.across[e]), k, 1, p);
     this.boxes(c, [...this.names.keys()], k, 1, p);
     this.sheet = { k, ratio, layout: this.layout, colours: p, version: this.version, e };
     return e;
@@ -878,7 +906,7 @@ class Graph {
       c.globalAlpha = Math.max(0.2, Math.min(0.7, 8000 / Math.max(this.m, 1)));
       for (let e = 0; e < this.m;) {
         c.beginPath();
-        for (const end = Math.min(e + 500, this.m); e < end; e++) this.line(c, this.points[e], 0);
+        for (const end = Math.min(e + 500, this.m); e < end; e++) if (!this.across[e]) this.line(c, this.points[e], 0);
         c.stroke();
       }
       this.picture = { edges };

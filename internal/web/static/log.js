@@ -57,6 +57,14 @@ const ends = (e) => e.stream === 'system' && (e.attempt ? /^given back, since /.
 // lost reports whether an entry says that its attempt was lost.
 const lost = (e) => e.stream === 'system' && /^lost(?: with its node)?:/.test(e.text);
 
+// lastAttempt returns the entries of the last attempt among those of a log, as they were printed: the streams of an attempt are stored in pieces.
+export function lastAttempt(entries) {
+  const of = entries.findLast((e) => e.attempt)?.attempt;
+  let from = entries.length;
+  while (from > 0 && (!entries[from - 1].attempt || entries[from - 1].attempt === of) && !ends(entries[from - 1])) from--;
+  return entries.slice(from).sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
+}
+
 // log shows a task's log in an element, and follows it as long as running() says so; begun() says whether it ever began. told gets each attempt that it sees: {attempt, from, to, lines}.
 export function log(element, id, { page, running, begun, told }) {
   const view = h('div', { class: 'log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': 'Log' });

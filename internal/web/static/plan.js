@@ -8,11 +8,12 @@ import { ask, action } from './dialog.js';
 import { may } from './session.js';
 import { badge, left, progress, COUNTS, FAILED, shown as shownState, ended, icon, began, tookPlan, startedBy } from './states.js';
 import taskTable from './tasktable.js';
+import { narrow, outline } from './outline.js';
 import { runAgain, runs } from './again.js';
-import { coloured } from './log.js';
+import { coloured, lastAttempt } from './log.js';
 import { word } from './words.js';
 
-const TABS = [['graph', 'Graph'], ['timeline', 'Time line'], ['tasks', 'Tasks'], ['waiting', 'Waiting'], ['failures', 'Failures'], ['params', 'Params'], ['file', 'File']];
+const TABS = [['graph', 'Graph'], ['timeline', 'Time line'], ['tasks', 'Tasks'], ['waiting', 'Pending'], ['failures', 'Failures'], ['params', 'Params'], ['file', 'File']];
 const OUTDATED = 8; // results, that are named
 const UNRUN = 8; // clean-ups, that are named
 const FEW = 500; // tasks, of which each change is told: of more the counts are, and what is in view is asked for
@@ -22,9 +23,9 @@ export default async function plan({ main, params, query, page }) {
   const get = (path, q) => api.get(path, q, { signal: page.signal });
   let p = await get(`/plans/${encodeURIComponent(params.plan)}`);
   const id = p.id;
-  const tab = params.tab || (p.sums.tasks > MANY ? 'tasks' : 'graph');
+  const tab = params.tab || (narrow() && p.state === 'failed' ? 'failures' : p.sums.tasks > MANY ? 'tasks' : 'graph');
   if (!TABS.some(([t]) => t === tab)) {
-    fill(main, h('h1', {}, 'There is no such page'), empty(`A plan has no “${params.tab}”.`, h('p', {}, h('a', { href: href('plans', id) }, 'To the plan'))));
+    fill(main, h('h1', {}, 'No such page'), empty(`A plan has no “${params.tab}”.`, h('p', {}, h('a', { href: href('plans', id) }, 'To the plan'))));
     return;
   }
 
@@ -46,7 +47,7 @@ export default async function plan({ main, params, query, page }) {
     const agreed = await ask({
       title: `Cancel ${p.name} #${p.run}?`, ok: 'Cancel the plan', cancel: 'Let it run', danger: true, wide: all > 0, other: all > 0 && running > 0 && `Cancel only what runs (${number(running)})`,
       body: [h('p', {}, 'Nothing more of it is started, and what runs is told to stop. What has succeeded stays, and the rest can be run again later.'),
-        all > 0 && h('div', { class: 'hint unrun' }, h('p', {}, h('strong', {}, all === 1 ? 'A clean-up will not run, or not to the end: ' : `${number(all)} clean-ups will not run, or not to the end: `),
+        all > 0 && h('div', { class: 'hint unrun' }, h('p', {}, h('strong', {}, all === 1 ? 'A clean-up will not finish: ' : `${number(all)} clean-ups will not finish: `),
           names.map((t, i) => [i > 0 && ', ', h('span', { class: 'name' }, t.name)]), more > 0 && ` and ${number(more)} more`, '.'),
         h('p', {}, running > 0 ? `To have ${all === 1 ? 'it' : 'them'} run, cancel only what runs: ${plural(running, 'task')} will count as failed, and the plan goes on from there.`
           : `To run ${all === 1 ? 'it' : 'them'} afterwards, run ${all === 1 ? 'it' : 'them'} again from the ended plan.`))],
@@ -88,8 +89,8 @@ export default async function plan({ main, params, query, page }) {
     fill(old, names.length > 0 && h('div', { class: 'hint' },
       h('p', {}, h('strong', {}, one ? 'A result is outdated. ' : `${number(names.length)} results are outdated. `),
         tasks.map((t, i) => [i > 0 && ', ', h('a', { href: href('tasks', t.id), class: 'name' }, t.name)]), names.length > some.length && ` and ${number(names.length - some.length)} more`,
-        one ? ' was kept, and what it needs ran again since it ended: its output is of older inputs. To run it again, and what is below:'
-          : ' were kept, and what they need ran again since they ended: their outputs are of older inputs. To run them again, and what is below:'),
+        one ? ' was kept, and tasks that it needs ran again later. Its output comes from their earlier outputs. To run it again, and what is below:'
+          : ' were kept, and tasks that they need ran again later. Their outputs come from earlier outputs. To run them again, and what is below:'),
       names.length === tasks.length && h('div', { class: 'row' }, again), command(`sluice plan retry ${quoted(`${p.name}#${p.run}`)} ${names.length > some.length ? 'TASK...' : names.map(quoted).join(' ')} --downstream`)));
   }
   const counts = { waiting: h('span', { class: 'n' }), failures: h('span', { class: 'n' }), tasks: h('span', { class: 'n' }) };
@@ -100,7 +101,7 @@ export default async function plan({ main, params, query, page }) {
   fill(main,
     h('nav', { class: 'crumbs', 'aria-label': 'Where this is' }, h('a', { href: '/ui/' }, 'Plans')),
     h('div', { class: 'head' }, h('h1', {}, title, state), h('div', { class: 'buttons' }, retry, cancel)),
-    meta, others, cause, h('div', { class: 'overall' }, bar, legend), said, advice, old, noted, tabs, body);
+    meta, others, cause, h('div', { class: 'overall' }, bar, legend), said, advice, old, noted, tabs, h('h2', { class: 'off' }, TABS.find(([t]) => t === tab)[1]), body);
   page.keys = Object.fromEntries(TABS.map(([name], i) => [String(i + 1), () => go(href('plans', params.plan, name))]));
 
   let mark = ''; // what of the plan was shown last
@@ -136,7 +137,7 @@ export default async function plan({ main, params, query, page }) {
     } else fill(advice);
     outdated();
   }
-  // first shows how the plan began to fail: of the kinds of its failures the one that came first, and how many more there are.
+  // first shows how most of the tasks failed, and how many failed otherwise.
   let told1 = '';
   async function first(failed, allowed) {
     const now = `${failed} ${allowed} ${p.state}`;
@@ -147,13 +148,10 @@ export default async function plan({ main, params, query, page }) {
     try {
       const { kinds: all } = await get(`/plans/${id}/failures`);
       const kinds = failed ? all.filter((k) => !k.allowed) : all; // what the plan allows is no cause of its failure
-      const firsts = kinds.map((k) => k.tasks[0].id);
-      const at = new Map((await get('/tasks', { ids: firsts.join(','), limit: firsts.length || 1 })).tasks.map((t) => [t.id, t.ended || '~']));
-      const k = [...kinds].sort((a, b) => String(at.get(a.tasks[0].id)).localeCompare(String(at.get(b.tasks[0].id))))[0];
+      const k = kinds[0]; // the largest one
       if (!k || told1 !== now) return;
       const other = kinds.length - 1, like = k.count - 1;
-      fill(cause, h('p', { class: 'row' }, icon(k.allowed ? 'allowed' : k.state), h('strong', { class: 'grow' }, h('a', { href: href('tasks', k.tasks[0].id), class: 'name', 'data-row': '' }, labelled(k.tasks[0])), ': ', k.detail && k.detail !== k.title ? k.detail : k.title),
-        k.detail && !k.detail.includes(k.title) && h('span', { class: 'muted' }, k.title)),
+      fill(cause, h('p', { class: 'row' }, icon(k.allowed ? 'allowed' : k.state), h('strong', { class: 'grow' }, h('a', { href: href('tasks', k.tasks[0].id), class: 'name', 'data-row': '' }, labelled(k.tasks[0])), ': ', k.detail || k.title)),
       h('p', { class: 'muted' }, like ? `${plural(like, 'more task')} failed like it` : 'No other task failed like it', other > 0 && `, and ${plural((failed || allowed) - k.count, 'task')} in ${plural(other, 'other way')}`,
         !failed ? '. The plan allows that. ' : allowed ? `. ${plural(allowed, 'more failure')}, which the plan allows. ` : '. ',
         h('a', { href: href('plans', params.plan, 'failures') }, failed + allowed === 1 ? 'What it printed' : 'All failures')));
@@ -235,8 +233,10 @@ const drawn = (file, what) => async (c) => {
   return { destroy: () => stopped?.destroy?.(), reload: () => stopped?.view?.refresh?.() };
 };
 
+const graph = drawn('graph.js', 'picture of the graph');
+
 const show = {
-  graph: drawn('graph.js', 'picture of the graph'),
+  graph: (c) => (narrow() ? outline(c, graph) : graph(c)),
   timeline: drawn('timeline.js', 'time line'),
   tasks: taskTable,
   waiting,
@@ -265,13 +265,16 @@ async function planFile(c) {
   }
   const saved = URL.createObjectURL(new Blob([text], { type: 'application/yaml' }));
   c.page.onLeave(() => URL.revokeObjectURL(saved));
-  fill(c.element, h('div', { class: 'row' }, h('span', { class: 'muted grow' }, 'As it was submitted', p.edits > 0 && '; tasks were added or run again since, maybe with other definitions', text.includes('***') && '. Secrets are hidden', '.'),
+  fill(c.element, h('div', { class: 'row file' }, h('span', { class: 'muted grow' }, 'As it was submitted.', p.edits > 0 && ' Tasks were added or run again later.', text.includes('***') && ' Secrets are hidden.'),
     h('a', { class: 'button', href: saved, download: `${p.name}.yaml` }, 'Download'),
     h('a', { class: 'button needs-submit', href: `/ui/submit?plan=${c.id}` }, 'Edit a copy')), folded(text, { lines: 400, label: 'file' }));
   return null;
 }
 
 export const facts = (all) => all.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]);
+
+// pending says how many tasks have not started, and in which states.
+const pending = ({ queued, held }) => `${plural(queued + held, 'task')} ${queued + held === 1 ? 'has' : 'have'} not started: ${[['queued', queued], ['held', held]].filter(([, n]) => n).map(([s, n]) => `${number(n)} ${word(s)}`).join(', ')}`;
 
 async function waiting(c) {
   const out = h('div', {});
@@ -281,20 +284,19 @@ async function waiting(c) {
     try {
       const found = await c.get(`/plans/${c.id}/waiting`);
       if (found.waiting === 0) {
-        fill(out, empty(ended(p) ? 'The plan has ended: nothing waits.' : 'Nothing waits: what is left runs.'));
+        fill(out, empty(ended(p) ? 'The plan has ended: nothing is pending.' : 'Nothing is pending: what is left runs.'));
         return;
       }
       fill(out,
-        h('p', { class: 'muted' }, found.looked < found.waiting
-          ? `${plural(found.waiting, 'task')} wait. The first ${number(found.looked)} of them were looked at; this is what they wait for in the end.`
-          : `${plural(found.waiting, 'task')} ${found.waiting === 1 ? 'waits' : 'wait'}. This is for what, in the end.`),
+        h('p', { class: 'muted' }, `${pending(p.counts)}. ${found.waiting === 1 ? 'It needs' : 'Each group needs'} one thing before it can start.`,
+          found.looked < found.waiting && ` The groups have the first ${number(found.looked)} of the tasks.`),
         h('ul', { class: 'list groups' }, found.groups.map((g) => h('li', {},
           h('div', { class: 'group' },
             h('p', { class: 'row' }, h('strong', { class: 'num big' }, number(g.count)), badge(g.for.state), h('span', { class: 'grow reason' },
               h('a', { href: href('tasks', g.for.id), class: 'name', 'data-row': '' }, labelled(g.for)), ': ', g.for.why)),
             g.for.do && command(g.for.do),
-            h('p', { class: 'muted' }, g.count === 1 && g.tasks[0].id === g.for.id ? 'Nothing else waits for it.'
-              : [`${plural(g.count, 'task')} ${g.count === 1 ? 'waits' : 'wait'} for it: `, list(g.tasks, g.count)]))))));
+            h('p', { class: 'muted' }, g.count === 1 && g.tasks[0].id === g.for.id ? 'Nothing else needs it.'
+              : [`${plural(g.count, 'task')} ${g.count === 1 ? 'needs' : 'need'} it: `, list(g.tasks, g.count)]))))));
     } catch (e) {
       if (e.name !== 'AbortError') fill(out, errorBox(e, load));
     }
@@ -308,6 +310,8 @@ async function waiting(c) {
 // list names some tasks, and says how many more there are.
 const list = (tasks, count) => [tasks.map((t, i) => [i > 0 && ', ', h('a', { href: href('tasks', t.id) }, labelled(t))]), count > tasks.length && ` and ${number(count - tasks.length)} more`];
 
+const PRINTED = 12; // lines of a failed task
+
 // printed shows on demand what a task printed last: it says more than an exit status.
 function printed(c, t, open) {
   const lines = h('pre', { class: 'code' }, '…');
@@ -316,13 +320,14 @@ function printed(c, t, open) {
     if (!e.target.open || asked) return;
     asked = true;
     try {
-      let last = [], after = 0;
+      let all = [], after = 0;
       for (;;) { // a log is read from its start, and is not long: at most a MiB or so an attempt
         const found = await c.get(`/tasks/${t.id}/log`, { after, limit: 5000 });
-        last = [...last, ...found.entries].slice(-12);
+        all = lastAttempt([...all, ...found.entries]);
         after = found.next;
         if (found.entries.length < 5000) break;
       }
+      const last = all.slice(-PRINTED);
       fill(lines, last.length ? last.map((e) => [coloured(e.text.replace(/\n$/, '')), '\n']) : 'It printed nothing.');
     } catch (e) {
       asked = false;
@@ -348,7 +353,7 @@ async function failures(c) {
         return;
       }
       fill(out,
-        h('p', { class: 'muted' }, `${plural(found.failed, 'task')} failed${found.allowed ? `, and ${number(found.allowed)} as the plan allows` : ''}, in ${plural(found.kinds.length, 'kind')}. Numbers and ids are left out where failures are compared.`),
+        h('p', { class: 'muted' }, `${plural(found.failed, 'task')} failed${found.allowed ? `, and ${number(found.allowed)} as the plan allows` : ''}, in ${plural(found.kinds.length, 'kind')}. Failures that differ only in numbers, ids or quoted text are one kind.`),
         h('ul', { class: 'list groups' }, found.kinds.map((k, i) => h('li', {}, h('div', { class: 'group' },
           h('p', { class: 'row' }, h('strong', { class: 'num big' }, number(k.count)), badge(...shownState(k)), h('span', { class: 'grow reason' }, k.title)),
           k.detail && k.detail !== k.title && (/\n/.test(k.detail) ? h('pre', { class: 'code' }, k.detail) : h('p', { class: 'muted' }, k.detail)),

@@ -434,7 +434,7 @@ export class Surface {
 export function tools(s) {
   const button = (label, text, f) => h('button', { type: 'button', 'aria-label': label, title: label, onclick: f }, text);
   return h('div', { class: 'draw-tools', role: 'group', 'aria-label': 'Size' },
-    button('Smaller (-)', '−', () => s.zoom(1 / 1.4)), button('Larger (+)', '+', () => s.zoom(1.4)), button('Show all (f)', 'Fit', () => s.use.fit()));
+    button('− Smaller (-)', '−', () => s.zoom(1 / 1.4)), button('+ Larger (+)', '+', () => s.zoom(1.4)), button('Fit all (f)', 'Fit', () => s.use.fit()));
 }
 
 // refresher calls load soon, and at most once a second, or, where that takes long, four times as long; never two at once.

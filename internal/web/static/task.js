@@ -53,20 +53,20 @@ export default async function task({ main, params, page }) {
   const logs = h('section', { class: 'logs' }), output = h('section', {}), given = h('section', {});
   const side = h('dl', { class: 'facts' });
   const siblings = h('span', { class: 'siblings' });
-  const family = { parents: h('section', {}), children: h('section', {}), items: h('section', {}), attempts: h('section', {}) };
+  const family = { parents: h('section', {}), children: h('section', {}), items: h('section', { class: 'items' }), attempts: h('section', {}) };
 
   fill(main,
     h('nav', { class: 'crumbs', 'aria-label': 'Where this is' }, h('a', { href: '/ui/' }, 'Plans'), ' / ',
       plan ? h('a', { href: href('plans', plan.id) }, `${plan.name} #${plan.run}`) : h('span', {}, 'tasks of no plan'), siblings),
     h('div', { class: 'head' }, h('h1', {}, h('span', {}, labelled(t)), state), h('div', { class: 'buttons' }, again, cancel)),
     line, said, asked, detail, why,
-    h('div', { class: 'columns task' }, h('div', { class: 'main' }, logs, output, given),
-      h('aside', {}, h('h2', {}, 'Task'), side, family.attempts, family.items, family.parents, family.children)));
+    h('div', { class: 'columns task' }, h('div', { class: 'main' }, t.foreach && family.items, logs, output, given),
+      h('aside', {}, h('h2', {}, 'Task'), side, family.attempts, family.parents, family.children)));
 
   let shown = '';
   function render() {
     page.title(`${fullName(t)} ${word(t.state)}`);
-    standing(t).then(({ state: s }) => {
+    standing([t]).then(([{ state: s }]) => {
       if (t.cancel && !finished(s)) state.set(s, `${word(s)}, being cancelled`);
       else if (s === t.state) state.set(...shownState(t));
       else state.set(s);
@@ -89,6 +89,7 @@ export default async function task({ main, params, page }) {
       ['Subject', t.subject], ['About', t.description], ['Id', copied(t.id, 'the id')],
     ]));
     fill(output, h('h2', {}, 'Output'), t.output_left_out ? h('p', { class: 'muted' }, t.output_left_out)
+      : Array.isArray(t.output) && t.output.length > 0 && t.output.every((v) => v === null) ? h('p', { class: 'muted' }, `A null for each of ${plural(t.output.length, 'item')}.`)
       : t.output !== undefined && t.output !== null ? folded(typeof t.output === 'string' ? t.output : pretty(t.output), { label: 'output' })
         : h('p', { class: 'muted' }, finished(t.state) ? 'It has none.' : 'It has none yet.'));
     const { run, ...rest } = t.params || {};
@@ -124,9 +125,9 @@ export default async function task({ main, params, page }) {
       return;
     }
     try {
-      const { reasons } = await get(`/tasks/${id}/explain`);
+      const reasons = await standing((await get(`/tasks/${id}/explain`)).reasons);
       if (finished(t.state) && reasons.length < 2 && !old) { why.hidden = true; return; }
-      fill(why, h('h2', {}, old ? 'Its output is of older inputs' : finished(t.state) ? 'Why it did not run' : 'Why it is not running'), h('ol', { class: 'chain' }, reasons.map((r, i) => h('li', {},
+      fill(why, h('h2', {}, old ? 'Its output comes from earlier inputs' : finished(t.state) ? 'Why it did not run' : active(reasons[0].state) ? 'What it waits for' : 'Why it is not running'), h('ol', { class: 'chain' }, reasons.map((r, i) => h('li', {},
         h('p', {}, badge(r.state), i === 0 ? h('strong', {}, labelled(r)) : h('a', { href: href('tasks', r.id), 'data-row': '' }, labelled(r)), ' ', h('span', {}, r.why)),
         r.do && command(r.do)))), old && !t.of && h('div', { class: 'row' }, anew));
       why.hidden = false;
@@ -143,17 +144,17 @@ export default async function task({ main, params, page }) {
       const some = ids.slice(0, 50);
       const found = some.length ? (await get('/tasks', { ids: some.join(','), with: 'item_label', limit: 50 })).tasks : [];
       if (t.of && !ids.length) {
-        fill(family.parents, h('h2', {}, 'Item of'), taskLinks([await standing(await get(`/tasks/${t.of}`))]));
+        fill(family.parents, h('h2', {}, 'Item of'), taskLinks(await standing([await get(`/tasks/${t.of}`)])));
         return;
       }
-      fill(family.parents, h('h2', {}, 'Needs ', h('span', { class: 'n' }, ids.length ? number(ids.length) : '')), ids.length ? taskLinks(found) : h('p', { class: 'muted' }, 'Nothing: it is a root.'),
+      fill(family.parents, h('h2', {}, 'Needs ', h('span', { class: 'n' }, ids.length ? number(ids.length) : '')), ids.length ? taskLinks(await standing(found)) : h('p', { class: 'muted' }, 'Nothing: it is a root.'),
         ids.length > some.length && h('p', { class: 'muted' }, `and ${number(ids.length - some.length)} more`));
     } catch (e) { failedIn(family.parents, e, parents); }
   }
   async function children() {
     try {
       const { tasks, more } = await get(`/tasks/${id}/children`, { limit: 50 });
-      fill(family.children, h('h2', {}, 'Needed by ', h('span', { class: 'n' }, tasks.length && !more ? number(tasks.length) : '')), tasks.length ? taskLinks(tasks) : h('p', { class: 'muted' }, 'Nothing.'),
+      fill(family.children, h('h2', {}, 'Needed by ', h('span', { class: 'n' }, tasks.length && !more ? number(tasks.length) : '')), tasks.length ? taskLinks(await standing(tasks)) : h('p', { class: 'muted' }, 'Nothing.'),
         more && h('p', { class: 'muted' }, 'and more'));
     } catch (e) { failedIn(family.children, e, children); }
   }
@@ -167,12 +168,11 @@ export default async function task({ main, params, page }) {
         next && plan && h('p', {}, h('a', { href: href('plans', plan.id, 'tasks') + '?q=' + encodeURIComponent(`${t.name}[`) }, 'All of them')));
     } catch (e) { failedIn(family.items, e, items); }
   }
-  // standing returns a foreach task with the one state that it has with its items: its own is waiting while they run.
-  async function standing(x) {
-    if (!x.items || finished(x.state) || !plan || plan.sums.tasks > LARGE) return x;
-    const all = await get(`/plans/${plan.id}/foreach-tasks`);
-    const found = all.foreach_tasks.find((f) => f.id === x.id);
-    return found ? { ...x, state: found.state } : x;
+  // standing returns tasks of which each foreach task has the one state that it has with its items: its own is waiting while they run.
+  async function standing(tasks) {
+    if (!plan || plan.sums.tasks > LARGE || !tasks.some((x) => x.state === 'held')) return tasks;
+    const all = await get(`/plans/${plan.id}/foreach-tasks`), state = new Map(all.foreach_tasks.map((f) => [f.id, f.state]));
+    return tasks.map((x) => ({ ...x, state: finished(x.state) ? x.state : state.get(x.id) || x.state }));
   }
   // beside leads to the item before this one and the one after it.
   async function beside() {

@@ -307,7 +307,11 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   };
 }
 
-const note = (t) => [t.items && (!finished(t.state) || t.state === 'succeeded') && plural(t.items, 'item'), t.attempt > 1 && `attempt ${t.attempt}`, how(t), t.detail && !t.exit && t.state !== 'succeeded' && !active(t.state) && t.detail.slice(0, 120)].filter(Boolean).join(' · ');
+const note = (t) => {
+  const detail = t.state !== 'succeeded' && !active(t.state) && t.detail?.trim().split('\n')[0].slice(0, 300);
+  return [t.items && (!finished(t.state) || t.state === 'succeeded') && plural(t.items, 'item'), t.attempt > 1 && `attempt ${t.attempt}`,
+    detail && t.exit ? '' : how(t), detail].filter(Boolean).join(' · '); // the detail of a command says how it ended
+};
 
 // slim keeps what is shown: 100,000 of them fit.
 const slim = (t) => ({

@@ -197,7 +197,7 @@ tasks:
 		b.open("/ui/plans/" + id)
 		b.until(`[...document.querySelectorAll('.legend a')].some((e) => e.innerText.includes('1 running'))`)
 		b.click(".head button", "Cancel")
-		b.sees("dialog .unrun", "2 clean-ups will not run, or not to the end: roll-back, mail.")
+		b.sees("dialog .unrun", "2 clean-ups will not finish: roll-back, mail.")
 	}
 
 	// Only what runs is cancelled: the clean-ups run.

@@ -72,7 +72,7 @@ func TestItemsAndTheirFailuresAreShownAsCommandsDo(t *testing.T) {
 	b.sees(".draw-said", "copy[3] (dave), failed")
 	b.shot("items-graph")
 	b.open("/ui/tasks/" + s.task(p, "copy"))
-	b.sees("aside .links", "copy[3] (dave)")
+	b.sees(".items .links", "copy[3] (dave)")
 	b.shot("items-task")
 }
 
@@ -155,7 +155,7 @@ func TestATaskTookWhatItsLastAttemptDid(t *testing.T) {
 		return document.querySelector('.trow .badge').dataset.state === state && ms >= 100 && ms < 5000;
 	})`
 	b.open("/ui/plans/" + waits + "/tasks")
-	b.until(`document.querySelector('.trow .badge').dataset.state === 'held' && document.querySelector('.trow .extra').innerText.includes('exit 1')`)
+	b.until(`document.querySelector('.trow .badge').dataset.state === 'held' && document.querySelector('.trow .extra').innerText.includes('exit status 1')`)
 	first := b.text(".trow .took")
 	time.Sleep(1500 * time.Millisecond) // it would be written again
 	if cell := b.text(".trow .took"); first != "" && cell != first {

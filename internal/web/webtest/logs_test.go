@@ -120,7 +120,7 @@ tasks:
 	// Failed items are listed first. A foreach task, which prints nothing itself, shows no log.
 	polltest.Until(t, patience, "its items have succeeded", func() bool { return strings.Contains(string(s.ask("GET", "/plans/"+id, "", "")), `"succeeded":23`) })
 	b.open("/ui/tasks/" + s.task(id, "items"))
-	b.until(`document.querySelector('aside .links .name')?.innerText === 'items[22] (23)'`)
+	b.until(`document.querySelector('.items .links .name')?.innerText === 'items[22] (23)'`)
 	b.until(`document.querySelector('.logs').checkVisibility() === false`)
 
 	b.open("/ui/plans/" + id + "/nowhere/else")

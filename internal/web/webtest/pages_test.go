@@ -77,7 +77,7 @@ func TestAPlanFromItsFileToItsEnd(t *testing.T) {
 	b.sees("h1", "nightly #1")
 	b.sees(".advice", "Nobody runs it")
 	b.shot("plan-stalled")
-	b.click(".tabs a", "Waiting")
+	b.click(".tabs a", "Pending")
 	b.sees(".groups", "list")
 	b.shot("plan-waiting")
 
@@ -87,7 +87,7 @@ func TestAPlanFromItsFileToItsEnd(t *testing.T) {
 	b.sees(".trow", "copy")
 	s.node()
 	b.sees("h1", "failed")
-	b.sees(".trow", "exit 1")
+	b.sees(".trow", "exit status 1")
 	b.shot("plan-failed")
 	b.click(".tabs a", "Failures")
 	b.sees(".groups", "exit status 1")
@@ -254,7 +254,7 @@ tasks:
 	asks := s.submit(asking)
 	s.ask("POST", "/schedules/nightly/run", "application/json", "")
 	dialogs := []struct{ name, path, press, sees string }{
-		{"plan-cancel", "/ui/plans/" + long, "Cancel", "A clean-up will not run, or not to the end: mail-what-became-of-it."},
+		{"plan-cancel", "/ui/plans/" + long, "Cancel", "A clean-up will not finish: mail-what-became-of-it."},
 		{"plan-again", "/ui/plans/" + id, "Run again…", "will run."},
 		{"keys", "/ui/", "?", "Keys"},
 	}
@@ -602,7 +602,7 @@ func TestOutdatedResultsAreNamedAndRunAgain(t *testing.T) {
 		}
 		b.sees("h1", "succeeded")
 		b.until(`document.querySelector('.said').textContent === ''`) // what was to run again has
-		b.sees(".outdated", "sum was kept, and what it needs ran again since it ended")
+		b.sees(".outdated", "sum was kept, and tasks that it needs ran again later.")
 		b.sees(".outdated code", "sluice plan retry sums#1 sum --downstream --server "+s.url)
 		b.until(`!/\bfailed\b/.test(document.querySelector('main').innerText)`) // nor does the graph say so any more
 		b.shot("outdated-" + l.name)
@@ -613,7 +613,7 @@ func TestOutdatedResultsAreNamedAndRunAgain(t *testing.T) {
 		b.sees(".head", "succeeded")
 		b.until(`document.querySelector('.why').hidden`)
 		b.open("/ui/tasks/" + s.task(id, "sum"))
-		b.sees(".why", "Its output is of older inputs")
+		b.sees(".why", "Its output comes from earlier inputs")
 		b.sees(".why", "a retry kept it, and a, which it needs, ran again since")
 		b.sees(".why code", "sluice plan retry sums#1 sum --downstream --server "+s.url)
 	}
@@ -643,7 +643,7 @@ func TestCommandsOfPagesLeadToTheirStore(t *testing.T) {
 	}
 	b.open("/ui/plans/" + id)
 	b.sees(".advice code", "sluice worker --store "+s.store)
-	b.click(".tabs a", "Waiting")
+	b.click(".tabs a", "Pending")
 	b.sees(".group code", "--store "+s.store)
 	if said := run("sluice plan run --resume deploy#1 --store " + s.store); !strings.Contains(said, "deploy#1 failed") {
 		t.Errorf("it goes on with: %s", said)
