@@ -283,6 +283,9 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		r.get("submit-plan", "/plans?check=true", "plan: posted\nparams: {a: [1], b: }\ntasks: {a: {plugin: demo}, b: {plugin: demo, needs: a, when: any_failed}, c: {plugin: demo, needs: b, when: any_failed}}\n", 200)
 		const alone = "plan: alone\noverlap: skip\ntasks: {a: {plugin: demo}}\n"
 		r.get("submit-plan", "/plans?check=true", alone, 200)
+		r.get("sketch-plan", "/plans/sketch", alone, 200)
+		r.get("sketch-plan", "/plans/sketch", "plan: posted\ntasks: {a: {needs: b}}\n", 200)
+		r.get("list-plan-examples", "/plan-examples", "", 200)
 		r.get("submit-plan", "/plans", alone, 201)
 		for _, path := range []string{"/plans?check=true", "/plans"} { // a run has not ended
 			if got := r.get("submit-plan", path, alone, 409); !strings.Contains(got, `"overlap"`) {

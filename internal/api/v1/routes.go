@@ -49,6 +49,7 @@ func New(c Config) *API {
 	a.api = humago.New(a.mux, conf)
 	a.plans()
 	a.submissions()
+	a.sketches()
 	a.tasks()
 	a.bulk()
 	a.queues()

@@ -1,21 +1,13 @@
 // Submit a plan: paste it or drop a file, say where its paths begin and what its params are. A check says what is wrong, at its line beside the
 // text, and what is known of the file; so does a submission that is refused.
-import { h, fill, put, href, plural, number, errorBox, command } from './dom.js';
+import { h, fill, put, href, plural, number, errorBox, command, debounce } from './dom.js';
 import { get, send } from './api.js';
 import { textOf } from './again.js';
 import { go } from './address.js';
+import { may } from './session.js';
 import { paramFields } from './params.js';
+import { sketch } from './sketch.js';
 
-const SAMPLE = `plan: hello
-params: {name: world}
-tasks:
-  greet:
-    run: printf '"hello, %s"' "$name" > "$SLUICE_OUTPUT"
-  shout:
-    needs: [greet]
-    env: {GREETING: "\${{ needs.greet }}"}
-    run: echo "$GREETING" | tr a-z A-Z
-`;
 const DRAFT = 'sluice-draft'; // what was typed, as {text, dir, params, values}; of params that are secret, or not known to be none, no value
 const RECENT = 50; // plans, of which the files are offered
 const WHERE = 'on the nodes’ hosts, where commands run and paths in the file start';
@@ -27,6 +19,12 @@ export const forgetNotes = (id) => noted.delete(id);
 
 export default async function submit({ main, query, page }) {
   page.title('Submit a plan');
+  if (!may('submit')) {
+    fill(main, h('div', { class: 'head' }, h('h1', {}, 'Submit a plan')),
+      h('div', { class: 'hint' }, h('p', {}, h('strong', {}, 'You may look, and not submit. '), 'Ask who runs this server for the role of an editor.')),
+      h('p', { class: 'buttons' }, h('a', { class: 'button', href: '/ui/' }, 'All plans')));
+    return;
+  }
   let kept = {};
   try { kept = JSON.parse(sessionStorage.getItem(DRAFT)) || {}; } catch { /* there is none */ }
   const draft = kept.text || '';
@@ -39,16 +37,23 @@ export default async function submit({ main, query, page }) {
   const dir = h('input', { id: 'dir', value: kept.dir || '', placeholder: '/', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: () => { anew(); unplaced(); keep(); }, 'aria-describedby': 'dir-note' });
   const dirNote = h('span', { id: 'dir-note', class: 'muted', role: 'status' }, WHERE);
   const recent = h('select', { 'aria-label': 'A recent file', hidden: true, onchange: () => { if (recent.value) takePlan(recent.value); recent.value = ''; } });
+  const examples = h('select', { 'aria-label': 'An example', hidden: true, onchange: () => {
+    text.value = texts.get(examples.value);
+    examples.value = '';
+    replaced('');
+    text.focus();
+  } });
+  const texts = new Map(); // of the examples, by name
+  const drawn = sketch(goTo);
   const checkButton = h('button', { type: 'button', onclick: () => check() }, 'Check'), button = h('button', { type: 'submit', class: 'primary' }, 'Submit');
   const form = h('form', { onsubmit: (e) => { e.preventDefault(); submitted(); } },
     h('div', { class: 'row' }, h('button', { type: 'button', onclick: () => file.click() }, 'Open a file'), file,
-      h('button', { type: 'button', class: 'quiet', onclick: () => { text.value = SAMPLE; replaced(''); text.focus(); } }, 'An example'), recent,
+      examples, recent,
       h('span', { class: 'muted wide' }, 'or paste it, or drop a file on the text'), h('span', { class: 'grow' })),
-    h('div', { class: 'beside' }, editor, findings),
+    h('div', { class: 'beside' }, editor, h('div', {}, findings, drawn.element)),
     params.element,
     h('section', { class: 'param' }, h('label', { for: 'dir' }, 'Folder'), dir, dirNote),
-    h('p', { class: 'hint only-viewer' }, 'You may look, and not submit: ask who runs this server for the role of an editor.'),
-    h('div', { class: 'row submit needs-submit' }, button, checkButton, h('span', { class: 'muted wide' }, 'Ctrl + Enter; with Shift it checks')));
+    h('div', { class: 'row submit' }, button, checkButton, h('span', { class: 'muted wide' }, 'Ctrl + Enter; with Shift it checks')));
   fill(main, h('div', { class: 'head' }, h('h1', {}, 'Submit a plan')), form);
 
   let key = ''; // of this submission, which may be sent twice
@@ -69,7 +74,10 @@ export default async function submit({ main, query, page }) {
     const n = text.value.split('\n').length;
     if (n !== lines) mark(n);
     keep();
+    draw();
   }
+  const draw = debounce(() => { if (!page.over) drawn.draw(text.value, page.signal); }, 500);
+  page.onLeave(drawn.destroy);
   // keep keeps what was typed while this tab is open, but for values that may be secret.
   function keep() {
     const { declared, values } = params.kept();
@@ -196,7 +204,7 @@ export default async function submit({ main, query, page }) {
   // busy does f while nothing can be pressed, and shows what went wrong.
   async function busy(b, word, f) {
     if (!text.value.trim()) {
-      fill(findings, h('p', { class: 'strong' }, 'There is no plan yet: paste one, open a file, or begin with the example.'));
+      fill(findings, h('p', { class: 'strong' }, 'There is no plan yet: paste one, open a file, or begin with an example.'));
       text.focus();
       return;
     }
@@ -246,6 +254,11 @@ export default async function submit({ main, query, page }) {
   if (draft && kept.params?.length) params.declare(kept.params, kept.values);
   changed();
   offer().catch(() => { /* none are offered */ });
+  get('/plan-examples', null, { signal: page.signal }).then((found) => {
+    for (const e of found.examples) texts.set(e.name, e.text);
+    fill(examples, h('option', { value: '' }, 'An example…'), found.examples.map((e) => h('option', { value: e.name }, `${e.name}: ${e.use}`)));
+    examples.hidden = false;
+  }, () => { /* none are offered */ });
   if (query.get('plan')) await takePlan(query.get('plan'));
   else if (!draft) text.focus({ preventScroll: true });
 }

@@ -134,9 +134,12 @@ func TestTheFileOfAPlanIsShownAndEdited(t *testing.T) {
 	b.shot("submit-kept")
 
 	// A recent file is one choice away, and the example passes its check.
-	b.click("button", "An example")
+	b.until(`document.querySelectorAll('select[aria-label="An example"] option').length === 6`)
+	b.js(`{ const r = document.querySelector('select[aria-label="An example"]'); r.value = 'hello'; r.dispatchEvent(new Event('change')); }`)
+	b.until(`document.querySelector('.sketch .surface')?.getAttribute('aria-label') === 'Graph of the plan, 3 tasks. Enter chooses a task, arrows follow its lines.'`)
+	b.shot("submit-example")
 	b.click("button", "Check")
-	b.sees("#mistakes", "hello: 2 tasks, 1 need")
+	b.sees("#mistakes", "hello: 3 tasks")
 	b.js(`{ const r = document.querySelector('select[aria-label="A recent file"]'); r.value = [...r.options].find((o) => o.text === 'transfer #1').value; r.dispatchEvent(new Event('change')); }`)
 	b.until(`document.getElementById('file').value.startsWith('plan: transfer')`)
 
