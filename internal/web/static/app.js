@@ -7,6 +7,7 @@ import { ask } from './dialog.js';
 import plans from './plans.js';
 import plan from './plan.js';
 import task from './task.js';
+import tasks from './tasks.js';
 import submit from './submit.js';
 import queues from './queues.js';
 import groups from './groups.js';
@@ -18,7 +19,7 @@ import login from './login.js';
 
 // A page is a function of ({main, params, query, page}). It fills main, and tells page what is to end with it.
 const routes = [
-  [[], plans], [['plans'], plans], [['plans', ':plan'], plan], [['plans', ':plan', ':tab'], plan], [['tasks', ':task'], task], [['submit'], submit],
+  [[], plans], [['plans'], plans], [['plans', ':plan'], plan], [['plans', ':plan', ':tab'], plan], [['tasks'], tasks], [['tasks', ':task'], task], [['submit'], submit],
   [['queues'], queues], [['groups'], groups], [['groups', ':type'], activities], [['nodes'], nodes], [['schedules'], schedules], [['schedules', ':schedule'], schedule], [['balance'], balance], [['login'], login],
 ];
 
@@ -90,7 +91,8 @@ class Page {
 function current() {
   for (const a of document.querySelectorAll('#top nav a')) {
     const path = new URL(a.href).pathname;
-    const here = path === location.pathname || (path === '/ui/' && /^\/ui\/(plans|tasks)(\/|$)/.test(location.pathname)) || (['/ui/schedules', '/ui/groups'].includes(path) && location.pathname.startsWith(`${path}/`));
+    const here = path === location.pathname || (path === '/ui/' && /^\/ui\/(plans(\/|$)|tasks\/)/.test(location.pathname)) || (path === '/ui/queues' && location.pathname === '/ui/tasks') || (['/ui/schedules', '/ui/groups'].includes(path) && location.pathname.startsWith(`${path}/`));
+    if (here) a.hidden = false;
     if (here) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
   }

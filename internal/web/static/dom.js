@@ -216,6 +216,9 @@ export function throttle(f, ms) {
   };
 }
 
+// headings names the columns of a list, for who sees them: each row says itself what its parts are.
+export const headings = (kind, words) => h('div', { class: `heads ${kind}`, 'aria-hidden': 'true' }, words.map((w) => h('span', {}, Array.isArray(w) ? w.map((x) => h('span', {}, x)) : w)));
+
 // arrange makes an element's children these, and moves none that stands where it should: what has the focus keeps it.
 export function arrange(e, children) {
   const wanted = new Set(children);

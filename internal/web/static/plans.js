@@ -1,5 +1,5 @@
 // The plans: all of them, newest first, as they go on.
-import { h, fill, put, arrange, href, number, plural, instant, empty, errorBox, command, debounce, ago, folded, pretty } from './dom.js';
+import { h, fill, put, arrange, headings, href, number, plural, instant, empty, errorBox, command, debounce, ago, folded, pretty } from './dom.js';
 import { get } from './api.js';
 import { listen } from './events.js';
 import { remember } from './address.js';
@@ -26,10 +26,10 @@ export default async function plans({ main, query, page }) {
   const list = h('ul', { class: 'list plans', 'aria-label': 'Plans' });
   const fresh = h('button', { class: 'pill', type: 'button', hidden: true, onclick: () => { fresh.hidden = true; reload(); scrollTo(0, 0); } }, 'New plans');
   const foot = h('div', { class: 'foot' });
-  const headings = h('div', { class: 'plans-head', 'aria-hidden': 'true' }, ['State', 'Plan', 'Tasks', ['Took', 'Started']].map((w) => h('span', {}, Array.isArray(w) ? w.map((x) => h('span', {}, x)) : w)));
+  const heads = headings('plans-head', ['State', 'Plan', 'Tasks', ['Took', 'Started']]);
   fill(main,
     h('div', { class: 'head' }, h('h1', {}, 'Plans'), h('a', { class: 'button primary needs-submit', href: '/ui/submit' }, 'Submit a plan')),
-    inbox(page), h('div', { class: 'toolbar' }, search, chips), fresh, headings, list, foot);
+    inbox(page), h('div', { class: 'toolbar' }, search, chips), fresh, h('h2', { class: 'off' }, 'Newest first'), heads, list, foot);
 
   function mark() {
     for (const b of chips.children) b.setAttribute('aria-pressed', String(b.dataset.state === state));
@@ -85,7 +85,7 @@ export default async function plans({ main, query, page }) {
   }
 
   function footer() {
-    headings.hidden = rows.size === 0;
+    heads.hidden = rows.size === 0;
     strips();
     if (rows.size === 0 && !next) {
       fill(foot, text || state

@@ -1,5 +1,5 @@
 // The queues: how full each is, how many of its tasks may run at once, and which params are secret.
-import { h, fill, put, arrange, number, empty, errorBox, command } from './dom.js';
+import { h, fill, put, arrange, headings, number, empty, errorBox, command } from './dom.js';
 import { get, getWithTag, send } from './api.js';
 import { ask, action } from './dialog.js';
 import { badge } from './states.js';
@@ -8,8 +8,8 @@ import { keepText, keepOf } from './keep.js';
 export default async function queues({ main, page }) {
   page.title('Queues');
   const list = h('ul', { class: 'list queues' });
-  const out = h('div', {});
-  fill(main, h('div', { class: 'head' }, h('h1', {}, 'Queues')), h('p', { class: 'muted' }, 'How many tasks of each run at once, over all nodes. What runs already goes on when a limit is changed.'), list, out);
+  const out = h('div', {}), heads = headings('queue-head', ['State', 'Queue', 'Running', 'Queued']);
+  fill(main, h('div', { class: 'head' }, h('h1', {}, 'Queues')), h('p', { class: 'muted' }, 'How many tasks of each run at once, over all nodes. What runs already goes on when a limit is changed.'), h('h2', { class: 'off' }, 'All queues'), heads, list, out);
   const rows = new Map();
   async function load() {
     try {
@@ -21,6 +21,7 @@ export default async function queues({ main, page }) {
         if (!r) rows.set(q.id, r = row(q, load));
         r.set(q);
       });
+      heads.hidden = rows.size === 0;
       arrange(list, found.queues.map((x) => rows.get(x.id).element));
       fill(out, (found.refused || []).map((text) => h('p', { class: 'muted' }, text)), rows.size === 0 && empty('There are no queues yet.', h('p', {}, 'A plan makes those that its tasks need, without a limit. To make one with a limit:'), command('sluice queue create imap --threads 4')));
     } catch (e) {
@@ -37,7 +38,8 @@ const remembered = new Map(); // threads that queues had before they were paused
 function row(q, load) {
   const state = badge('open');
   const bar = h('span', { class: 'meter', 'aria-hidden': 'true' }, h('span', {}));
-  const active = h('span', { class: 'num' }), queued = h('span', { class: 'num' }), more = h('span', { class: 'muted' });
+  const tasks = (state) => h('a', { class: 'num', href: `/ui/tasks?${new URLSearchParams({ queue: q.name, state })}` });
+  const active = tasks('active'), queued = tasks('queued'), more = h('span', { class: 'muted' });
   const set = action('Settings', () => edit(q, load));
   const pause = action('Pause', async () => {
     if (q.state === 'paused') return edit(q, load);
