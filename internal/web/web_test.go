@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,5 +129,29 @@ func TestPagesSayTheWordsForStatesThatCommandsSay(t *testing.T) {
 	}
 	if len(said) > 0 {
 		t.Errorf("pages have words for what is no state: %v", said)
+	}
+}
+
+// The document names each module that its script imports, so that a browser asks for all of them at once.
+func TestEveryModuleIsAskedForAtOnce(t *testing.T) {
+	imports := regexp.MustCompile(`(?m)^import .*'\./(\w+\.js)';$`)
+	var want []string
+	var walk func(name string)
+	walk = func(name string) {
+		for _, m := range imports.FindAllStringSubmatch(body(t, get(t, "GET", "/"+name).Body), -1) {
+			if !slices.Contains(want, m[1]) {
+				want = append(want, m[1])
+				walk(m[1])
+			}
+		}
+	}
+	walk("app.js")
+	slices.Sort(want)
+	var named []string
+	for _, m := range regexp.MustCompile(`rel="modulepreload" href="/ui/(\w+\.js)"`).FindAllStringSubmatch(body(t, get(t, "GET", "/").Body), -1) {
+		named = append(named, m[1])
+	}
+	if !slices.Equal(named, want) {
+		t.Errorf("index.html preloads %q, and app.js imports %q", named, want)
 	}
 }

@@ -32,7 +32,7 @@ export default async function activities({ main, params, query, page }) {
   fill(main, h('nav', { class: 'crumbs', 'aria-label': 'Where this is' }, h('a', { href: '/ui/groups' }, 'Groups'), ' / ', h('span', {}, type.Solution)),
     h('div', { class: 'head' }, h('h1', {}, type.Name), h('div', { class: 'buttons' }, all)),
     h('p', { class: 'meta' }, [`${type.Verb} ${type.UriPattern}`, type.Retries && plural(type.Retries, 'more try', 'more tries'), type.ParameterExpected].filter(Boolean).join(' · ')),
-    h('div', { class: 'toolbar' }, pick, how), said, list, out);
+    h('div', { class: 'toolbar' }, pick, how), said, h('h2', { class: 'off' }, 'Activities'), list, out);
 
   async function load() {
     try {
@@ -62,7 +62,7 @@ function row(a, kind, load) {
     await post(`${OSTE}/failed-activities/${a.id}/retry`);
     await load();
   }, { class: 'needs-operate' });
-  again?.setAttribute?.('aria-label', `Run ${a.Object || a.id} again`);
+  again?.setAttribute?.('aria-label', `Run again: ${a.Object || a.id}`);
   const more = kind !== 'waiting' && h('details', { ontoggle: async () => {
     if (!more.open || tries.children.length) return;
     try {

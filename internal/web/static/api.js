@@ -71,7 +71,7 @@ async function ask(method, path, { query, body, type, headers, signal, exact, ag
 }
 
 const titles = {
-  not_found: 'It is not there', conflict: 'That cannot be done as it is now', plan_active: 'Part of it still runs', overlap: 'Another run has not ended', plan_ended: 'The plan has ended',
+  not_found: 'Not found', conflict: 'That cannot be done as it is now', plan_active: 'Part of it still runs', overlap: 'Another run has not ended', plan_ended: 'The plan has ended',
   precondition: 'Somebody else changed it', forbidden: 'You may not do that', unavailable: 'The store does not answer', full: 'The store is full',
 };
 

@@ -23,12 +23,8 @@ const routes = [
   [['queues'], queues], [['groups'], groups], [['groups', ':type'], activities], [['nodes'], nodes], [['schedules'], schedules], [['schedules', ':schedule'], schedule], [['balance'], balance], [['login'], login],
 ];
 
-const nav = [
-  ['Plans', '/ui/', 'p'], ['Submit', '/ui/submit', 's'], ['Schedules', '/ui/schedules', 'c'], ['Queues', '/ui/queues', 'q'], ['Groups', '/ui/groups', 'o'], ['Nodes', '/ui/nodes', 'n'], ['Balance', '/ui/balance', 'b'],
-];
-
-// offered are the pages that are shown among the others only if there is something on them.
-const offered = { Balance: false, Groups: false };
+// nav is the navigation, with the letter of each page: the document has it, so that it is there before this script.
+const nav = [...document.querySelectorAll('#top nav a')].map((a) => [a.textContent, a.getAttribute('href'), a.dataset.key, a]);
 
 const main = document.getElementById('main');
 const notice = document.getElementById('notice');
@@ -46,11 +42,17 @@ function match(path) {
 
 function missing({ main, page }) {
   page.title('Not found');
-  fill(main, lost('There is no such page', [h('code', {}, location.pathname), ' names nothing here.']));
+  fill(main, lost('No such page', [h('code', {}, location.pathname), ' names nothing here.']));
 }
+
+// absent is what an address names that is not there.
+const absent = () => ({ plans: 'No such plan', tasks: 'No such task', schedules: 'No such schedule', groups: 'No such activity type' }[location.pathname.split('/')[2]] || 'Not found');
 
 // lost says that what an address names is not there, and where to go from here.
 const lost = (title, why) => h('div', { class: 'lost' }, h('h1', {}, title), h('p', {}, why),
+  h('form', { class: 'row', role: 'search', onsubmit: (e) => { e.preventDefault(); go(`/ui/?q=${encodeURIComponent(e.target.elements.q.value.trim())}`); } },
+    h('input', { type: 'search', name: 'q', class: 'grow', placeholder: 'Part of the name of a plan', 'aria-label': 'Search plans by part of their name', spellcheck: 'false', autocomplete: 'off' }),
+    h('button', { type: 'submit' }, 'Search')),
   h('p', { class: 'buttons' }, h('a', { class: 'button', href: '/ui/' }, 'All plans'), h('a', { class: 'button', href: '/ui/queues' }, 'Queues'), h('a', { class: 'button', href: '/ui/nodes' }, 'Nodes')));
 
 // sentence makes one of what the API says in a few words.
@@ -113,7 +115,7 @@ async function show({ scroll = 0, focus = true } = {}) {
     if (!(e.status || e.code)) console.error(e);
     mine.title(e.status === 404 ? 'Not found' : 'Error');
     if (e.status === 404) {
-      fill(root, lost('It is not there', `${sentence(e.detail)} It may have been deleted: plans that have ended are kept for a while only.`));
+      fill(root, lost(absent(), `${sentence(e.detail)} It may have been deleted: plans that have ended are kept for a while only.`));
     } else fill(root, h('h1', {}, 'This page could not be shown'), errorBox(e, () => show()));
   }
   if (mine.over) return;
@@ -211,13 +213,10 @@ function theme(to) {
 }
 
 function frame() {
-  fill(document.getElementById('top'), h('div', { class: 'bar' },
-    h('a', { class: 'brand', href: '/ui/', 'aria-label': 'Sluice: plans' }, h('img', { src: '/ui/favicon.svg', alt: '', width: 18, height: 18 }), 'Sluice'),
-    h('nav', { 'aria-label': 'Pages' }, nav.map(([name, url]) => h('a', { href: url, hidden: offered[name] === false && location.pathname !== url }, name))),
-    h('div', { class: 'tools' },
-      session.user() && h('span', { class: 'muted user wide', title: 'Logged in' }, session.user()),
-      session.user() && h('button', { class: 'quiet', type: 'button', onclick: () => session.logout(), title: `Logged in as ${session.user()}` }, 'Log out'),
-      themeButton, h('button', { class: 'quiet', type: 'button', onclick: help, 'aria-label': 'Keys', title: 'Keys (?)' }, '?'))));
+  fill(document.querySelector('#top .tools'),
+    session.user() && h('span', { class: 'muted user wide', title: 'Logged in' }, session.user()),
+    session.user() && h('button', { class: 'quiet', type: 'button', onclick: () => session.logout(), title: `Logged in as ${session.user()}` }, 'Log out'),
+    themeButton, h('button', { class: 'quiet', type: 'button', onclick: help, 'aria-label': 'Keys', title: 'Keys (?)' }, '?'));
   theme(document.documentElement.dataset.theme || '');
 }
 
@@ -239,9 +238,7 @@ if (session.user()) frame();
 if (location.pathname !== '/ui/login') {
   for (const [name, path, there] of [['Balance', '/balance', (found) => found.document], ['Groups', '/groups', (found) => found.groups.length > 0]]) {
     get(path).then((found) => {
-      offered[name] = Boolean(there(found));
-      frame();
-      current();
+      if (there(found)) nav.find(([title]) => title === name)[3].hidden = false;
     }, () => { /* it is not offered */ });
   }
 }

@@ -32,7 +32,7 @@ export default async function groups({ main, page }) {
   page.title('Groups');
   const list = h('ul', { class: 'list groups' }), out = h('div', {});
   fill(main, h('div', { class: 'head' }, h('h1', {}, 'Groups')),
-    h('p', { class: 'muted' }, 'Groups of queues, with what runs and waits in each. Nothing of a paused group starts; what runs already goes on.'), list, out);
+    h('p', { class: 'muted' }, 'Groups of queues, with what runs and waits in each. Nothing of a paused group starts; what runs already goes on.'), h('h2', { class: 'off' }, 'All groups'), list, out);
   const rows = new Map();
   async function load() {
     try {

@@ -59,7 +59,7 @@ function buttons(now, load) {
     set(s) {
       put(pause, s.paused ? 'Resume' : 'Pause');
       pause.setAttribute('aria-label', `${pause.textContent} ${s.name}`);
-      run.setAttribute('aria-label', `Run ${s.name} now`);
+      run.setAttribute('aria-label', `Run now: ${s.name}`);
     },
   };
 }
@@ -68,7 +68,7 @@ export default async function schedules({ main, page }) {
   page.title('Schedules');
   const list = h('ul', { class: 'list schedules' });
   const out = h('div', {});
-  fill(main, h('div', { class: 'head' }, h('h1', {}, 'Schedules')), h('p', { class: 'muted' }, 'What starts by itself, and when. A node starts it.'), list, out);
+  fill(main, h('div', { class: 'head' }, h('h1', {}, 'Schedules')), h('p', { class: 'muted' }, 'What starts by itself, and when. A node starts it.'), h('h2', { class: 'off' }, 'All schedules'), list, out);
   const rows = new Map();
   async function load() {
     try {

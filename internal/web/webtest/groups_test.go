@@ -65,7 +65,7 @@ func TestDeadLettersAreReadAndRunAgain(t *testing.T) {
 	b.sees(".tries", "/song/1")
 	b.sees(".tries", "404")
 	oste("PATCH", of, `{"Verb": "GET", "UriPattern": "`+s.url+`/healthz?song={SongId}"}`)
-	b.click(".activity button[aria-label='Run 17 again']", "Run again")
+	b.click(".activity button[aria-label='Run again: 17']", "Run again")
 	b.sees(".toolbar", "1: 1 by 404")
 	b.click(".head button", "Run all again")
 	b.sees("main", "There are no dead letters.")

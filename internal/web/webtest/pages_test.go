@@ -276,14 +276,17 @@ tasks:
 		{"task-failed", "/ui/tasks/" + s.task(id, "copy"), "the target is not there"},
 		{"submit", "/ui/submit", "Params"},
 		{"queues", "/ui/queues", "slow"},
+		{"tasks", "/ui/tasks?queue=slow", "mailbox"},
+		{"no-plan", "/ui/plans/nosuch", "No such plan"},
+		{"task-items", "/ui/tasks/" + s.task(long, "mailbox"), "Items"},
 		{"groups", "/ui/groups", "acme-mail-and-calendars-of-all-branches"},
 		{"nodes", "/ui/nodes", "mailbox"},
 		{"schedules", "/ui/schedules", "berlin"},
 		{"schedule", "/ui/schedules/nightly", "plan: nightly"},
 		{"balance", "/ui/balance", "Saturday"},
 		{"login", "/ui/login?next=https://evil.example/", "Log in"},
-		{"no-task", "/ui/tasks/000000000000000000000000", "not there"},
-		{"no-page", "/ui/nowhere", "There is no such page"},
+		{"no-task", "/ui/tasks/000000000000000000000000", "No such task"},
+		{"no-page", "/ui/nowhere", "No such page"},
 	}
 	for _, l := range []struct {
 		name string
@@ -296,6 +299,7 @@ tasks:
 			b := mine.browse(l.look)
 			b.expect("000000000000000000000000") // which is not there
 			b.expect("/ui/nowhere")
+			b.expect("/plans/nosuch")
 			look := func(name string) {
 				b.shot(name + "-" + l.name)
 				if wide := eval[[]int](b, `[document.documentElement.scrollWidth, innerWidth]`); wide[0] > wide[1] {
@@ -309,6 +313,9 @@ tasks:
 				}
 				if bad := eval[[]string](b, nameless); len(bad) > 0 {
 					t.Errorf("%s has what has no name: %s", name, strings.Join(bad, "; "))
+				}
+				if bad := b.axe(); len(bad) > 0 {
+					t.Errorf("%s: axe finds\n%s", name, strings.Join(bad, "\n"))
 				}
 			}
 			for _, p := range pages {
