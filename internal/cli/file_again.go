@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/mend"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -122,7 +123,7 @@ func (a *app) readSource(ctx context.Context, r store.Reader, p *plan.Plan, task
 
 // noteOldParams says that a task runs again with other params than the plan has by now: it was kept when they were changed.
 func (a *app) noteOldParams(file *fileAgain, tasks []plan.Task, again func(plan.TaskID) bool) {
-	compiled := byName(file.tasks)
+	compiled := mend.ByName(file.tasks)
 	for i := range tasks {
 		t := &tasks[i]
 		now := compiled[t.Name]
@@ -130,7 +131,7 @@ func (a *app) noteOldParams(file *fileAgain, tasks []plan.Task, again func(plan.
 			continue
 		}
 		// A file of --with, which need not be this one, has made the other changes.
-		if changes, err := changesOf(t, now, file.mark, file.secrets, file.hidden...); err == nil && len(changes) > 0 && file.asBefore(t) {
+		if changes, err := mend.Changes(t, now, file.mark, file.secrets, file.hidden...); err == nil && len(changes) > 0 && file.asBefore(t) {
 			a.note("%s runs again as it ran, with other params than %s has by now: %s; to run it with those add --with %s",
 				t.Key(), file.p.Title(), strings.Join(changes, ", "), hint.Quoted(file.path))
 			return
@@ -367,18 +368,18 @@ func saysSecret(raw json.RawMessage) bool {
 // sameTasks reports whether the file has the plan's tasks with the same definitions. Their params
 // may have been others.
 func (f *fileAgain) sameTasks(tasks []plan.Task) bool {
-	old := byName(tasks)
+	old := mend.ByName(tasks)
 	if len(old) != len(f.tasks) {
 		return false
 	}
-	names, newNames := namesOf(tasks), namesOf(f.tasks) // in another order their ids are those of other tasks
+	names, newNames := mend.NamesOf(tasks), mend.NamesOf(f.tasks) // in another order their ids are those of other tasks
 	for i := range f.tasks {
 		now := &f.tasks[i]
 		t, ok := old[now.Name]
 		if !ok || list(t.Needs, func(id plan.TaskID) string { return names[id] }) != list(now.Needs, func(id plan.TaskID) string { return newNames[id] }) {
 			return false
 		}
-		changes, err := changesOf(t, now, "", f.secrets, f.hidden...)
+		changes, err := mend.Changes(t, now, "", f.secrets, f.hidden...)
 		if err != nil || len(changes) > 0 && !f.asBefore(t) {
 			return false
 		}
@@ -397,7 +398,7 @@ func (f *fileAgain) asBefore(old *plan.Task) bool {
 		if now == nil {
 			continue
 		}
-		if changes, err := changesOf(old, now, "", f.secrets, f.hidden...); err == nil && len(changes) == 0 {
+		if changes, err := mend.Changes(old, now, "", f.secrets, f.hidden...); err == nil && len(changes) == 0 {
 			return true
 		}
 	}
@@ -422,7 +423,7 @@ func (f *fileAgain) findEarlier() []map[string]*plan.Task {
 			return // the file takes other values by now, and what ran with those is another task
 		}
 		if _, tasks, err := compiler.Again(spec, f.p.ID, time.Now(), f.queue); err == nil {
-			earlier = append(earlier, byName(tasks))
+			earlier = append(earlier, mend.ByName(tasks))
 		}
 	}
 	add(f.was)
@@ -456,23 +457,4 @@ func ownParams(t *plan.Task, params map[string]json.RawMessage) (map[string]json
 		own[name] = value
 	}
 	return own, nil
-}
-
-// byName returns the tasks that are no items by their names.
-func byName(tasks []plan.Task) map[string]*plan.Task {
-	named := make(map[string]*plan.Task, len(tasks))
-	for i := range tasks {
-		if tasks[i].Of.IsZero() {
-			named[tasks[i].Name] = &tasks[i]
-		}
-	}
-	return named
-}
-
-func namesOf(tasks []plan.Task) map[plan.TaskID]string {
-	names := make(map[plan.TaskID]string, len(tasks))
-	for i := range tasks {
-		names[tasks[i].ID] = tasks[i].Name
-	}
-	return names
 }

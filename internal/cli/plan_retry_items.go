@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/mend"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -103,7 +104,7 @@ func (a *app) fileOf(ctx context.Context, st store.Store, p *plan.Plan, s *retry
 
 // relistLines says how lists differ from the items that there are.
 func relistLines(tasks []plan.Task, retried []rules.Retried) (lines []string) {
-	names := namesOf(tasks)
+	names := mend.NamesOf(tasks)
 	for _, r := range slices.Backward(retried) { // heads before the tasks that go along with them
 		if r.Items != nil {
 			lines = append(lines, fmt.Sprintf("items of %s: %s", names[r.ID], r.Items))

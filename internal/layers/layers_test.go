@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"internal/expr":                  {"internal/jsontext"},
 	"internal/secret":                {"plan", "den/protocol", "internal/jsontext", "internal/refusal"},
 	"internal/compiler":              {"plan", "den/protocol", "internal/expr", "internal/jsontext", "internal/refusal", "internal/secret", "internal/rules", "github.com/bmatcuk/doublestar/v4", "github.com/dominikbraun/graph"},
+	"internal/mend":                  {"plan", "internal/cells", "internal/jsontext", "internal/rules", "internal/secret"},
 	"internal/timetable":             {"plan", "github.com/netresearch/go-cron"},
 	"internal/balance":               {"plan", "internal/jsontext", "internal/refusal"},
 	"internal/failures":              {"plan", "internal/states"},
