@@ -145,6 +145,14 @@ func New(st Store, cfg Config) (*Node, error) {
 	if err := cfg.GFS.Check(); err != nil {
 		return nil, err
 	}
+	for _, name := range cfg.Plugins.Names() {
+		p, _ := cfg.Plugins.Get(name)
+		if s, ok := p.(plugins.Starter); ok {
+			if err := s.CheckStart(); err != nil {
+				return nil, fmt.Errorf("plugin %q: %w", name, err)
+			}
+		}
+	}
 	for _, d := range []struct {
 		name string
 		is   time.Duration

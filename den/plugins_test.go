@@ -5,6 +5,7 @@ package den_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,19 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
+
+// late is a plugin none of whose tasks could run.
+type late struct{ plugins.Plugin }
+
+func (late) CheckStart() error { return errors.New("too late") }
+
+func TestANodeDoesNotBeginWithAPluginThatCannotRun(t *testing.T) {
+	w := newWorld(t)
+	w.plugins.Register("late", late{plugins.Func(func(context.Context, *plugins.Task) (any, error) { return nil, nil })})
+	if _, err := den.New(w.store, den.Config{Plugins: w.plugins}); err == nil || err.Error() != `plugin "late": too late` {
+		t.Errorf("got %v", err)
+	}
+}
 
 func TestAPluginMayComeWhileTheNodeRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

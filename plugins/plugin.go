@@ -37,6 +37,12 @@ type Checker interface {
 	Check(params json.RawMessage, first bool) []Lack
 }
 
+// A Starter is a plugin that can tell, before a node begins, that none of its tasks could run in this
+// process. den.New returns that error.
+type Starter interface {
+	CheckStart() error
+}
+
 // A Tenant is a plugin that runs something outside its process. That continues while the process is
 // stopped, as by Ctrl-Z.
 type Tenant interface {

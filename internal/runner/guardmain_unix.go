@@ -42,6 +42,9 @@ func GuardMain() {
 	os.Exit(0)
 }
 
+// Guarded reports whether GuardMain was called.
+func Guarded() bool { return mainCalled.Load() }
+
 // Lease says how long the commands of this process may continue if it is silent from now on. After
 // that its guardian ends them. Any goroutine may call it. It does not wait.
 func Lease(left time.Duration) { guardian.extend(left) }

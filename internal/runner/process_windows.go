@@ -19,6 +19,9 @@ const GuardGrace time.Duration = 0
 // GuardMain does nothing: here job objects end what a node leaves behind.
 func GuardMain() {}
 
+// Guarded reports whether GuardMain was called, or need not be.
+func Guarded() bool { return true }
+
 // Lease does nothing: Windows has no signal that stops a process.
 func Lease(time.Duration) {}
 

@@ -37,7 +37,7 @@ const Name = plan.DefaultPlugin
 
 // GuardMain has to be called first in main by a program that runs this plugin. The program is
 // started once more as the guardian of its commands, so that they do not outlive it; there
-// GuardMain does not return. Without the call every task fails, and says so.
+// GuardMain does not return. Without the call no node begins that has the plugin.
 func GuardMain() { runner.GuardMain() }
 
 // Options say how commands are run. The zero value of a field means its default.
@@ -61,6 +61,17 @@ func New(o Options) *Plugin {
 
 // Close removes the plugin's files on disk. The next process removes the files of a killed one.
 func (p *Plugin) Close() error { return p.scratch.remove() }
+
+// errUnguarded says what the author of a program forgot.
+var errUnguarded = errors.New("this program runs commands, which would outlive it; call exec.GuardMain first in main, or in TestMain")
+
+// CheckStart implements plugins.Starter. Without GuardMain every command would fail.
+func (p *Plugin) CheckStart() error {
+	if !runner.Guarded() {
+		return errUnguarded
+	}
+	return nil
+}
 
 // Lease implements plugins.Tenant.
 func (p *Plugin) Lease(left time.Duration) { runner.Lease(left) }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	osexec "os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -24,9 +25,27 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
+// unguarded, in its environment, makes the tests' program one that forgot GuardMain.
+const unguarded = "SLUICE_EXEC_TEST_UNGUARDED"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(unguarded) != "" {
+		fmt.Print(New(Options{}).CheckStart())
+		os.Exit(0)
+	}
 	GuardMain()
 	os.Exit(m.Run())
+}
+
+func TestAProgramThatForgotGuardMainIsToldAtItsStart(t *testing.T) {
+	if err := New(Options{}).CheckStart(); err != nil {
+		t.Errorf("with GuardMain: %v", err)
+	}
+	cmd := osexec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), unguarded+"=1")
+	if said, err := cmd.Output(); err != nil || string(said) != errUnguarded.Error() {
+		t.Errorf("without GuardMain: %q, %v", said, err)
+	}
 }
 
 // object is what tests write as params.
