@@ -116,6 +116,12 @@ type RetryOptions struct {
 	Tasks      []plan.TaskID // only these, with what was skipped or cancelled below them
 	Downstream bool          // all tasks below them as well, what succeeded included
 	DryRun     bool          // change nothing: only say what would run
+
+	// With is the plan as it is now, with some of its tasks mended: the tasks that run again take their
+	// definitions from it, and the plan its params. It may change only tasks that run again, has the
+	// tasks of the plan with the same needs, and keeps the same params secret. nil: the tasks run as they
+	// were submitted. Tasks of no plan have none.
+	With *plan.Spec
 }
 
 // A Foresight is what a retry does to the tasks of a plan. Each list is in the order of the plan.
@@ -133,8 +139,9 @@ type Foresight struct {
 
 // Retry runs finished tasks of a plan again, and returns what that does. With the zero ID it
 // retries tasks of no plan, which RetryOptions.Tasks names. Attempts count from 1 again, and a plan
-// that had ended runs again. Retry returns plan.ErrConflict if there is nothing to retry, or if a
-// task changed meanwhile. It returns plan.ErrPlanActive if a task that it would take runs, and
+// that had ended runs again. Retry returns plan.ErrConflict if there is nothing to retry, if a
+// task changed meanwhile, or if With is another plan or changes a task that does not run again. It
+// returns plan.Problems for a With that is not valid. It returns plan.ErrPlanActive if a task that it would take runs, and
 // plan.ErrPlanNotReady if nothing of the plan ever ran. A missing plan or task is plan.ErrNotFound.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, o RetryOptions) (Foresight, error) {
 	q := store.TaskQuery{Plan: id, Needs: true}
@@ -145,7 +152,13 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, o RetryOptions) (Fore
 	if err != nil {
 		return Foresight{}, err
 	}
-	taken, err := s.shown.Retry(ctx, id, rules.Ask{Tasks: o.Tasks, Downstream: o.Downstream, Check: o.DryRun})
+	ask := rules.Ask{Tasks: o.Tasks, Downstream: o.Downstream, Check: o.DryRun}
+	if o.With != nil {
+		if err := s.mend(ctx, id, o.With, &ask); err != nil {
+			return Foresight{}, err
+		}
+	}
+	taken, err := s.shown.Retry(ctx, id, ask)
 	if err != nil {
 		return Foresight{}, err
 	}

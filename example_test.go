@@ -83,6 +83,79 @@ func Example() {
 	// Output: greetings#1 succeeded ["Good morning Ada","Good morning Grace"] <nil>
 }
 
+// Run submits a plan and runs it in this process. It tells of each change.
+func ExampleRun() {
+	ctx := context.Background()
+	st := opened(ctx)
+	spec := greetings()
+	spec.Add(plan.TaskSpec{Name: "sorry", Plugin: "greet", Needs: []string{"greet"}, When: plan.AnyFailed,
+		Params: map[string]any{"name": "all", "word": "Sorry"}})
+	p, err := sluice.Run(ctx, st, spec, registry(), func(c sluice.Change) {
+		if c.Status.Finished() && c.Of.IsZero() && !c.Task.IsZero() {
+			fmt.Println(c.Name, c.Status)
+		}
+	})
+	fmt.Println(p.Title(), p.State, err)
+	// Output:
+	// names succeeded
+	// greet succeeded
+	// sorry skipped
+	// greetings#1 succeeded <nil>
+}
+
+// Failures returns how tasks failed, by kind. An item has a label.
+func ExampleStore_Failures() {
+	ctx := context.Background()
+	st := opened(ctx)
+	spec := greetings()
+	spec.Tasks[1].Plugin = "break"
+	p, err := sluice.Run(ctx, st, spec, registry(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	kinds, err := st.Failures(ctx, p.ID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, k := range kinds {
+		fmt.Println(k.Count, k.Title)
+		for _, t := range k.Tasks {
+			fmt.Println(t.Name, t.ItemLabel)
+		}
+	}
+	// Output:
+	// 2 it broke
+	// greet[0] Ada
+	// greet[1] Grace
+}
+
+// A retry may take the tasks that run again from a mended plan.
+func ExampleRetryOptions() {
+	ctx := context.Background()
+	st := opened(ctx)
+	spec := plan.New("fragile")
+	spec.Add(plan.TaskSpec{Name: "list", Plugin: "list"})
+	spec.Add(plan.TaskSpec{Name: "use", Plugin: "break", Needs: []string{"list"}})
+	p, err := sluice.Run(ctx, st, spec, registry(), nil)
+	fmt.Println(p.State, err)
+
+	spec.Tasks[1].Plugin, spec.Tasks[1].Params = "greet", map[string]any{"name": "${{ needs.list[0] }}", "word": "Hi"}
+	again, err := st.Retry(ctx, p.ID, sluice.RetryOptions{With: spec})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(again.Again), again.Again[0].Name)
+	if err := den.Run(ctx, st, den.Config{Plugins: registry(), Plan: p.ID}); err != nil {
+		log.Fatal(err)
+	}
+	out, err := st.Output(ctx, p.ID, "use")
+	fmt.Println(string(out), err)
+	// Output:
+	// failed <nil>
+	// 1 use
+	// "Hi Ada" <nil>
+}
+
 // Wait blocks until a plan has ended, whichever node runs it.
 func ExampleStore_Wait() {
 	ctx, stop := context.WithCancel(context.Background())

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/failures"
+	"github.com/seed-1177d267/sluice/internal/items"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -44,7 +46,27 @@ func (s *Store) Plans(ctx context.Context, q PlanQuery) iter.Seq2[plan.Plan, err
 // Task returns everything about a task, its params, needs and output included, or plan.ErrNotFound. The
 // output of a foreach task may be too much to read: the task comes with plan.ErrTooMuchOutput then.
 func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
-	return s.shown.Task(ctx, id)
+	t, err := s.shown.Task(ctx, id)
+	if err == nil || errors.Is(err, plan.ErrTooMuchOutput) {
+		one := []plan.Task{t}
+		if failed := s.label(ctx, one); failed != nil {
+			return t, failed
+		}
+		t = one[0]
+	}
+	return t, err
+}
+
+// label fills in the labels of items.
+func (s *Store) label(ctx context.Context, tasks []plan.Task) error {
+	values, err := items.ReadKeys(ctx, s.shown, tasks)
+	if err != nil {
+		return err
+	}
+	for i := range tasks {
+		tasks[i].ItemLabel = values.Label(tasks[i].ID, "…")
+	}
+	return nil
 }
 
 // A TaskQuery selects tasks. The zero value of a field selects all.
@@ -59,7 +81,8 @@ type TaskQuery struct {
 	NoItems  bool          // no items of foreach tasks
 	After    plan.TaskID   // those that follow this one in the order of Tasks
 	Newest   bool          // newest first; else oldest first
-	Details  bool          // with Needs, Params and Output, which is much to read of many tasks
+	Details  bool          // with Needs, Params and Output, which is much to read of many tasks; and ItemLabel
+	Labels   bool          // with ItemLabel, which takes one more read of each page with items
 }
 
 // Tasks returns the tasks that the query selects. The loop reads them in pages; it ends after an error.
@@ -71,8 +94,58 @@ func (s *Store) Tasks(ctx context.Context, q TaskQuery) iter.Seq2[plan.Task, err
 	if q.Details {
 		query.Limit = 100
 	}
-	return paged(query.Limit, func() ([]plan.Task, error) { return s.shown.Tasks(ctx, query) },
-		func(last plan.Task) { query.After = last.ID })
+	read := func() ([]plan.Task, error) {
+		tasks, err := s.shown.Tasks(ctx, query)
+		if err == nil && (q.Details || q.Labels) {
+			err = s.label(ctx, tasks)
+		}
+		return tasks, err
+	}
+	return paged(query.Limit, read, func(last plan.Task) { query.After = last.ID })
+}
+
+// mostAlike is how many tasks of each kind of failure Failures returns.
+const mostAlike = 10
+
+// A Failure is a kind of failure: tasks that failed in one way. Their details may differ in numbers, ids
+// and quoted text.
+type Failure struct {
+	// Title says how they failed, in one line. # stands for a number or an id that differs, and … for
+	// quoted text.
+	Title   string
+	Status  plan.Status // of the first of the tasks
+	Reason  plan.Reason
+	Allowed bool        // the plan allows the failures, by ContinueOnError of the tasks
+	Count   int         // how many tasks failed so
+	Tasks   []plan.Task // the first ten of them, with Detail, Exit and ItemLabel
+}
+
+// Failures returns how tasks of a plan failed, were stopped or were lost, by kind: the largest kinds
+// first, and those that the plan allows last. A foreach task that failed because of its items is left
+// out, because the items are there. Failures reads all failed tasks of the plan. It returns
+// plan.ErrNotFound for a missing plan.
+func (s *Store) Failures(ctx context.Context, id plan.PlanID) ([]Failure, error) {
+	if _, err := s.shown.Plan(ctx, id); err != nil {
+		return nil, err
+	}
+	ways := failures.Ways{Tasks: mostAlike}
+	q := store.TaskQuery{Plan: id, Statuses: []plan.Status{plan.Failed, plan.Terminated, plan.Orphaned}}
+	err := store.EachTask(ctx, s.shown, q, func(t *plan.Task) error {
+		ways.Add(t)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	ways.Sort()
+	out := make([]Failure, len(ways.Kinds))
+	for i, k := range ways.Kinds {
+		if err := s.label(ctx, k.First); err != nil {
+			return nil, err
+		}
+		out[i] = Failure{Title: k.Told(), Status: k.First[0].Status, Reason: k.Reason, Allowed: k.Allowed, Count: k.Count, Tasks: k.First}
+	}
+	return out, nil
 }
 
 // paged returns the results of read, page by page, until a page is not full. next gets the last

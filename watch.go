@@ -45,7 +45,7 @@ type Change struct {
 	Task    plan.TaskID
 	Name    string        // of the task, as all that follows
 	Of      plan.TaskID   // the foreach task that it is an item of
-	Status  plan.Status   // its state,
+	Status  plan.Status   // its state, which is plan.Skipped of a skipped task,
 	Reason  plan.Reason   // and why it has that state,
 	Detail  string        // for people
 	Attempt int           // of the last or present claim; the first is 1
@@ -93,6 +93,9 @@ func (s *Store) watch(ctx context.Context, id plan.PlanID, f *feed.Feed, yield f
 				continue
 			}
 			is := Change{At: c.At, Task: c.Task, Name: c.Name, Of: c.Of, Status: c.Status, Reason: c.Reason, Detail: c.Detail, Attempt: c.Attempt, Node: c.Node}
+			if plan.State(c.Status, c.Reason) == plan.Skipped.String() {
+				is.Status = plan.Skipped
+			}
 			if !yield(is, nil) {
 				return
 			}

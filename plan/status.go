@@ -23,6 +23,10 @@ const (
 
 	// Unknown is what readers say of a status that is no code, as another program may have written it. It is never stored.
 	Unknown Status = math.MinInt32
+
+	// Skipped is what a sluice.Change says of a task that was cancelled because it is skipped. It is never
+	// stored: a Task has Cancelled, and its State tells.
+	Skipped Status = math.MinInt32 + 1
 )
 
 // next is the whole life cycle; CanBecome is its only reader. A held task can end without having
@@ -52,18 +56,18 @@ func (s Status) Valid() bool { return s >= Orphaned }
 
 // Finished reports whether the task has ended, as far as its status tells.
 func (s Status) Finished() bool {
-	return s > 0 || s == Terminated || s == Cancelled || s == Orphaned
+	return s > 0 || s == Terminated || s == Cancelled || s == Orphaned || s == Skipped
 }
 
 // Wrong reports whether a task with the status went wrong: it failed, was stopped or is lost.
-func (s Status) Wrong() bool { return s.Finished() && s != Succeeded && s != Cancelled }
+func (s Status) Wrong() bool { return s.Finished() && s != Succeeded && s != Cancelled && s != Skipped }
 
 // Active reports whether a node has the task: claimed or running.
 func (s Status) Active() bool { return s == Claimed || s == Running }
 
 var statusWords = map[Status]string{
 	Orphaned: "orphaned", Cancelled: "cancelled", Held: "held", Terminated: "terminated", Queued: "queued", Claimed: "claimed",
-	Running: "running", Succeeded: "succeeded", Failed: "failed", Unknown: unknown,
+	Running: "running", Succeeded: "succeeded", Failed: "failed", Unknown: unknown, Skipped: "skipped",
 }
 
 // unknown is shown, and never read.

@@ -107,6 +107,11 @@ type Task struct {
 	Of     TaskID          `json:"of,omitzero"`      // the foreach task that it is an item of
 	Index  int             `json:"index,omitempty"`  // its place among the items, from 0
 
+	// ItemLabel says what an item of a foreach task is for, in one line, as commands show it behind the
+	// name: alice@example.com of copy[17]. It is empty for other tasks. Only package sluice fills it in:
+	// Store.Task does, and Store.Tasks with Details or Labels.
+	ItemLabel string `json:"item_label,omitempty"`
+
 	Status    Status          `json:"status"`
 	Reason    Reason          `json:"reason,omitempty"`
 	Detail    string          `json:"detail,omitempty"`  // for people: what went wrong, or Foreach.NoItems

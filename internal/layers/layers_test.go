@@ -13,7 +13,7 @@ const module = "github.com/seed-1177d267/sluice/"
 // allowed says what each package may import of the module and of other modules, beside the standard library. A name that ends in /
 // stands for all packages below it. A package that is not named may import anything but internal/cli.
 var allowed = map[string][]string{
-	"sluice":                         {"plan", "internal/approve", "internal/schedule", "den/protocol", "backoff", "den", "plugins", "internal/client", "internal/explain", "internal/feed", "internal/forsaken", "internal/halt", "internal/planfile", "internal/rules", "internal/store", "internal/store/", "internal/submit", "internal/compiler"},
+	"sluice":                         {"plan", "internal/approve", "internal/schedule", "den/protocol", "backoff", "den", "plugins", "internal/client", "internal/explain", "internal/failures", "internal/feed", "internal/forsaken", "internal/halt", "internal/items", "internal/mend", "internal/planfile", "internal/rules", "internal/secret", "internal/store", "internal/store/", "internal/submit", "internal/compiler"},
 	"plan":                           {},
 	"backoff":                        {"github.com/cenkalti/backoff/v4"},
 	"plugins":                        {"plan", "internal/rules", "internal/secret"},
