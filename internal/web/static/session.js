@@ -33,9 +33,11 @@ export async function renew() {
   return Boolean(session.csrf_token) && session.csrf_token !== before;
 }
 
-// toLogin leaves for the login page, and comes back after it.
+let left = false; // somebody logged out
+
+// toLogin leaves for the login page, and comes back after it. After a logout nobody is to come back.
 export function toLogin() {
-  if (location.pathname !== '/ui/login') location.assign('/ui/login?next=' + encodeURIComponent(location.pathname + location.search));
+  if (!left && location.pathname !== '/ui/login') location.assign('/ui/login?next=' + encodeURIComponent(location.pathname + location.search));
 }
 
 // login returns what is wrong, or nothing. Whoever logged in loads the next page anew, and begins there.
@@ -52,6 +54,7 @@ export async function login(name, password) {
 export async function logout() {
   const headers = new Headers();
   guard('POST', headers);
+  left = true;
   await fetch('/api/v1/logout', { method: 'POST', headers });
   location.assign('/ui/login');
 }
