@@ -95,8 +95,10 @@ function current() {
     const path = new URL(a.href).pathname;
     const here = path === location.pathname || (path === '/ui/' && /^\/ui\/(plans(\/|$)|tasks\/)/.test(location.pathname)) || (path === '/ui/queues' && location.pathname === '/ui/tasks') || (['/ui/schedules', '/ui/groups'].includes(path) && location.pathname.startsWith(`${path}/`));
     if (here) a.hidden = false;
-    if (here) a.setAttribute('aria-current', 'page');
-    else a.removeAttribute('aria-current');
+    if (here) {
+      a.setAttribute('aria-current', 'page');
+      a.parentElement.scrollLeft = a.offsetLeft - a.parentElement.offsetLeft - 60; // on a narrow screen it may be out of sight
+    } else a.removeAttribute('aria-current');
   }
 }
 
@@ -238,7 +240,9 @@ if (session.user()) frame();
 if (location.pathname !== '/ui/login') {
   for (const [name, path, there] of [['Balance', '/balance', (found) => found.document], ['Groups', '/groups', (found) => found.groups.length > 0]]) {
     get(path).then((found) => {
-      if (there(found)) nav.find(([title]) => title === name)[3].hidden = false;
+      if (!there(found)) return;
+      nav.find(([title]) => title === name)[3].hidden = false;
+      current();
     }, () => { /* it is not offered */ });
   }
 }
