@@ -48,7 +48,7 @@ type Group struct {
 	Inputs   []json.RawMessage `json:"inputs,omitempty"`  // the inputs themselves, if they are no outputs of a parent
 }
 
-// A OutputRange is one output of a parent, or several that follow each other, from 0: "3" or "[3,7]" in JSON. A
+// An OutputRange is one output of a parent, or several that follow each other, from 0: "3" or "[3,7]" in JSON. A
 // stage of many tasks has as many outputs, and mostly all of them have a label.
 type OutputRange struct{ From, To int }
 
