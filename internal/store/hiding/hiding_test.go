@@ -1,4 +1,4 @@
-package hiding
+package hiding_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -27,7 +28,7 @@ func TestWhatAStoreOffersBesideIsOfferedWithoutItsSecrets(t *testing.T) {
 	}
 	defer onDisk.Close()
 	for name, st := range map[string]store.Store{"model": model.New(model.Options{}), "sqlite": onDisk} {
-		hidden := New(st)
+		hidden := hiding.New(st)
 		for what, offers := range map[string]func(store.Store) bool{
 			"balance":   func(s store.Store) bool { _, ok := s.(store.Balance); return ok },
 			"documents": func(s store.Store) bool { _, ok := s.(store.Documents); return ok },
@@ -48,7 +49,7 @@ func TestWhatAStoreOffersBesideIsOfferedWithoutItsSecrets(t *testing.T) {
 		if batch(hidden) != batch(st) {
 			t.Errorf("%s takes %d tasks at once best, and without secrets %d", name, batch(st), batch(hidden))
 		}
-		if Of(hidden) != st || New(hidden) != hidden {
+		if hiding.Of(hidden) != st || hiding.New(hidden) != hidden {
 			t.Errorf("%s is not the store that is hidden, or is hidden twice", name)
 		}
 	}
@@ -101,7 +102,7 @@ func TestASecretThatEntriesOfALogCutIsInNoPage(t *testing.T) {
 			}
 		}
 		no(st.AppendLog(ctx, turned.Claimed[0].Claim, entries))
-		hidden := New(st)
+		hidden := hiding.New(st)
 		_, err = st.Beat(ctx, protocol.Beat{Instance: n.ID, Progress: []protocol.Reached{
 			{Claim: turned.Claimed[0].Claim, Progress: plan.Progress{Fraction: 0.5, Text: "as " + secret}},
 		}})
@@ -152,7 +153,7 @@ func TestTheFileOfAPlanIsShownWithoutItsSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := New(st).PlanFile(ctx, p.ID)
+	got, err := hiding.New(st).PlanFile(ctx, p.ID)
 	want := plan.File{Dir: "/srv", Text: "plan: p\nsecrets: [password]\nparams: {password: \"***\", user: ann}\n" +
 		"tasks: {a: {plugin: demo, params: {token: \"***\", given: ***}}} # ***\n"}
 	if err != nil || got != want {
