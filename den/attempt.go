@@ -26,6 +26,8 @@ const logEvery = 500 * time.Millisecond
 type taskStore interface {
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
+	Failures
+	Plans
 	Logs
 }
 
@@ -281,13 +283,13 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 	params, inputs, err := a.delivered(ctx)
 	if err == nil {
 		a.keep(params)
-		params, err = compiler.Resolve(&a.task, params)
+		params, err = compiler.Resolve(&a.task, params, a.planState(ctx))
 	}
 	if err != nil {
 		return noInput(err)
 	}
 	secrets := a.keep(params)
-	if r := a.meets(params); r.Status != plan.Running {
+	if r := a.meets(ctx, params); r.Status != plan.Running {
 		return r
 	}
 	return a.plugin.Run(ctx, &plugins.Task{
@@ -308,16 +310,16 @@ func (a *attempt) mayAsk(ctx context.Context) plan.Result {
 		return noInput(err)
 	}
 	a.keep(params)
-	return a.meets(params)
+	return a.meets(ctx, params)
 }
 
 // meets returns the result of a task whose condition does not hold. Else the result is that of a task
 // that runs.
-func (a *attempt) meets(params json.RawMessage) plan.Result {
+func (a *attempt) meets(ctx context.Context, params json.RawMessage) plan.Result {
 	if a.task.If == "" {
 		return plan.Result{Status: plan.Running}
 	}
-	switch why, err := compiler.Unmet(&a.task, params); {
+	switch why, err := compiler.Unmet(&a.task, params, a.planState(ctx)); {
 	case err != nil:
 		return noInput(err)
 	case why != "":
@@ -350,14 +352,31 @@ func (a *attempt) delivered(ctx context.Context) (params json.RawMessage, inputs
 			params, err = rules.DeliverResults(params, parents)
 		}
 	}
+	if tells, _ := rules.TellsFailures(&a.task.Definition); err == nil && tells {
+		var failures json.RawMessage
+		if failures, err = read(ctx, a, a.store.Failures); err == nil {
+			params, err = rules.DeliverFailures(params, failures)
+		}
+	}
 	return params, inputs, err
+}
+
+// planState returns what tells the state of the task's plan; nil for a task of no plan.
+func (a *attempt) planState(ctx context.Context) compiler.PlanState {
+	if a.task.Plan.IsZero() {
+		return nil
+	}
+	return func() (string, error) {
+		p, err := read(ctx, a, func(ctx context.Context, _ plan.TaskID) (plan.Plan, error) { return a.store.Plan(ctx, a.task.Plan) })
+		return rules.StateSeen(&p), err
+	}
 }
 
 var errNotRead = errors.New("the outputs of its parents cannot be read")
 
-// read asks the store about the task's parents. While the store is gone it tries again. The lease
+// read asks the store about what the task is given. While the store is gone it tries again. The lease
 // decides how long, and the task is not at fault then.
-func read[T any](ctx context.Context, a *attempt, ask func(context.Context, plan.TaskID) ([]T, error)) ([]T, error) {
+func read[T any](ctx context.Context, a *attempt, ask func(context.Context, plan.TaskID) (T, error)) (none T, err error) {
 	var wait backoff.Poll
 	for {
 		found, err := ask(ctx, a.task.Task)
@@ -365,12 +384,12 @@ func read[T any](ctx context.Context, a *attempt, ask func(context.Context, plan
 		case err == nil, errors.Is(err, plan.ErrTooMuchInput):
 			return found, err
 		case !errors.Is(err, plan.ErrUnavailable):
-			return nil, fmt.Errorf("%w: %w", errNotRead, err)
+			return none, fmt.Errorf("%w: %w", errNotRead, err)
 		}
 		about(a.log, &a.task).Warn("read the outputs of its parents", "task", a.task.Task, "error", err)
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return none, context.Cause(ctx)
 		case <-time.After(wait.Next()):
 		}
 	}

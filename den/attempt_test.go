@@ -20,7 +20,7 @@ import (
 
 // A slow store takes a while to append a log.
 type slow struct {
-	Store
+	taskStore
 	took time.Duration
 }
 

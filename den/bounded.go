@@ -32,6 +32,7 @@ type bounded struct {
 	handover Handover
 	adopter  Adopter
 	queues   Queues
+	failures Failures
 
 	observer Observer
 	lease    time.Duration
@@ -70,6 +71,7 @@ func newBounded(s Store, lease time.Duration, o Observer) *bounded {
 	b.handover, _ = s.(Handover)
 	b.adopter, _ = s.(Adopter)
 	b.queues, _ = s.(Queues)
+	b.failures, _ = s.(Failures)
 	return b
 }
 
@@ -183,6 +185,22 @@ func (b *bounded) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, e
 
 func (b *bounded) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
 	return within(ctx, b, "Inputs", answerWithin, func(ctx context.Context) ([]plan.Input, error) { return b.Store.Inputs(ctx, id) })
+}
+
+// Failures returns none where the store cannot tell.
+func (b *bounded) Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error) {
+	if b.failures == nil {
+		return json.RawMessage("[]"), nil
+	}
+	return within(ctx, b, "Failures", answerWithin, func(ctx context.Context) (json.RawMessage, error) { return b.failures.Failures(ctx, id) })
+}
+
+// Plan returns a plan that runs where the store cannot tell.
+func (b *bounded) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
+	if plans := b.plans(); plans != nil {
+		return plans.Plan(ctx, id)
+	}
+	return plan.Plan{ID: id, State: plan.PlanRunning}, nil
 }
 
 // errNoLogs means that a log goes with its task's ending.

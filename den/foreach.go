@@ -61,7 +61,7 @@ func (a *attempt) folder(ctx context.Context, f *plan.Foreach) (string, error) {
 	}
 	_ = json.Unmarshal(params, &own)
 	if params, err = json.Marshal(own); err == nil { // without the params that are over an item, which there is none of yet
-		params, err = compiler.Resolve(&a.task, params)
+		params, err = compiler.Resolve(&a.task, params, a.planState(ctx))
 	}
 	_ = json.Unmarshal(params, &own)
 	return own.Dir, err

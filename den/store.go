@@ -2,6 +2,7 @@ package den
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -13,7 +14,7 @@ import (
 // value that sluice.Open returns.
 //
 // A store may offer more. A node looks for [Leaver], [Logs], [Waker], [Expirer], [Handover],
-// [Adopter], [Results], [Plans], [Queues], [Balancer] and plugins.Reporter. It looks in the store
+// [Adopter], [Results], [Plans], [Failures], [Queues], [Balancer] and plugins.Reporter. It looks in the store
 // itself, or in the store that its method Unwrap() Store returns. The node works without the missing
 // ones.
 type Store interface {
@@ -78,9 +79,16 @@ type Results interface {
 	PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) error
 }
 
-// Plans tells how plans stand, so that the node's log says of a plan that ended how its tasks did.
+// Plans tells how plans stand, so that the node's log says of a plan that ended how its tasks did, and tasks read
+// plan.state. Without it each plan counts as running.
 type Plans interface {
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
+}
+
+// Failures tells how tasks failed, to those that handle failures. Without it they find none among their params.
+type Failures interface {
+	// Failures returns how those tasks failed that the task is told of, as a JSON list of plan.Failure.
+	Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error)
 }
 
 // Queues tells how queues are set, so that a node knows which other nodes serve a queue. Without it

@@ -14,6 +14,7 @@ const (
 	MaxWhole       = 12 << 20  // bytes of a task's params with all outputs in them, where another program is to run it: see rules.CheckWhole
 	MaxCopiedItem  = 1 << 10   // bytes of outputs that are copied into each item of a foreach task, see rules.ItemInputs
 	MaxInputs      = 64 << 20  // bytes of all outputs that one task is given; more and it fails with ReasonInput
+	MaxFailures    = 1 << 20   // bytes of JSON of the failures that one task is told
 	MaxItems       = 100_000   // items of a foreach
 	DefaultRescues = 3         // how often a task is queued again after its node died
 
@@ -193,6 +194,17 @@ func (in Input) Value() json.RawMessage {
 type Parent struct {
 	Name  string // its Key
 	State string // as of Task.State; of one that is gone that of a cancelled task
+}
+
+// A Failure is how a task failed, as the tasks that handle the failure find it among their params.
+type Failure struct {
+	Task    string          `json:"task"`           // its name, of an item as in copy[17]
+	Item    json.RawMessage `json:"item,omitempty"` // of an item
+	Key     string          `json:"key,omitempty"`  // of an item with one: see Definition.ItemKey
+	Attempt int             `json:"attempt"`
+	Exit    *Exit           `json:"exit,omitempty"` // of the attempt, if it was a command
+	Detail  string          `json:"detail,omitempty"`
+	Lines   []string        `json:"lines,omitempty"` // the last ones that the attempt printed
 }
 
 // A Result is how one attempt went, as its plugin says.

@@ -168,8 +168,8 @@ func atFlag(at, zone string) (time.Time, error) {
 
 // ofNoPlan refuses expressions that lead nowhere from a task of no plan.
 func ofNoPlan(name string) expr.Scope {
-	return func(word string) (json.RawMessage, bool, error) {
-		switch {
+	return func(steps []string) (json.RawMessage, bool, error) {
+		switch word := steps[0]; {
 		case word == "plan", word == "params":
 			return nil, false, fmt.Errorf("${{ %s… }}: the task is of no plan, and has only needs and task.name; write the value itself", word)
 		case word == "task" && name == "":

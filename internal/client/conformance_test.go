@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -42,6 +43,10 @@ func (c *composite) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten,
 func (c *composite) Leave(ctx context.Context, i plan.InstanceID) error {
 	return c.direct.Leave(ctx, i)
 }
+func (c *composite) Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error) {
+	return c.direct.Failures(ctx, id)
+}
+
 func (c *composite) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
 	return c.direct.Turn(ctx, t)
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -47,6 +48,11 @@ func (c *Client) AppendLog(context.Context, protocol.Claim, []plan.LogEntry) err
 // Sweep refuses.
 func (c *Client) Sweep(context.Context, protocol.Sweep) (protocol.Swept, error) {
 	return protocol.Swept{}, c.node()
+}
+
+// Failures refuses.
+func (c *Client) Failures(context.Context, plan.TaskID) (json.RawMessage, error) {
+	return nil, c.node()
 }
 
 // Rescue refuses.

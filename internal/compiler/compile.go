@@ -271,11 +271,15 @@ var (
 )
 
 // firstWords are those that an expression may begin with.
-var firstWords = []string{"params", "needs", "results", "item", "plan", "task"}
+var firstWords = []string{"params", "needs", "results", "failures", "item", "plan", "task"}
 
 // scopeOf knows what is known at submission, and leaves the rest for the time when the task runs.
 func scopeOf(s *plan.Spec, p *plan.Plan, t *plan.TaskSpec) expr.Scope {
-	return func(word string) (json.RawMessage, bool, error) {
+	return func(steps []string) (json.RawMessage, bool, error) {
+		word := steps[0]
+		if waits(strings.Join(steps, ".")) {
+			return nil, false, nil
+		}
 		switch word {
 		case "params":
 			return p.Params, true, nil
@@ -283,9 +287,6 @@ func scopeOf(s *plan.Spec, p *plan.Plan, t *plan.TaskSpec) expr.Scope {
 			return fmt.Appendf(nil, `{"id":%q,"name":%q}`, p.ID, p.Name), true, nil
 		case "task":
 			return fmt.Appendf(nil, `{"name":%q}`, t.Name), true, nil
-		}
-		if slices.Contains(later, word) {
-			return nil, false, nil
 		}
 		return nil, false, fmt.Errorf("${{ %s… }} is not known; it is one of %s", word, strings.Join(firstWords, ", "))
 	}
@@ -416,7 +417,7 @@ func validateExpressions(s *plan.Spec, i int, index map[string]int, add addProbl
 	if t.Approve != nil {
 		for _, path := range expr.Paths(t.Approve.Question) {
 			switch {
-			case slices.Contains(later, head(path)):
+			case waits(path):
 				add(i, "approve", -1, "task %q: ${{ %s }} is not known yet when the question is read, at submission; it takes params, plan and task", t.Name, path).Expr = path
 			case tells(secretsIn(s), path):
 				add(i, "approve", -1, "task %q: ${{ %s }} is secret, and people see the question", t.Name, path).Expr = path
@@ -426,7 +427,7 @@ func validateExpressions(s *plan.Spec, i int, index map[string]int, add addProbl
 		}
 	}
 	for _, path := range expr.Paths(t.Subject) {
-		if word := head(path); word != "item" && slices.Contains(later, word) {
+		if head(path) != "item" && waits(path) {
 			p := add(i, "subject", -1, "task %q: ${{ %s }} is not known yet when the subject is read, at submission; it takes params, plan and task, and item of a foreach", t.Name, path)
 			p.Expr = path
 			continue
@@ -444,8 +445,11 @@ func validateExpressions(s *plan.Spec, i int, index map[string]int, add addProbl
 	validateKey(s, i, add)
 	if f.Value != "" {
 		validatePath(s, i, "foreach", f.Value, add)
-		if head(f.Value) == "item" {
+		switch word := head(f.Value); {
+		case word == "item":
 			add(i, "foreach", -1, "task %q: foreach cannot go over ${{ %s }}, which it makes itself", t.Name, f.Value)
+		case word != "needs" && waits(f.Value):
+			add(i, "foreach", -1, "task %q: foreach goes over params and outputs, and not over ${{ %s }}; let a task return it, and go over its output", t.Name, f.Value)
 		}
 	}
 	validateGroup(s, i, index, add)
@@ -455,7 +459,7 @@ func validateExpressions(s *plan.Spec, i int, index map[string]int, add addProbl
 		return nil, nil
 	})
 	for _, path := range paths {
-		if slices.Contains(later, head(path)) {
+		if waits(path) {
 			p := add(i, "foreach", -1, "task %q: ${{ %s }} is not known yet when this is read, at submission; foreach takes only a whole output, as in foreach: ${{ needs.list }}", t.Name, path)
 			p.Expr = path
 			continue
@@ -533,7 +537,7 @@ func validateParams(s *plan.Spec, i int, params json.RawMessage, add addProblem)
 		}
 		for _, path := range expr.Paths(text) {
 			validatePath(s, i, "params", path, add)
-			if word := head(path); given(keys) && slices.Contains(later, word) {
+			if given(keys) && waits(path) {
 				p := add(i, "params", -1, "task %q: ${{ %s }} stands in params.%s, which is made of what parents and foreach give; choose another name", t.Name, path, keys[0])
 				p.Expr = path
 			}
@@ -587,15 +591,15 @@ func validatePath(s *plan.Spec, i int, key, path string, note addProblem) {
 		p := add(i, key, -1, "task %q: ${{ %s }}: the task does not need %q; add it to needs", t.Name, path, steps[1])
 		p.Word, p.Known = steps[1], slices.Clone(t.Parents())
 		return
-	case "results":
+	case "results", "failures":
 		switch {
-		case len(steps) > 1 && !slices.Contains(t.Parents(), steps[1]):
+		case word == "results" && len(steps) > 1 && !slices.Contains(t.Parents(), steps[1]):
 			p := add(i, key, -1, "task %q: ${{ %s }}: the task does not need %q; add it to needs", t.Name, path, steps[1])
 			p.Word, p.Known = steps[1], slices.Clone(t.Parents())
 		case !rules.TellsResults(t.When):
-			add(i, key, -1, "task %q: ${{ %s }}: the task runs only when all that it needs has succeeded; results are for one with another when", t.Name, path)
+			add(i, key, -1, "task %q: ${{ %s }}: the task runs only when all that it needs has succeeded; %s are for one with another when", t.Name, path, word)
 		case t.Foreach != nil && len(t.Foreach.Each) == 0:
-			add(i, key, -1, "task %q: ${{ %s }}: items have no results of what their foreach task needs; have a task in between return them", t.Name, path)
+			add(i, key, -1, "task %q: ${{ %s }}: items have no %s of what their foreach task needs; have a task in between return them", t.Name, path, word)
 		}
 		return
 	case "item":
@@ -604,7 +608,7 @@ func validatePath(s *plan.Spec, i int, key, path string, note addProblem) {
 		}
 		return
 	case "plan":
-		known = []string{"id", "name"}
+		known = []string{"id", "name", "state"}
 	case "task":
 		known = []string{"name"}
 	default:

@@ -32,7 +32,7 @@ func compileIf(text string, scope expr.Scope) (string, error) {
 
 // Unmet returns why the condition of a task does not hold, with the values that decided; "" if it holds.
 // params are as the plugin gets them. The error says which value the condition cannot be asked of.
-func Unmet(t *protocol.ClaimedTask, params json.RawMessage) (why string, err error) {
+func Unmet(t *protocol.ClaimedTask, params json.RawMessage, state PlanState) (why string, err error) {
 	c, err := expr.ParseCondition(t.If)
 	if err != nil {
 		return "", fmt.Errorf("if: %w", err)
@@ -41,10 +41,7 @@ func Unmet(t *protocol.ClaimedTask, params json.RawMessage) (why string, err err
 	if err := json.Unmarshal(params, &own); err != nil {
 		return "", fmt.Errorf("params are not a JSON object: %w", err)
 	}
-	holds, decided, err := c.Holds(func(word string) (json.RawMessage, bool, error) {
-		value, ok := own[word]
-		return value, ok && slices.Contains(later, word), nil
-	})
+	holds, decided, err := c.Holds(func(steps []string) (json.RawMessage, bool, error) { return delivered(own, steps, state) })
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("if: %w", err) // a secret value in it is hidden as in any detail

@@ -16,10 +16,15 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+// A PlanState returns the state of a task's plan, as plan.state has it. It is asked only where an
+// expression needs it. It is nil where nobody knows the plan.
+type PlanState func() (string, error)
+
 // Resolve returns params as the plugin gets them. If they are a template, it replaces the
-// expressions over needs, results and item by their values in params. It refuses an expression in a
-// shell line or a script of an exec task, because a value could be read as commands.
-func Resolve(t *protocol.ClaimedTask, params json.RawMessage) (json.RawMessage, error) {
+// expressions over what is known only now by their values: those over plan.state, and over needs,
+// results, failures and item, whose values are in params. It refuses an expression in a shell line or a
+// script of an exec task, because a value could be read as commands.
+func Resolve(t *protocol.ClaimedTask, params json.RawMessage, state PlanState) (json.RawMessage, error) {
 	if !t.Template {
 		return params, nil
 	}
@@ -32,15 +37,15 @@ func Resolve(t *protocol.ClaimedTask, params json.RawMessage) (json.RawMessage, 
 			return nil, fmt.Errorf("params.run: argument %d: ${{ }} %s", i, why)
 		}
 	}
-	scope := func(word string) (json.RawMessage, bool, error) {
-		if !slices.Contains(later, word) {
-			return nil, false, fmt.Errorf("${{ %s… }} is not known here: it is one of %s", word, strings.Join(firstWords, ", "))
+	scope := func(steps []string) (json.RawMessage, bool, error) {
+		value, ok, err := delivered(own, steps, state)
+		switch {
+		case err != nil || ok:
+			return value, ok, err
+		case !slices.Contains(later, steps[0]):
+			return nil, false, fmt.Errorf("${{ %s… }} is not known here: it is one of %s", steps[0], strings.Join(firstWords, ", "))
 		}
-		value, ok := own[word]
-		if !ok {
-			return nil, false, fmt.Errorf("${{ %s }}: the task has none", word)
-		}
-		return value, true, nil
+		return nil, false, fmt.Errorf("${{ %s }}: the task has none", steps[0])
 	}
 	return expr.EachText(params, func(keys []string, s string) (json.RawMessage, error) {
 		switch {
@@ -77,9 +82,26 @@ func mayBe(plugin string, keys []string, v json.RawMessage) error {
 
 // givenParams are the keys of params that come from parents and a foreach; later are those of them that expressions begin with.
 var (
-	givenParams = []string{"needs", "args", "item", "results"}
-	later       = []string{"needs", "item", "results"}
+	givenParams = []string{"needs", "args", "item", "results", "failures"}
+	later       = []string{"needs", "item", "results", "failures"}
 )
+
+// planState is the path of the state of the plan, as an attempt finds it.
+const planState = "plan.state"
+
+// waits reports whether a path leads to what is known only as the task runs.
+func waits(path string) bool { return path == planState || slices.Contains(later, head(path)) }
+
+// delivered resolves the first of the steps of such a path. own are the params of the task that runs.
+func delivered(own map[string]json.RawMessage, steps []string, state PlanState) (value json.RawMessage, ok bool, err error) {
+	if state != nil && strings.Join(steps, ".") == planState {
+		is, err := state()
+		value, _ = jsontext.Marshal(map[string]string{"state": is}) // of texts
+		return value, true, err
+	}
+	value, ok = own[steps[0]]
+	return value, ok && slices.Contains(later, steps[0]), nil
+}
 
 // given reports whether what is under the keys of params comes from parents and a foreach, and not from the task's author.
 func given(keys []string) bool {

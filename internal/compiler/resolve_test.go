@@ -34,11 +34,11 @@ func TestParamsAreResolvedWhenTheTaskRuns(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			task := protocol.ClaimedTask{Plugin: plan.DefaultPlugin}
-			if got, err := compiler.Resolve(&task, json.RawMessage(c.params)); err != nil || string(got) != c.params {
+			if got, err := compiler.Resolve(&task, json.RawMessage(c.params), nil); err != nil || string(got) != c.params {
 				t.Errorf("of a task without expressions: got %s, %v", got, err)
 			}
 			task.Template = true
-			got, err := compiler.Resolve(&task, json.RawMessage(c.params))
+			got, err := compiler.Resolve(&task, json.RawMessage(c.params), nil)
 			if want, fails := strings.CutPrefix(c.want, "error: "); fails {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("got %s, %v; want an error with %q", got, err, want)
@@ -139,7 +139,7 @@ func unquote(t *testing.T, s string) (text string) {
 func resolve(t *testing.T, task *plan.Task) (got map[string]any) {
 	t.Helper()
 	claimed := protocol.ClaimedTask{Plugin: plan.DefaultPlugin, Definition: task.Definition}
-	params, err := compiler.Resolve(&claimed, task.Params)
+	params, err := compiler.Resolve(&claimed, task.Params, nil)
 	if err == nil {
 		err = json.Unmarshal(params, &got)
 	}
@@ -151,7 +151,7 @@ func resolve(t *testing.T, task *plan.Task) (got map[string]any) {
 
 func ExampleResolve() {
 	task := protocol.ClaimedTask{Plugin: "exec", Definition: plan.Definition{Template: true}}
-	params, err := compiler.Resolve(&task, json.RawMessage(`{"run":["./copy","${{ item }}","${{ needs.target.host }}"],"item":"a.txt","needs":{"target":{"host":"mx1"}}}`))
+	params, err := compiler.Resolve(&task, json.RawMessage(`{"run":["./copy","${{ item }}","${{ needs.target.host }}"],"item":"a.txt","needs":{"target":{"host":"mx1"}}}`), nil)
 	fmt.Println(string(params), err)
 	// Output: {"run":["./copy","a.txt","mx1"],"item":"a.txt","needs":{"target":{"host":"mx1"}}} <nil>
 }

@@ -60,7 +60,7 @@ func TestAnArgumentThatIsReadAsCode(t *testing.T) {
 			var claimed protocol.ClaimedTask
 			claimed.Template = true
 			claimed.Plugin = plan.DefaultPlugin
-			if _, err := Resolve(&claimed, json.RawMessage(fmt.Sprintf(`{"item":"i","run":%s}`, list))); (err != nil) != (want != "") {
+			if _, err := Resolve(&claimed, json.RawMessage(fmt.Sprintf(`{"item":"i","run":%s}`, list)), nil); (err != nil) != (want != "") {
 				t.Errorf("as it is claimed it is refused: %v, want %q", err, want)
 			}
 		})
@@ -89,7 +89,7 @@ func TestTheRemedyForAScriptWithoutVariables(t *testing.T) {
 		var claimed protocol.ClaimedTask
 		claimed.Template = true
 		claimed.Plugin = plan.DefaultPlugin
-		_, claim := Resolve(&claimed, json.RawMessage(fmt.Sprintf(`{"item":"i","run":%s}`, list)))
+		_, claim := Resolve(&claimed, json.RawMessage(fmt.Sprintf(`{"item":"i","run":%s}`, list)), nil)
 		submitted := Validate(&plan.Spec{Name: "p", Tasks: []plan.TaskSpec{{Name: "t", Foreach: &plan.Foreach{List: json.RawMessage(`["a"]`)}, Params: json.RawMessage(fmt.Sprintf(`{"run":%s}`, list))}}})
 		for at, err := range map[string]error{"claimed": claim, "submitted": submitted} {
 			if said := fmt.Sprint(err); !strings.Contains(said, "pass the value by env") || !strings.Contains(said, want) || want == "" && strings.Contains(said, "standard input") {

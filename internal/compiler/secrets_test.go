@@ -101,7 +101,7 @@ func TestNoErrorCitesASecret(t *testing.T) {
 			t.Errorf("%s: %v", params, err)
 		}
 		c := protocol.ClaimedTask{Plugin: "exec", Settings: plan.QueueSettings{Secrets: s.Secrets}, Definition: plan.Definition{Template: true}}
-		_, err = compiler.Resolve(&c, json.RawMessage(strings.ReplaceAll(strings.TrimSuffix(params, "}"), "params.", "needs.")+`,"needs":{"login":{"password":"`+long+`"}}}`))
+		_, err = compiler.Resolve(&c, json.RawMessage(strings.ReplaceAll(strings.TrimSuffix(params, "}"), "params.", "needs.")+`,"needs":{"login":{"password":"`+long+`"}}}`), nil)
 		if err == nil || strings.Contains(err.Error(), "hunter") {
 			t.Errorf("as it runs, %s: %v", params, err)
 		}

@@ -179,7 +179,7 @@ func validateLimits(s *plan.Spec, add addProblem) {
 }
 
 // reservedParams are the keys of an exec task's params that are not plan params.
-var reservedParams = []string{"run", "shell", "env", "dir", "stdin", "needs", "args", "item", "results"}
+var reservedParams = []string{"run", "shell", "env", "dir", "stdin", "needs", "args", "item", "results", "failures"}
 
 type addProblem func(task int, key string, item int, format string, args ...any) *plan.Problem
 

@@ -15,8 +15,8 @@ func conditionScope(t testing.TB) Scope {
 		"item": "anna"}`), &values); err != nil {
 		t.Fatal(err)
 	}
-	return func(word string) (json.RawMessage, bool, error) {
-		v, ok := values[word]
+	return func(steps []string) (json.RawMessage, bool, error) {
+		v, ok := values[steps[0]]
 		return v, ok, nil
 	}
 }
@@ -91,8 +91,8 @@ func TestAConditionSaysWhatDecided(t *testing.T) {
 }
 
 func TestAConditionOfWhatIsKnown(t *testing.T) {
-	known := func(word string) (json.RawMessage, bool, error) {
-		return json.RawMessage(`{"env": "it's", "n": [1, {"a": "b"}], "x": {"k": null}}`), word == "params", nil
+	known := func(steps []string) (json.RawMessage, bool, error) {
+		return json.RawMessage(`{"env": "it's", "n": [1, {"a": "b"}], "x": {"k": null}}`), steps[0] == "params", nil
 	}
 	for text, want := range map[string]string{
 		"params.env == 'prod' && needs.a.b > 1": `"it's" == "prod" && needs.a.b > 1`,

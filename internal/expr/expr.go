@@ -29,8 +29,8 @@ var (
 	quoteSyntax = regexp.MustCompile(`^'(?:[^']|'')*'$`)
 )
 
-// Scope resolves the first word of a path; ok is false for a word that it leaves for later.
-type Scope func(word string) (value json.RawMessage, ok bool, err error)
+// Scope resolves the first of the steps of a path; ok is false for a path that it leaves for later.
+type Scope func(steps []string) (value json.RawMessage, ok bool, err error)
 
 // A piece of a text is an expression over a path, or text that is known: written so, or in quotes.
 type piece struct {
@@ -140,7 +140,7 @@ func UnquoteJSON(value json.RawMessage) (unquoted json.RawMessage, ok bool) {
 var errNotKnown = errors.New("not known yet")
 
 // Nothing is a scope that leaves everything for later.
-func Nothing(string) (json.RawMessage, bool, error) { return nil, false, nil }
+func Nothing([]string) (json.RawMessage, bool, error) { return nil, false, nil }
 
 // Substitute replaces the expressions in all texts of a JSON value, except its keys, whose scope knows the first word. The result still
 // is an author's: what was put in is quoted where it could be read as an expression.
@@ -289,7 +289,7 @@ func Lookup(path string, scope Scope) (value json.RawMessage, ok bool, err error
 	if err != nil {
 		return nil, false, err
 	}
-	value, ok, err = scope(steps[0])
+	value, ok, err = scope(steps)
 	if err != nil || !ok {
 		return nil, ok, err
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // scope knows a, which is an object, text, and list; it leaves later for later and knows nothing else.
-func scope(word string) (json.RawMessage, bool, error) {
-	switch word {
+func scope(steps []string) (json.RawMessage, bool, error) {
+	switch steps[0] {
 	case "a":
 		return json.RawMessage(`{"n":1.50,"s":"x\"y","l":[10,{"k":true}],"null":null,"null2":"","o":{"z":1,"a":2},"1":"one"}`), true, nil
 	case "text":
@@ -25,7 +25,7 @@ func scope(word string) (json.RawMessage, bool, error) {
 	case "later":
 		return nil, false, nil
 	}
-	return nil, false, fmt.Errorf("%q is not known", word)
+	return nil, false, fmt.Errorf("%q is not known", steps[0])
 }
 
 func TestExpressionsAreReplaced(t *testing.T) {

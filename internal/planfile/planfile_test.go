@@ -394,7 +394,7 @@ func TestAFolderIsNoExpression(t *testing.T) {
 			params = rules.WithItem(params, []byte("1"))
 		}
 		claimed := protocol.ClaimedTask{Plugin: plan.DefaultPlugin, Definition: tasks[i].Definition}
-		if got, err := compiler.Resolve(&claimed, params); err != nil || string(got) != want {
+		if got, err := compiler.Resolve(&claimed, params, nil); err != nil || string(got) != want {
 			t.Errorf("got %s, %v; want %s", got, err, want)
 		}
 	}

@@ -292,8 +292,8 @@ func (r *reader) known(text string) (s string, ok bool) {
 }
 
 // scope resolves what a file alone tells of expressions: its params.
-func (r *reader) scope(word string) (json.RawMessage, bool, error) {
-	return r.params, word == "params", nil
+func (r *reader) scope(steps []string) (json.RawMessage, bool, error) {
+	return r.params, steps[0] == "params", nil
 }
 
 // noteExpressions remembers a text with expressions, and looks up those over params: they may lead nowhere.

@@ -374,7 +374,7 @@ var variablePath = regexp.MustCompile(`^(?:params\.([a-z][a-z0-9_]*)|(item))$`)
 // variableOf returns the name of the variable that holds the value of an expression, as docs/plan-files.md says under "What a command sees".
 func variableOf(path string) (string, bool) {
 	m := variablePath.FindStringSubmatch(path)
-	if m == nil || strings.HasSuffix(path, "_proxy") || slices.Contains(ofCommands, m[1]) || m[1] == "needs" || m[1] == "args" || m[1] == "results" {
+	if m == nil || strings.HasSuffix(path, "_proxy") || slices.Contains(ofCommands, m[1]) || m[1] == "needs" || m[1] == "args" || m[1] == "results" || m[1] == "failures" {
 		return "", false
 	}
 	return m[1] + m[2], true

@@ -54,9 +54,9 @@ func expandItems(f *plan.Foreach, inputs []plan.Input) ([]json.RawMessage, error
 		}
 	} else if f.Value != "" {
 		var err error
-		list, _, err = expr.Lookup(f.Value, func(word string) (json.RawMessage, bool, error) {
-			if word != "needs" {
-				return nil, false, fmt.Errorf("foreach over ${{ %s }}: %q is not known when its parents have finished", f.Value, word)
+		list, _, err = expr.Lookup(f.Value, func(steps []string) (json.RawMessage, bool, error) {
+			if steps[0] != "needs" {
+				return nil, false, fmt.Errorf("foreach over ${{ %s }}: %q is not known when its parents have finished", f.Value, steps[0])
 			}
 			needs := []byte{'{'}
 			for i, in := range inputs {

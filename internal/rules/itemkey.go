@@ -18,7 +18,7 @@ func KeyOf(f *plan.Foreach, item json.RawMessage) (string, error) {
 	if f == nil || f.Key == "" {
 		return "", nil
 	}
-	value, err := expr.Evaluate(f.Key, func(word string) (json.RawMessage, bool, error) { return item, word == "item", nil }, false)
+	value, err := expr.Evaluate(f.Key, func(steps []string) (json.RawMessage, bool, error) { return item, steps[0] == "item", nil }, false)
 	if err != nil {
 		return "", err
 	}

@@ -2,6 +2,9 @@ package rules
 
 import "github.com/seed-1177d267/sluice/plan"
 
+// StateSeen returns the state of a plan as the expression plan.state gives it to a task that runs.
+func StateSeen(p *plan.Plan) string { return p.State.String() }
+
 // Close returns the reason for which a plan is closed after a request to close it. changed is false
 // if the plan stays as it is. A plan that has ended does not change. A person's reason replaces
 // that of a failure.

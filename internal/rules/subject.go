@@ -44,7 +44,7 @@ func SubjectText(value json.RawMessage) string {
 // itemSubject returns the subject of an item, by that of its foreach task. An item has none if it lacks
 // what the expressions name. A text that CheckSubject would refuse is made to fit.
 func itemSubject(of string, item json.RawMessage) string {
-	value, err := expr.Evaluate(of, func(word string) (json.RawMessage, bool, error) { return item, word == "item", nil }, false)
+	value, err := expr.Evaluate(of, func(steps []string) (json.RawMessage, bool, error) { return item, steps[0] == "item", nil }, false)
 	switch {
 	case err != nil:
 		return ""

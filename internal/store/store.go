@@ -166,6 +166,12 @@ type Node interface {
 	// by Foreach.Each.
 	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
 
+	// Failures returns how those tasks failed that the task is told of (rules.TellsFailures): a JSON list of
+	// plan.Failure, as rules.Failures makes it. The parents of the task come in the order of their ids, and in
+	// place of a foreach task that has items come those of its items that failed, by index. Secrets are hidden.
+	// Package failed reads it for all drivers.
+	Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error)
+
 	// AppendLog adds entries to a running task's log. It adds nothing if the entries are the log's
 	// last ones: then the same call was made before and its answer lost. It returns
 	// plan.ErrClaimLost if the claim is no longer the task's.

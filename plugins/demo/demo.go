@@ -37,15 +37,16 @@ type params struct {
 
 // readers read the params by name. Params that come from the node and from parents are not read.
 var readers = map[string]func(*params, json.RawMessage) error{
-	"print":   readPrint,
-	"sleep":   readSleep,
-	"fail":    readFail,
-	"status":  readStatus,
-	"return":  func(p *params, raw json.RawMessage) error { p.returns = raw; return nil },
-	"needs":   ignore,
-	"args":    ignore,
-	"item":    ignore,
-	"results": ignore,
+	"print":    readPrint,
+	"sleep":    readSleep,
+	"fail":     readFail,
+	"status":   readStatus,
+	"return":   func(p *params, raw json.RawMessage) error { p.returns = raw; return nil },
+	"needs":    ignore,
+	"args":     ignore,
+	"item":     ignore,
+	"results":  ignore,
+	"failures": ignore,
 }
 
 func ignore(*params, json.RawMessage) error { return nil }

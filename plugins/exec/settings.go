@@ -32,7 +32,7 @@ type settings struct {
 // settingsOwn are the params of the plugin itself, in the order in which they are read. noVariables are all that never become variables: what came from parents, too.
 var (
 	settingsOwn = []string{"run", "env", "shell", "dir", "stdin"}
-	noVariables = map[string]bool{"run": true, "shell": true, "env": true, "dir": true, "stdin": true, "needs": true, "args": true, "results": true}
+	noVariables = map[string]bool{"run": true, "shell": true, "env": true, "dir": true, "stdin": true, "needs": true, "args": true, "results": true, "failures": true}
 )
 
 // readSettings reads the params. Their keys are exact: a plan's param RUN is no command.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/failed"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -165,6 +166,11 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, err
 		}
 	}
 	return parents, nil
+}
+
+// Failures implements store.Node.
+func (s *Store) Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error) {
+	return failed.For(ctx, s, id)
 }
 
 // Inputs implements store.Node.

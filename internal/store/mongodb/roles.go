@@ -88,7 +88,7 @@ var privileges = []struct{ role, collection, actions, disbatch, why string }{
 	{"task_runner", "instances", "find insert remove update", "", "its own document, beaten each second"},
 	{"task_runner", "items", "find insert remove", "", "lists of foreach tasks that its task is a parent of"},
 	{"task_runner", "joins", "find insert remove update", "", "what tasks of very many parents wait for"},
-	{"task_runner", "logs", "insert", "", "what the task prints"},
+	{"task_runner", "logs", "find insert", "", "what the task prints; and what others printed that failed, for a task that handles failures"},
 	{"task_runner", "meta", "find insert remove update", "", "the schema's version, and the counter that wakes nodes"},
 	{"task_runner", "nodes", "find insert remove update", "", "limits of its node; what a node does when it leaves, a runner's code can do"},
 	{"task_runner", "plans", "find update", "", "the task's plan, which may end with it"},

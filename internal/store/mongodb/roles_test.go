@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"encoding/json"
 	"go/ast"
 	"go/importer"
 	"go/parser"
@@ -383,6 +384,8 @@ type taskRunner interface {
 	Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error)
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
+	Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error)
+	Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error)
 	AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error
 	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/failed"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -497,6 +498,11 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Par
 		return nil
 	})
 	return parents, err
+}
+
+// Failures implements store.Node.
+func (s *Store) Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error) {
+	return failed.For(ctx, s, id)
 }
 
 // listIDs writes ids as a JSON list of their digits.

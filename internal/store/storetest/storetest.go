@@ -32,6 +32,7 @@ var groups = []struct {
 	{"max failures", budgetCases},
 	{"skipped attempts", skipCases},
 	{"approvals", approveCases},
+	{"failures", failureCases},
 	{"retry", slices.Concat(retryCases, retryItemCases)},
 	{"lists", relistCases},
 	{"retry half-way", halfwayCases},

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -378,6 +379,11 @@ func (l *together) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, er
 // Parents implements store.Node.
 func (l *together) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error) {
 	return l.stores[0].Parents(ctx, id)
+}
+
+// Failures implements store.Node.
+func (l *together) Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error) {
+	return l.stores[0].Failures(ctx, id)
 }
 
 // Wakes implements store.Node.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/failed"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -241,6 +243,11 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Par
 		return nil
 	})
 	return parents, err
+}
+
+// Failures implements store.Node.
+func (s *Store) Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error) {
+	return failed.For(ctx, s, id)
 }
 
 // Inputs implements store.Node.
