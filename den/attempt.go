@@ -223,7 +223,7 @@ func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *
 		r.Status, r.Reason = plan.Failed, plan.ReasonTimeout
 		r.Detail = fmt.Sprintf("it ran longer than %v", a.task.Timeout)
 	case errors.Is(cause, plugins.ErrCancelled):
-		e.Status, e.Reason, e.Detail, e.Exit = plan.Terminated, plan.ReasonCancelled, rules.ByPerson, r.Exit
+		e.Status, e.Reason, e.Detail, e.Exit = plan.Terminated, plan.ReasonCancelled, a.stoppedBy(ctx), r.Exit
 		return true
 	case errors.Is(cause, plugins.ErrDraining):
 		// The plugin was stopped, not lost; but it ran, so whether it may run again is for the same rule to say. To read items has no effect.
@@ -261,6 +261,18 @@ func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *
 		return backoff.Retry{Initial: r.Delay, Factor: r.Factor, Max: r.Max}.Delay(tried, nil)
 	})
 	return true
+}
+
+// stoppedBy says what stopped the task: a person, or the time of its plan.
+func (a *attempt) stoppedBy(ctx context.Context) string {
+	if a.task.Plan.IsZero() {
+		return rules.ByPerson
+	}
+	p, err := a.store.Plan(context.WithoutCancel(ctx), a.task.Plan)
+	if err == nil && p.Closing == plan.ClosedByTimeout {
+		return rules.ByTimeout
+	}
+	return rules.ByPerson
 }
 
 // lost says what becomes of the task, whose attempt is lost for that reason.

@@ -453,6 +453,9 @@ func (l *loop) turn(alive context.Context, release bool) {
 	if worked {
 		l.lastWork = time.Now()
 		l.poll.Reset()
+		if time.Until(l.sweepAt) > l.cfg.Beat { // as it was idle; and the time of a plan may be over before
+			l.sweepIn(l.cfg.Beat)
+		}
 	}
 	l.over = turned.Over
 	// With work at hand the next look comes with the next ending; it is here for what others queue.

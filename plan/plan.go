@@ -52,8 +52,12 @@ type Closing string
 const (
 	Open            Closing = ""
 	ClosedByPerson  Closing = "cancelled" // remaining tasks are cancelled, running ones are stopped
+	ClosedByTimeout Closing = "timeout"   // the same, since the plan ran longer than its Timeout; it has failed
 	ClosedByFailure Closing = "failed"    // remaining tasks are skipped, running ones end by themselves
 )
+
+// Stops reports whether a plan that is closed so has its running tasks stopped.
+func (c Closing) Stops() bool { return c == ClosedByPerson || c == ClosedByTimeout }
 
 // A Plan is a named graph of tasks, as a store keeps it.
 type Plan struct {
@@ -74,6 +78,8 @@ type Plan struct {
 	File      File            `json:"-"`                      // the file that it came from, as CreatePlan keeps it. Readers do not fill it: a store's PlanFile returns it
 	Own       bool            `json:"own,omitempty"`          // a node of its own runs it; other nodes may help
 	Keep      time.Duration   `json:"keep,omitempty"`         // after its end; 0: as long as the store's default says; < 0: for ever
+	Timeout   time.Duration   `json:"timeout,omitempty"`      // how long it may run, from its begin or its last retry on; 0: as long as it takes
+	Deadline  time.Time       `json:"deadline,omitzero"`      // when that is over; zero: no Timeout, or it has not begun
 	Size      int             `json:"size,omitempty"`         // how many tasks it is submitted with; 0: that is not known before it is ready
 	Edits     int             `json:"edits,omitempty"`        // tasks added after it was ready, and retries
 	Created   time.Time       `json:"created,omitzero"`

@@ -19,6 +19,7 @@ type Spec struct {
 	Priority  int           // see Plan.Priority
 	Overlap   Overlap       // OverlapAllow (default) or OverlapSkip; see Plan.Overlap
 	Keep      time.Duration // see Plan.Keep
+	Timeout   time.Duration `json:",omitempty"` // see Plan.Timeout
 	Source    string        // absolute path of the file it was read from, if any
 	File      File          // the file that it was read from, which the plan keeps
 	By        string        // who submits it, if that is known

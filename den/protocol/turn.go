@@ -80,7 +80,7 @@ type Swept struct {
 	Over    bool          // as of a turn
 	More    bool          // sweep or turn again at once
 	Refused []string      // as of Turned
-	Pending time.Duration // until the next delay is over; 0: none is known
+	Pending time.Duration // until the next delay, or the time of the next plan, is over; 0: none is known
 }
 
 // A Beat says that an instance lives.

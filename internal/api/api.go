@@ -77,7 +77,7 @@ type Plan struct {
 	Status    plan.Lifecycle  `json:"status" doc:"The state's code: -4, 0, 1, 2, -5 or -6."`
 	Stalled   bool            `json:"stalled,omitempty" doc:"Its state is running, and no live node runs it."`
 	Outdated  []string        `json:"outdated,omitempty" doc:"For one plan that has ended: the tasks that a retry kept although one of their parents ran again, so that their outputs come from earlier inputs. Retry them with downstream."`
-	Closing   plan.Closing    `json:"closing,omitempty" doc:"Why a running plan starts nothing more: cancelled, or failed."`
+	Closing   plan.Closing    `json:"closing,omitempty" doc:"Why a plan starts nothing more: cancelled, failed, or timeout if it ran longer than its timeout. An ended plan keeps it."`
 	OnFailure plan.OnFailure  `json:"on_failure,omitempty" doc:"Whether other tasks run on after a failure: continue or stop."`
 	Overlap   plan.Overlap    `json:"overlap,omitempty" doc:"skip: it starts only if no other run of its name has not ended."`
 	Priority  int             `json:"priority,omitempty" doc:"Of its turns in queues that it shares with other plans, up to 100; left out if nobody set it, and then 10."`
@@ -85,6 +85,8 @@ type Plan struct {
 	By        string          `json:"submitted_by,omitempty" doc:"The user or the token that submitted it; left out if it did not come through a server with an access file."`
 	Own       bool            `json:"own,omitempty" doc:"A node of its own runs it; others may help."`
 	Keep      Duration        `json:"keep,omitempty" doc:"How long it is kept after its end; below 0 for ever, 0 the store's default."`
+	Timeout   Duration        `json:"timeout,omitempty" doc:"How long it may run, from its begin or its last retry on. Then what runs is stopped, and it has failed."`
+	Deadline  time.Time       `json:"deadline,omitzero" doc:"When that is over; left out before it has begun."`
 	Size      int             `json:"size,omitempty" doc:"How many tasks it is submitted with, if that is known before."`
 	Edits     int             `json:"edits,omitempty" doc:"Tasks added after it was ready, and retries."`
 	Params    json.RawMessage `json:"params,omitempty" doc:"The params of its submission, an object."`
@@ -102,7 +104,7 @@ type Plan struct {
 func PlanOf(p *plan.Plan) Plan {
 	return Plan{
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, By: p.By,
-		Own: p.Own, Keep: Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: writable(p.Created), Modified: writable(p.Modified),
+		Own: p.Own, Keep: Duration(p.Keep), Timeout: Duration(p.Timeout), Deadline: writable(p.Deadline), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: writable(p.Created), Modified: writable(p.Modified),
 		Retried: writable(p.Retried), Ended: writable(p.Ended), Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
 	}
 }
@@ -111,7 +113,7 @@ func PlanOf(p *plan.Plan) Plan {
 func (p *Plan) Domain() plan.Plan {
 	return plan.Plan{
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.Status, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, By: p.By, Own: p.Own,
-		Keep: time.Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: p.Created, Modified: p.Modified,
+		Keep: time.Duration(p.Keep), Timeout: time.Duration(p.Timeout), Deadline: p.Deadline, Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: p.Created, Modified: p.Modified,
 		Retried: p.Retried, Ended: p.Ended, Counts: p.Counts,
 	}
 }
@@ -129,6 +131,7 @@ type NewPlan struct {
 	Priority  int             `json:"priority,omitempty" minimum:"0" maximum:"100" doc:"Of its turns in queues that it shares with other plans; default 10."`
 	Source    string          `json:"source,omitempty" doc:"The absolute path of its file."`
 	Keep      Duration        `json:"keep,omitempty"`
+	Timeout   Duration        `json:"timeout,omitempty" doc:"How long it may run, from its begin or its last retry on; 0: as long as it takes."`
 	Key       string          `json:"key,omitempty" maxLength:"255" doc:"The idempotency key. If a plan has it already, that plan is returned instead."`
 	Own       bool            `json:"own,omitempty" doc:"A node of its own will run it; others may help."`
 	Size      int             `json:"size,omitempty" minimum:"0" doc:"How many tasks it will have when it is made ready; 0: not known yet."`
@@ -139,7 +142,7 @@ type NewPlan struct {
 
 // NewPlanOf writes what of a plan its submitter decides, but its id.
 func NewPlanOf(p *plan.Plan) NewPlan {
-	n := NewPlan{Name: p.Name, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, Keep: Duration(p.Keep), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params, Secrets: p.Secrets}
+	n := NewPlan{Name: p.Name, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, Keep: Duration(p.Keep), Timeout: Duration(p.Timeout), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params, Secrets: p.Secrets}
 	if p.File != (plan.File{}) {
 		n.File = &p.File
 	}

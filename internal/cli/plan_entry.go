@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -15,31 +16,33 @@ import (
 
 // A planEntry is a plan in JSON listings.
 type planEntry struct {
-	ID      plan.PlanID     `json:"id"`
-	Name    string          `json:"name"`
-	Run     int             `json:"run"`
-	State   string          `json:"state"`
-	Status  plan.Lifecycle  `json:"status"`
-	Stalled bool            `json:"stalled,omitempty"` // it runs, and no live node runs it
-	Runners int             `json:"runners,omitempty"` // how many of its tasks run in task runners while it is stalled, if that was asked
-	Closing plan.Closing    `json:"closing,omitempty"`
-	Source  string          `json:"source,omitempty"`
-	By      string          `json:"submitted_by,omitempty"`
-	Size    int             `json:"size,omitempty"` // how many tasks it is submitted with, if that is known
-	Params  json.RawMessage `json:"params,omitempty"`
-	Secrets []string        `json:"secrets,omitempty"`
-	Created time.Time       `json:"created"`
-	Retried time.Time       `json:"retried,omitzero"`
-	Ended   time.Time       `json:"ended,omitzero"`
-	Left    int             `json:"seconds_left,omitempty"` // about how long it still takes, if anybody can tell
-	Counts  plan.Counts     `json:"counts"`
-	Sums    rules.Sums      `json:"sums"`
+	ID       plan.PlanID     `json:"id"`
+	Name     string          `json:"name"`
+	Run      int             `json:"run"`
+	State    string          `json:"state"`
+	Status   plan.Lifecycle  `json:"status"`
+	Stalled  bool            `json:"stalled,omitempty"` // it runs, and no live node runs it
+	Runners  int             `json:"runners,omitempty"` // how many of its tasks run in task runners while it is stalled, if that was asked
+	Closing  plan.Closing    `json:"closing,omitempty"`
+	Timeout  api.Duration    `json:"timeout,omitempty"`
+	Deadline time.Time       `json:"deadline,omitzero"` // when its timeout is over
+	Source   string          `json:"source,omitempty"`
+	By       string          `json:"submitted_by,omitempty"`
+	Size     int             `json:"size,omitempty"` // how many tasks it is submitted with, if that is known
+	Params   json.RawMessage `json:"params,omitempty"`
+	Secrets  []string        `json:"secrets,omitempty"`
+	Created  time.Time       `json:"created"`
+	Retried  time.Time       `json:"retried,omitzero"`
+	Ended    time.Time       `json:"ended,omitzero"`
+	Left     int             `json:"seconds_left,omitempty"` // about how long it still takes, if anybody can tell
+	Counts   plan.Counts     `json:"counts"`
+	Sums     rules.Sums      `json:"sums"`
 }
 
 // entryOfPlan returns the plan as JSON has it; nodes are those of its store.
 func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
 	e := planEntry{
-		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Timeout: api.Duration(p.Timeout), Deadline: p.Deadline, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
 		Created: p.Created, Retried: p.Retried, Ended: p.Ended, Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
 	}
 	if left, ok := rules.PlanLeft(p, time.Now()); ok {
@@ -77,6 +80,14 @@ func leftOf(p *plan.Plan, now time.Time) string {
 		return ""
 	}
 	return "about " + duration.Roughly(left)
+}
+
+// timeoutOf says when the time of a plan that runs is over.
+func timeoutOf(p *plan.Plan, now time.Time) string {
+	if p.State != plan.PlanRunning || p.Closing.Stops() || !p.Deadline.After(now) {
+		return ""
+	}
+	return "in " + duration.Roughly(p.Deadline.Sub(now))
 }
 
 func tookPlan(p *plan.Plan, now time.Time) string {

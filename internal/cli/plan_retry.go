@@ -204,7 +204,7 @@ func (a *app) mayRetry(ctx context.Context, st store.Store, p *plan.Plan) error 
 	if err := rules.CheckRetry(p, p.Counts.Stored()); err != nil {
 		return err
 	}
-	if active := p.Counts.Claimed + p.Counts.Running; p.Closing == plan.ClosedByPerson && active > 0 {
+	if active := p.Counts.Claimed + p.Counts.Running; p.Closing.Stops() && active > 0 {
 		return fmt.Errorf("%s is still stopping %s; wait before you retry: %s",
 			p.Title(), view.Number(active, "task"), a.command("plan", "wait", p.Title()))
 	}

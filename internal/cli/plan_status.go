@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -102,6 +103,8 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 		half = a.submission(p, now)
 	case p.State == plan.PlanRunning && p.Closing == plan.ClosedByPerson:
 		closing = "a person cancelled it; what runs is being stopped"
+	case p.State == plan.PlanRunning && p.Closing == plan.ClosedByTimeout:
+		closing = "its timeout of " + duration.Text(p.Timeout) + " is over; what runs is being stopped"
 	case p.State == plan.PlanRunning && p.Closing == plan.ClosedByFailure:
 		closing = "a task failed; what runs goes on, and nothing more starts"
 	}
@@ -142,7 +145,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 		started += ", by a retry; first " + ago(p.Created, now)
 	}
 	for _, row := range [][2]string{
-		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", started}, {"left", leftOf(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"lost", lost}, {"tasks", half},
+		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", started}, {"left", leftOf(p, now)}, {"timeout", timeoutOf(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"lost", lost}, {"tasks", half},
 		{"outdated", report.Outdated(p, old, a.command)}, {"failures", failures}, {"asks", asks(asked, p, a.command)},
 	} {
 		if row[1] != "" {

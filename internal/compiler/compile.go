@@ -40,7 +40,7 @@ func Again(s *plan.Spec, p plan.PlanID, now time.Time, queue func(QueueNeed) (pl
 
 func compile(s *plan.Spec, ids *plan.IDs, now time.Time, queue func(QueueNeed) (plan.QueueID, error)) (plan.Plan, []plan.Task, error) {
 	p := plan.Plan{
-		ID: plan.PlanID{ID: ids.Next()}, Name: s.Name, State: plan.PlanSubmitting, OnFailure: s.OnFailure, Overlap: s.Overlap, Priority: s.Priority, Source: s.Source, File: s.File, By: s.By, Keep: s.Keep,
+		ID: plan.PlanID{ID: ids.Next()}, Name: s.Name, State: plan.PlanSubmitting, OnFailure: s.OnFailure, Overlap: s.Overlap, Priority: s.Priority, Source: s.Source, File: s.File, By: s.By, Keep: s.Keep, Timeout: s.Timeout,
 		Size: len(s.Tasks), Secrets: secret.Kept(s.Secrets), Created: now, Modified: now,
 	}
 	var err error

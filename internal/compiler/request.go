@@ -24,6 +24,7 @@ type request struct {
 	Overlap      plan.Overlap `json:",omitempty"`
 	Priority     int          `json:",omitempty"`
 	Keep         time.Duration
+	Timeout      time.Duration `json:",omitempty"`
 	Limits       []plan.QueueLimit
 	Params       json.RawMessage
 	Tasks        []plan.TaskSpec
@@ -39,7 +40,7 @@ func Request(s *plan.Spec, secrets secret.Names) (string, error) {
 		return "", fmt.Errorf("params: %w", err)
 	}
 	values := secrets.Values(params)
-	r := request{secret.HideText(s.Name, values), s.Source, s.OnFailure, s.Overlap, s.Priority, s.Keep, s.Limits, secrets.Hide(params, values...), make([]plan.TaskSpec, len(s.Tasks))}
+	r := request{secret.HideText(s.Name, values), s.Source, s.OnFailure, s.Overlap, s.Priority, s.Keep, s.Timeout, s.Limits, secrets.Hide(params, values...), make([]plan.TaskSpec, len(s.Tasks))}
 	for i, t := range s.Tasks {
 		raw, err := rawObject(t.Params)
 		if err != nil {

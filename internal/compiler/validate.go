@@ -94,6 +94,9 @@ func Validate(s *plan.Spec) error {
 	if err := plan.CheckPriority(s.Priority); s.Priority != 0 && err != nil {
 		add(-1, "priority", -1, "%v", err)
 	}
+	if s.Timeout < 0 {
+		add(-1, "timeout", -1, "timeout is %v; it is how long the plan may run, and more than 0", s.Timeout)
+	}
 	for name := range s.Params {
 		if slices.Contains(reservedParams, name) {
 			p := add(-1, "params", -1, "a param cannot be named %q, which means something else to tasks; choose another name", name)

@@ -86,9 +86,12 @@ func (e *explainer) handled(t *plan.Task) (*plan.Task, error) {
 	return nil, err
 }
 
-// byPerson says who cancelled a task. Whether it was the task or its plan that somebody cancelled is not kept.
+// byPerson says who cancelled a task, or that the time of its plan did. Whether it was the task or its plan that somebody cancelled is not kept.
 func byPerson(t *plan.Task) string {
-	if t.Plan.IsZero() {
+	switch {
+	case t.Detail == rules.ByTimeout:
+		return rules.ByTimeout
+	case t.Plan.IsZero():
 		return "a person cancelled it"
 	}
 	return "a person cancelled it or its plan"

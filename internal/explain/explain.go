@@ -89,6 +89,8 @@ func (e *explainer) one(t *plan.Task) (Link, *plan.Task, error) {
 		return Link{Why: fmt.Sprintf("its plan %s is not ready: %s", p.Title(), how), Hint: h}, nil, nil
 	case p.Closing == plan.ClosedByPerson:
 		return Link{Why: fmt.Sprintf("its plan %s is being cancelled", p.Title())}, nil, nil
+	case p.Closing == plan.ClosedByTimeout:
+		return Link{Why: fmt.Sprintf("its plan %s is being stopped, since its timeout of %s is over", p.Title(), duration.Text(p.Timeout))}, nil, nil
 	case p.Closing == plan.ClosedByFailure:
 		return Link{Why: fmt.Sprintf("its plan %s starts nothing more, since a task failed (on_failure: stop)", p.Title())}, nil, nil
 	case !t.Plan.IsZero() && p.State.Ended():

@@ -111,11 +111,11 @@ func Pass(t testing.TB, db *mongo.Database, by time.Duration) {
 	t.Helper()
 	for collection, fields := range map[string][]string{
 		"tasks":     {"ctime", "mtime", "notbefore", "started", "ended", "noticed", "claimed"},
-		"plans":     {"ctime", "mtime", "retried", "ended", "until"},
+		"plans":     {"ctime", "mtime", "retried", "ended", "until", "deadline"},
 		"instances": {"beat"},
 		"queues":    {"spent"},
 		"groups":    {"spent", "changed"},
-		"retries":   {"at", "retried", "ended"},
+		"retries":   {"at", "retried", "ended", "deadline"},
 		"runs":      {"at"},
 		"nodes":     {"timestamp"},
 		"meta":      {"at"}, // of the audit

@@ -136,6 +136,8 @@ func planKeys() *table[*reader] {
 					r.spec.Keep = r.duration(n, "keep")
 				}
 			}},
+		key[*reader]{name: "timeout", value: durationShape.about("How long the plan may run, from its begin or its last retry on, as in 8h. Then what runs is stopped, and the plan has failed."),
+			read: func(r *reader, n *yaml.Node) { r.spec.Timeout = r.limit(n, "timeout") }},
 		key[*reader]{name: "schedule", value: scheduleShape().about("When the plan starts by itself, once sluice schedule apply has read it."), read: (*reader).readSchedule},
 		key[*reader]{name: "tasks", value: &schema{Type: []string{"object"}, MinProperties: 1, PropertyNames: nameShape,
 			AdditionalProperties: &schema{Ref: "#/definitions/task"}, want: "a mapping of names to tasks, like {build: {run: make}}", must: true,

@@ -211,6 +211,9 @@ func (t *task) checkKeys(found []entry) bool {
 				r.errorf(k, "%s and approve exclude each other: a task with approve runs nothing; put what is to run into a task that needs it", name)
 			}
 		}
+		if v := found[r.taskKeys.index["timeout"]].v; v != nil {
+			r.limit(v, "timeout")
+		}
 		return misplaced
 	case key("not_submitter") != nil:
 		t.spec.Approve = nil

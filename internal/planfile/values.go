@@ -187,6 +187,15 @@ func (r *reader) duration(n *yaml.Node, name string) time.Duration {
 	return d
 }
 
+// limit reads a duration that is no limit if it is 0.
+func (r *reader) limit(n *yaml.Node, name string) time.Duration {
+	d := r.duration(n, name)
+	if d, err := duration.Parse(n.Value); err == nil && d == 0 {
+		r.errorf(n, "%s is 0, which would leave no time; leave it out for none", name)
+	}
+	return d
+}
+
 // delay reads a duration in which 0 means none, and not the default.
 func (r *reader) delay(n *yaml.Node, name string) time.Duration {
 	if d := r.duration(n, name); d > 0 {

@@ -44,6 +44,7 @@ var (
 		"extends":      "one file holds a plan; anchors and defaults: spare repeating",
 		"on_success":   "make a last task with needs", "always": "make a last task with when: all_done",
 		"finally": "make a last task with when: all_done", "fail-fast": "write on_failure: stop", "fail_fast": "write on_failure: stop",
+		"timeout-minutes": "write timeout: 8h", "timeout_minutes": "write timeout: 8h", "deadline": "write timeout: 8h", "max_duration": "write timeout: 8h",
 		"ttl": "how long a finished plan is kept stands at keep:", "retention": "how long a finished plan is kept stands at keep:",
 		"working-directory": "write dir:", "workdir": "write dir:", "cwd": "write dir:",
 		"description": "a plan has none; write it as a comment, after #",

@@ -148,6 +148,9 @@ func StyledVerdict(p *plan.Plan, now time.Time, s Style) string {
 		} else {
 			how += " in " + took
 		}
+		if p.Closing == plan.ClosedByTimeout {
+			how += ", as its timeout of " + duration.Text(p.Timeout) + " was over"
+		}
 	}
 	return s.Bold(cells.Clean(p.Title())) + " " + how + ": " + tally(p.Counts)
 }

@@ -43,7 +43,7 @@ func Ended(c Claim, e *protocol.Ending) Step {
 	}
 	switch {
 	case c.Cancel && !e.Status.Finished():
-		if s = Stopped(c.Status, c.Ran); !back {
+		if s = Stopped(c.Status, c.Ran, c.Closing); !back {
 			s.Detail = cmp.Or(e.Detail, s.Detail)
 		}
 	case e.Status.Finished():
@@ -125,11 +125,11 @@ func Lost(l Loss) Step {
 	ran := l.Status == plan.Running
 	switch {
 	case l.Cancel && ran:
-		s := Stopped(l.Status, true)
+		s := Stopped(l.Status, true, l.Closing)
 		s.Detail, s.Attempted = "its node died after it was cancelled", true
 		return s
 	case l.Cancel:
-		return Stopped(l.Status, l.Ran)
+		return Stopped(l.Status, l.Ran, l.Closing)
 	case ran && l.once():
 		return l.orphaned("and it is not to run twice")
 	case ran && l.Rescues >= cmp.Or(l.Definition.MaxRescues, plan.DefaultRescues):

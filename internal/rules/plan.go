@@ -1,15 +1,19 @@
 package rules
 
-import "github.com/seed-1177d267/sluice/plan"
+import (
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
 
 // StateSeen returns the state of a plan as the expression plan.state gives it to a task that runs.
 func StateSeen(p *plan.Plan) string { return p.State.String() }
 
 // Close returns the reason for which a plan is closed after a request to close it. changed is false
-// if the plan stays as it is. A plan that has ended does not change. A person's reason replaces
-// that of a failure.
+// if the plan stays as it is. A plan that has ended does not change. A reason for which running tasks
+// are stopped replaces that of a failure, and then stays: of a person and a timeout the first counts.
 func Close(state plan.Lifecycle, now, why plan.Closing) (closing plan.Closing, changed bool) {
-	if state.Ended() || now == why || now == plan.ClosedByPerson {
+	if state.Ended() || now == why || now.Stops() {
 		return now, false
 	}
 	return why, true
@@ -27,11 +31,24 @@ func MayEnd(state plan.Lifecycle, c plan.Closing, retrying bool) bool {
 	return !state.Ended() && !retrying && (state != plan.PlanSubmitting || c != plan.Open)
 }
 
+// Begin notes when the time of a plan is over that begins at that instant, or begins again by a retry.
+func Begin(p *plan.Plan, at time.Time) {
+	if p.Deadline = (time.Time{}); p.Timeout > 0 {
+		p.Deadline = at.Add(p.Timeout)
+	}
+}
+
+// TimesOut reports whether a plan is closed once its Deadline is over.
+func TimesOut(state plan.Lifecycle, c plan.Closing, retrying bool) bool {
+	return state == plan.PlanRunning && !c.Stops() && !retrying
+}
+
 // Verdict returns how a plan ends whose tasks have all finished. broken says that some failed and
 // the plan does not allow that. cancelled says that a person cancelled some. For a foreach task
 // with items, the items decide. The first row that applies decides.
 //
 //	closed by a person             cancelled
+//	closed by its timeout          failed
 //	a task broken                  failed
 //	a task cancelled by a person   cancelled
 //	otherwise                      succeeded, skipped tasks or not
@@ -39,7 +56,7 @@ func Verdict(c plan.Closing, broken, cancelled bool) plan.Lifecycle {
 	switch {
 	case c == plan.ClosedByPerson:
 		return plan.PlanCancelled
-	case broken:
+	case c == plan.ClosedByTimeout, broken:
 		return plan.PlanFailed
 	case cancelled:
 		return plan.PlanCancelled

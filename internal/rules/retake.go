@@ -87,13 +87,14 @@ func Retake(t TakenBack) Step {
 }
 
 // Reopen lets a plan run again for a retry that is made at that instant, with these params unless
-// they are nil. A plan that still runs does not begin again.
+// they are nil. A plan that still runs does not begin again. Its Timeout does.
 func Reopen(p *plan.Plan, params json.RawMessage, at time.Time) {
 	if p.State.Ended() {
 		p.Retried = at
 	}
 	p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, time.Time{}
 	p.Edits++
+	Begin(p, at)
 	if params != nil {
 		p.Params = params
 	}

@@ -70,6 +70,7 @@ func TestAPlanIsReopened(t *testing.T) {
 			got, want := was, was
 			rules.Reopen(&got, params, at)
 			want.State, want.Closing, want.Ended, want.Edits = plan.PlanRunning, plan.Open, time.Time{}, was.Edits+1
+			want.Deadline = at.Add(was.Timeout)
 			if state.Ended() {
 				want.Retried = at
 			}

@@ -113,7 +113,7 @@ func TestWhatAPersonCancelledEndsWhateverItsNodeSays(t *testing.T) {
 		ran  bool
 		want plan.Status
 	}{{plan.Running, false, plan.Terminated}, {plan.Claimed, false, plan.Cancelled}, {plan.Claimed, true, plan.Terminated}} {
-		if s := rules.Stopped(c.from, c.ran); s.Status != c.want || s.Reason != plan.ReasonCancelled || s.Nobody != c.ran {
+		if s := rules.Stopped(c.from, c.ran, plan.Open); s.Status != c.want || s.Reason != plan.ReasonCancelled || s.Nobody != c.ran {
 			t.Errorf("%v, ran before %v, ends as %v, %q, nobody's %v; want %v", c.from, c.ran, s.Status, s.Reason, s.Nobody, c.want)
 		}
 	}
@@ -260,6 +260,42 @@ func TestACancellationAfterAFailureStopsAForeachTaskThatRan(t *testing.T) {
 	}
 }
 
+func TestWhenTheTimeOfAPlanIsOver(t *testing.T) {
+	at := time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)
+	p := plan.Plan{Timeout: 8 * time.Hour, State: plan.PlanRunning}
+	rules.Begin(&p, at)
+	if want := at.Add(8 * time.Hour); !p.Deadline.Equal(want) {
+		t.Errorf("the deadline is %v, want %v", p.Deadline, want)
+	}
+	rules.Reopen(&p, nil, at.Add(time.Hour))
+	if want := at.Add(9 * time.Hour); !p.Deadline.Equal(want) {
+		t.Errorf("after a retry the deadline is %v, want %v", p.Deadline, want)
+	}
+	p.Timeout = 0
+	if rules.Begin(&p, at); !p.Deadline.IsZero() {
+		t.Errorf("without a timeout the deadline is %v", p.Deadline)
+	}
+	for _, c := range []struct {
+		name     string
+		state    plan.Lifecycle
+		closing  plan.Closing
+		retrying bool
+		want     bool
+	}{
+		{"a plan that runs is closed", plan.PlanRunning, plan.Open, false, true},
+		{"so is one that a failure closed, since what runs goes on", plan.PlanRunning, plan.ClosedByFailure, false, true},
+		{"one that a person cancels is not", plan.PlanRunning, plan.ClosedByPerson, false, false},
+		{"nor one that is closed so", plan.PlanRunning, plan.ClosedByTimeout, false, false},
+		{"nor one that has ended", plan.PlanSucceeded, plan.Open, false, false},
+		{"nor one that is submitted", plan.PlanSubmitting, plan.Open, false, false},
+		{"nor one that is being retried, whose time begins anew", plan.PlanRunning, plan.Open, true, false},
+	} {
+		if got := rules.TimesOut(c.state, c.closing, c.retrying); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
 func TestHowAPlanEnds(t *testing.T) {
 	for _, c := range []struct {
 		name              string
@@ -274,6 +310,8 @@ func TestHowAPlanEnds(t *testing.T) {
 		{"a failure stopped it", plan.ClosedByFailure, true, false, plan.PlanFailed},
 		{"a person cancelled it", plan.ClosedByPerson, false, true, plan.PlanCancelled},
 		{"a person cancelled it after a failure", plan.ClosedByPerson, true, true, plan.PlanCancelled},
+		{"its time was over", plan.ClosedByTimeout, false, true, plan.PlanFailed},
+		{"its time was over when all had succeeded", plan.ClosedByTimeout, false, false, plan.PlanFailed},
 		{"a person cancelled it when all had succeeded", plan.ClosedByPerson, false, false, plan.PlanCancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -419,6 +457,10 @@ func TestWhatClosesAPlan(t *testing.T) {
 		{plan.PlanRunning, plan.ClosedByFailure, plan.ClosedByFailure, plan.ClosedByFailure, false},
 		{plan.PlanSubmitting, plan.Open, plan.ClosedByPerson, plan.ClosedByPerson, true},
 		{plan.PlanFailed, plan.Open, plan.ClosedByPerson, plan.Open, false},
+		{plan.PlanRunning, plan.ClosedByFailure, plan.ClosedByTimeout, plan.ClosedByTimeout, true},
+		{plan.PlanRunning, plan.ClosedByTimeout, plan.ClosedByPerson, plan.ClosedByTimeout, false},
+		{plan.PlanRunning, plan.ClosedByPerson, plan.ClosedByTimeout, plan.ClosedByPerson, false},
+		{plan.PlanRunning, plan.ClosedByTimeout, plan.ClosedByFailure, plan.ClosedByTimeout, false},
 	} {
 		if got, changed := rules.Close(c.state, c.now, c.why); got != c.want || changed != c.changed {
 			t.Errorf("%v, %q, %q: got %q, %v", c.state, c.now, c.why, got, changed)
@@ -488,7 +530,8 @@ func TestWhatBecomesOfATaskThatAPersonCancels(t *testing.T) {
 
 func TestTheDetailOfAStopTellsWhy(t *testing.T) {
 	for _, s := range []rules.Step{
-		rules.Halted(plan.Held, true, plan.ClosedByPerson), rules.Halted(plan.Held, true, plan.ClosedByFailure), rules.Stopped(plan.Running, false),
+		rules.Halted(plan.Held, true, plan.ClosedByPerson), rules.Halted(plan.Held, true, plan.ClosedByFailure), rules.Halted(plan.Held, true, plan.ClosedByTimeout),
+		rules.Stopped(plan.Running, false, plan.Open), rules.Stopped(plan.Running, false, plan.ClosedByTimeout),
 		rules.Dropped(plan.Queued, true, plan.Failed, plan.ReasonInput), rules.Barred(plan.Held),
 		{Status: plan.Terminated, Detail: rules.ByItems},
 	} {

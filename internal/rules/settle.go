@@ -173,7 +173,7 @@ func (w *Waiter) decide() Decision {
 // skipped if one was and its When does not allow how a head ended, so that nothing below runs after a
 // head that failed.
 func (w *Waiter) gather() Step {
-	byPerson := w.Cancel || w.Closing == plan.ClosedByPerson
+	byPerson := w.Cancel || w.Closing.Stops()
 	seen, s := w.Items.Seen, Step{Status: plan.Succeeded}
 	if w.Items.Allowed > 0 && seen&OutcomeFailed != 0 && !w.Items.Over() {
 		seen &^= OutcomeFailed

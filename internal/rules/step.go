@@ -104,13 +104,14 @@ func Barred(was plan.Status) Step {
 func bars(w plan.When, allow bool) bool { return !TellsResults(w) && !allow }
 
 // ByPerson is the detail of a task that ran and that a person stopped; ByFailure that of any task
-// whose plan a failure stopped; ByForeach that of an item that ran and whose foreach task failed;
+// whose plan a failure stopped; ByTimeout that of any task that was stopped, or did not start, since the time of its plan was over; ByForeach that of an item that ran and whose foreach task failed;
 // ByBudget that of an item that OverBudget ends;
 // ByItems that of a foreach task that was stopped with some of its items, by a person or a failure;
 // ByParents that of a task that ends as Barred says.
 const (
 	ByPerson  = "a person stopped it"
 	ByFailure = "the plan was stopped by a failure"
+	ByTimeout = "the time of the plan was over"
 	ByForeach = "its foreach task ended before it did"
 	ByBudget  = "more items failed than max_failures allows"
 	ByItems   = "it was stopped before all of its items had ended"
@@ -121,7 +122,7 @@ const (
 // a task is from its attempt.
 func TellsStop(detail string) bool {
 	switch detail {
-	case ByPerson, ByFailure, ByForeach, ByBudget, ByItems, ByParents:
+	case ByPerson, ByFailure, ByTimeout, ByForeach, ByBudget, ByItems, ByParents:
 		return true
 	}
 	return false
@@ -136,7 +137,10 @@ func Halted(was plan.Status, ran bool, why plan.Closing) Step {
 	if ran {
 		s.Status, s.Detail, s.Nobody = plan.Terminated, ByPerson, true
 	}
-	if why == plan.ClosedByFailure {
+	switch why {
+	case plan.ClosedByTimeout:
+		s.Detail = ByTimeout
+	case plan.ClosedByFailure:
 		if s.Detail = ByFailure; !ran {
 			s.Reason = plan.ReasonSkipped
 		}
@@ -144,10 +148,13 @@ func Halted(was plan.Status, ran bool, why plan.Closing) Step {
 	return to(was, s)
 }
 
-// Stopped ends a claim that a person cancelled, if the task would otherwise continue. ran says that
-// an earlier attempt ran.
-func Stopped(was plan.Status, ran bool) Step {
-	s := Halted(was, ran || was == plan.Running, plan.ClosedByPerson)
+// Stopped ends a claim that a person cancelled, or the time of its plan (plan.ClosedByTimeout), if the task
+// would otherwise continue. ran says that an earlier attempt ran.
+func Stopped(was plan.Status, ran bool, why plan.Closing) Step {
+	if why != plan.ClosedByTimeout {
+		why = plan.ClosedByPerson
+	}
+	s := Halted(was, ran || was == plan.Running, why)
 	s.Nobody = s.Nobody && was != plan.Running
 	return s
 }

@@ -182,7 +182,9 @@ type Node interface {
 	// It queues tasks whose delay is over. It gives back claims of this instance that the instance
 	// does not hold, because an answer was lost. Claims of instances that are not registered are
 	// lost, as in Rescue. In closed plans it ends held and queued tasks, delayed ones too, as
-	// rules.Halted says. A foreach task whose items are made ends with the last of these. It
+	// rules.Halted says. A foreach task whose items are made ends with the last of these. A plan that has
+	// run longer than its Timeout is closed (plan.ClosedByTimeout), as rules.TimesOut says, and its running
+	// tasks are marked as by CancelPlan. Pending tells the instance when to sweep for that. The sweep
 	// abandons submissions that nobody touched for an hour, and deletes their tasks. It completes
 	// retries, expansions and releases that a dead process left half-way. It releases tasks that
 	// other programs finished, if other programs can write.
@@ -260,7 +262,7 @@ type Admin interface {
 	AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error
 
 	// Ready makes a submitting plan ready (state plan.PlanRunning). Its tasks without needs are
-	// then released, here and by later turns. A second call changes nothing. A plan without tasks
+	// then released, here and by later turns. rules.Begin sets its Deadline. A second call changes nothing. A plan without tasks
 	// ends at once as succeeded. Ready returns plan.ErrConflict and changes nothing if
 	// rules.CheckReady refuses, because not all tasks of the submission are in.
 	Ready(ctx context.Context, p plan.PlanID) error

@@ -233,13 +233,16 @@ func (a *API) createPlan(ctx context.Context, in *createPlan) (*api.Plan, error)
 	if err != nil {
 		return nil, api.InvalidAt("body.secrets", "%v", err)
 	}
+	if in.Body.Timeout < 0 {
+		return nil, api.InvalidAt("body.timeout", "it cannot be less than 0; it is how long the plan may run, as in 8h, or left out")
+	}
 	var file plan.File
 	if in.Body.File != nil {
 		file = *in.Body.File
 	}
 	p, err := a.st.CreatePlan(ctx, plan.Plan{
 		ID: in.Plan, File: file, Secrets: secrets, By: submitter(ctx), Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Source: in.Body.Source,
-		Overlap: in.Body.Overlap, Priority: in.Body.Priority, Keep: time.Duration(in.Body.Keep), Key: in.Body.Key, Own: in.Body.Own, Size: in.Body.Size, Params: in.Body.Params,
+		Overlap: in.Body.Overlap, Priority: in.Body.Priority, Keep: time.Duration(in.Body.Keep), Timeout: time.Duration(in.Body.Timeout), Key: in.Body.Key, Own: in.Body.Own, Size: in.Body.Size, Params: in.Body.Params,
 	})
 	if err != nil {
 		return nil, err

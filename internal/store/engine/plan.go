@@ -20,7 +20,7 @@ type Closer[P any] interface {
 	PlanView(p P) PlanView
 
 	// ClosePlan closes the plan, if it is still as it was looked at. The unit remembers to end the
-	// tasks that are held or queued, and if a person closes the plan, to mark those that a node has.
+	// tasks that are held or queued, and if that stops running tasks, to mark those that a node has.
 	ClosePlan(ctx context.Context, p P, closing plan.Closing) (closed bool, err error)
 
 	// Finished reports whether no task of the plan is unfinished, whether some are broken, and
@@ -39,6 +39,16 @@ func Close[P any](ctx context.Context, u Closer[P], p P, why plan.Closing) (clos
 		return u.ClosePlan(ctx, p, closing)
 	}
 	return true, nil
+}
+
+// TimeOut closes a plan whose Deadline is over, as rules.TimesOut says.
+func TimeOut[P any](ctx context.Context, u Closer[P], p P) error {
+	v := u.PlanView(p)
+	if !rules.TimesOut(v.State, v.Closing, v.Retrying) {
+		return nil
+	}
+	_, err := Close(ctx, u, p, plan.ClosedByTimeout) // else somebody else has closed or ended it
+	return err
 }
 
 // TaskEnded closes the plan of a task that ended with the outcome, and for the reason, if the plan is

@@ -28,7 +28,7 @@ func Clear[P any](ctx context.Context, u Clearer[P], p P) (done bool, err error)
 	if v.Closing == plan.Open || v.State.Ended() {
 		return true, nil
 	}
-	if v.Closing == plan.ClosedByPerson {
+	if v.Closing.Stops() {
 		if err := u.MarkActive(ctx, p); err != nil {
 			return false, err
 		}

@@ -136,12 +136,12 @@ type Sweeper[T any] interface {
 	// away.
 	Inherit(ctx context.Context) error
 
-	// Resume continues what a dead process left half-way: submissions that nobody touches any more,
-	// retries, and what else a driver makes in several writes.
+	// Resume closes plans whose Deadline is over (TimeOut). It continues what a dead process left half-way:
+	// submissions that nobody touches any more, retries, and what else a driver makes in several writes.
 	Resume(ctx context.Context) error
 
-	// Pending returns the time until the next delay is over, or 0 or less if that is the case now.
-	// waits is false if no task is delayed, or none for so short a time that it is known.
+	// Pending returns the time until the next delay, or the time of the next plan, is over, or 0 or less
+	// if that is the case now. waits is false if there is none, or none for so short a time that it is known.
 	Pending(ctx context.Context) (left time.Duration, waits bool, err error)
 }
 

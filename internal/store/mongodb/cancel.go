@@ -30,7 +30,7 @@ func (r *round) PlanToCancel(ctx context.Context, id plan.PlanID) (p *planDoc, n
 	if p, err = r.plan(ctx, id); err != nil {
 		return nil, named, err
 	}
-	if p.Closing == plan.ClosedByPerson && !p.State.Ended() {
+	if p.Closing.Stops() && !p.State.Ended() {
 		err = r.job(ctx, workClose, p.ID)
 	}
 	return p, p.domain(), err

@@ -35,7 +35,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 	}
 	doc := planDoc{
 		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Params: text(p.Params), Secrets: p.Secrets, By: p.By, Source: p.Source, Key: p.Key, Request: p.Request, Own: p.Own,
-		Keep: p.Keep, Size: p.Size, Ctime: now, Mtime: now,
+		Keep: p.Keep, Timeout: p.Timeout, Size: p.Size, Ctime: now, Mtime: now,
 	}
 	if p.File != (plan.File{}) {
 		doc.File = &planFileDoc{p.File.Text, p.File.Dir}
@@ -135,11 +135,15 @@ func (s *Store) reserve(ctx context.Context, p *planDoc, now time.Time) (mine bo
 
 // Ready implements store.Admin.
 func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
-	if err := s.checkReady(ctx, id); err != nil {
+	deadline, err := s.checkReady(ctx, id)
+	if err != nil {
 		return err
 	}
-	ready, err := s.UpdateOne(ctx, s.plans, d("_id", oid(id.ID), "state", plan.PlanSubmitting, "closing", nil),
-		d("$set", d("state", plan.PlanRunning, "fresh", true), "$currentDate", d("mtime", true)))
+	set := d("state", plan.PlanRunning, "fresh", true)
+	if !deadline.IsZero() {
+		set = append(set, bson.E{Key: "deadline", Value: deadline})
+	}
+	ready, err := s.UpdateOne(ctx, s.plans, d("_id", oid(id.ID), "state", plan.PlanSubmitting, "closing", nil), d("$set", set, "$currentDate", d("mtime", true)))
 	if err != nil {
 		return err
 	}
@@ -156,18 +160,24 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 	return s.start(ctx, p.ID)
 }
 
-// checkReady counts the tasks of a plan that is to become ready: until then they only grow in number.
-func (s *Store) checkReady(ctx context.Context, id plan.PlanID) error {
+// checkReady counts the tasks of a plan that is to become ready: until then they only grow in number. It returns
+// the deadline of a plan that begins now.
+func (s *Store) checkReady(ctx context.Context, id plan.PlanID) (deadline time.Time, err error) {
 	p, err := s.plan(ctx, id)
 	if err != nil || p.State != plan.PlanSubmitting || p.Closing != plan.Open {
-		return err
+		return deadline, err
 	}
 	known := p.domain()
 	n, err := s.in(ctx, p)
 	if err == nil {
 		err = rules.CheckReady(&known, n)
 	}
-	return err
+	if err == nil && p.Timeout > 0 {
+		var now time.Time
+		now, err = s.Now(ctx)
+		rules.Begin(&known, now)
+	}
+	return known.Deadline, err
 }
 
 // in counts the tasks of a plan that says with how many it is submitted.

@@ -443,6 +443,8 @@ type planDoc struct {
 	Request   string         `bson:"request,omitempty"`
 	Own       bool           `bson:"own,omitempty"`
 	Keep      time.Duration  `bson:"keep,omitempty"`
+	Timeout   time.Duration  `bson:"timeout,omitempty"`
+	Deadline  time.Time      `bson:"deadline,omitempty"`
 	Size      int            `bson:"size,omitempty"`
 	Edits     int            `bson:"edits"`
 	Fresh     bool           `bson:"fresh,omitempty"`    // it became ready, or was retried, and not all of what that releases is released
@@ -466,7 +468,7 @@ func (p *planDoc) title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
 func (p *planDoc) domain() plan.Plan {
 	return plan.Plan{
 		ID: planID(p.ID), Name: p.Name, Run: p.Run, State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Params: json.RawMessage(p.Params),
-		Secrets: p.Secrets, By: p.By, Request: p.Request, Source: p.Source, Own: p.Own, Keep: p.Keep, Size: p.Size, Edits: p.Edits,
+		Secrets: p.Secrets, By: p.By, Request: p.Request, Source: p.Source, Own: p.Own, Keep: p.Keep, Timeout: p.Timeout, Deadline: utc(p.Deadline), Size: p.Size, Edits: p.Edits,
 		Created: utc(p.Ctime), Modified: utc(p.Mtime), Retried: utc(p.Retried), Ended: utc(p.Ended),
 	}
 }

@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -35,7 +36,24 @@ func (r *round) Attempts(ctx context.Context, endings []protocol.Ending) (held [
 		r.forgetGiven(chunk)
 		held, lost, docs = append(held, some...), append(lost, refused...), nil
 	}
-	return held, lost, nil
+	return held, lost, r.whyMarked(ctx, func(yield func(*taskDoc) bool) {
+		for i := range held {
+			if !yield(held[i].Task.task) {
+				return
+			}
+		}
+	})
+}
+
+// whyMarked reads the plans of marked tasks, which tell what marked them. Mostly there is none.
+func (r *round) whyMarked(ctx context.Context, tasks iter.Seq[*taskDoc]) error {
+	var ids idSet
+	for t := range tasks {
+		if t.Cancel {
+			ids.add(t.Plan)
+		}
+	}
+	return r.loadPlans(ctx, ids.list)
 }
 
 // endingsOf returns what the rules ask of claimed tasks whose nodes say nothing.
@@ -50,7 +68,11 @@ func endingsOf(docs []taskDoc) []*ending {
 // ClaimView implements engine.Ender. clearClosed ends tasks that come back to a closed plan.
 func (r *round) ClaimView(e *ending) rules.Claim {
 	def, _ := e.task.definition() // one that cannot be read is no foreach task
-	return rules.Claim{Status: e.task.Status, Cancel: e.task.Cancel, Ran: e.task.Ran, List: def.Foreach != nil}
+	c := rules.Claim{Status: e.task.Status, Cancel: e.task.Cancel, Ran: e.task.Ran, List: def.Foreach != nil}
+	if p := r.known[e.task.Plan]; p != nil && c.Cancel {
+		c.Closing = p.Closing
+	}
+	return c
 }
 
 // LossView implements engine.Ender.
@@ -273,6 +295,9 @@ func (r *round) compare(ctx context.Context, pending []*ending) (applied []*endi
 		return nil, err
 	}
 	byID := byID(docs)
+	if err := r.whyMarked(ctx, maps.Values(byID)); err != nil {
+		return nil, err
+	}
 	for _, e := range pending {
 		switch t := byID[e.task.ID]; {
 		case t != nil && t.Last == r.id:
@@ -361,6 +386,9 @@ func (r *round) lostOf(ctx context.Context, docs []taskDoc) ([]*ending, error) {
 	lost := endingsOf(docs)
 	for _, e := range lost {
 		e.lost, e.queue = true, queues[e.task.Queue]
+	}
+	if err == nil {
+		err = r.whyMarked(ctx, maps.Values(byID(docs)))
 	}
 	return lost, err
 }

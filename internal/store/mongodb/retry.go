@@ -156,7 +156,7 @@ func (r *retrier) Take(ctx context.Context, s *engine.Selection, reopen func(*pl
 		if n > 0 {
 			doc.ID = itemID(retry, n)
 		} else if p != nil {
-			doc.State, doc.Closing, doc.Ended, doc.Edits, doc.Params, doc.Retried = p.State, p.Closing, p.Ended, open.Edits, text(r.params), open.Retried
+			doc.State, doc.Closing, doc.Ended, doc.Edits, doc.Params, doc.Retried, doc.Deadline = p.State, p.Closing, p.Ended, open.Edits, text(r.params), open.Retried, open.Deadline
 		}
 		if _, err := r.Insert(ctx, r.retries, doc); err != nil {
 			return err
@@ -232,6 +232,9 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 	}
 	if !first.Retried.IsZero() {
 		set = append(set, bson.E{Key: "retried", Value: first.Retried})
+	}
+	if !first.Deadline.IsZero() {
+		set = append(set, bson.E{Key: "deadline", Value: first.Deadline})
 	}
 	if err := s.endRetry(ctx, first, wire.Change{Update: d("$set", set)}); err != nil {
 		return err

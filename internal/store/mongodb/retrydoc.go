@@ -18,12 +18,13 @@ type retryDoc struct {
 	Fate  string        `bson:"fate,omitempty"` // in the first: done, once all are held, or undone
 
 	// In the first: how the plan was, and the number of its edits since it notes the retry.
-	State   plan.Lifecycle `bson:"state"`
-	Closing plan.Closing   `bson:"closing,omitempty"`
-	Ended   time.Time      `bson:"ended,omitempty"`
-	Edits   int            `bson:"edits"`
-	Params  text           `bson:"params,omitempty"`  // in the first: those of the plan once the retry is made, if they are others
-	Retried time.Time      `bson:"retried,omitempty"` // the same of this instant
+	State    plan.Lifecycle `bson:"state"`
+	Closing  plan.Closing   `bson:"closing,omitempty"`
+	Ended    time.Time      `bson:"ended,omitempty"`
+	Edits    int            `bson:"edits"`
+	Params   text           `bson:"params,omitempty"`   // in the first: those of the plan once the retry is made, if they are others
+	Retried  time.Time      `bson:"retried,omitempty"`  // the same of this instant,
+	Deadline time.Time      `bson:"deadline,omitempty"` // and of this one
 
 	Tasks []retriedDoc `bson:"tasks"` // children first
 }

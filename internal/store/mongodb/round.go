@@ -277,12 +277,15 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 	if asked.add(ids...); len(asked.list) == 0 {
 		return nil
 	}
-	docs, err := wire.Find[planDoc](ctx, r.plans, d("_id", d("$in", asked.list)), wire.Query{Fields: ones("name run state closing on_failure edits retry keep priority")})
+	docs, err := wire.Find[planDoc](ctx, r.plans, d("_id", d("$in", asked.list)), wire.Query{Fields: planFields})
 	for i := range docs {
 		r.known[docs[i].ID] = &docs[i]
 	}
 	return err
 }
+
+// planFields are what the rules, and the writes of a plan, have to know of it.
+var planFields = ones("name run state closing on_failure edits retry keep priority")
 
 // childFields are what release has to know of a held task.
 var childFields = ones("status queue plan name rank def along over coe budget params text needs joins of index hold gen notbefore ran items expanded attempt cancel leaves byref")

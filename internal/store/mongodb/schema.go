@@ -38,6 +38,7 @@ const (
 	plansClosing   = "closing"
 	plansFresh     = "fresh"
 	plansAbandoned = "abandoned"
+	plansDeadline  = "deadline"
 )
 
 // d makes a document of keys and values in turn.
@@ -172,6 +173,8 @@ var schema = []index{
 	{on: "plans", keys: "state", name: plansClosing, partial: `{"closing":{"$exists":true}}`},
 	{on: "plans", keys: "fresh", name: plansFresh, partial: `{"fresh":true}`},
 	{on: "plans", keys: "abandoned", name: plansAbandoned, partial: `{"abandoned":true}`},
+	// Plans that have not ended and may run only for some time.
+	{on: "plans", keys: "deadline", name: plansDeadline, partial: `{"$and":[{"deadline":{"$exists":true}},{"state":RUNNING}]}`},
 	{on: "plans", keys: "source", name: "source", partial: `{"source":{"$exists":true}}`},
 	{on: "plans", keys: "ended", name: "ended", partial: `{"ended":{"$exists":true}}`},
 	{on: "plans", keys: "until", name: "until", partial: `{"until":{"$exists":true}}`},

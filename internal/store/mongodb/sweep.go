@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -35,7 +36,7 @@ func (r *round) Audit(context.Context) error { return nil }
 // Resume implements engine.Sweeper.
 func (r *round) Resume(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		r.adoptEnded, r.adoptStopped, r.sweepPlans, r.sweepRetries, r.sweepAdded, r.audit, r.tellStrangers, r.sweepMaking, r.clearClosed,
+		r.adoptEnded, r.adoptStopped, r.timeOut, r.sweepPlans, r.sweepRetries, r.sweepAdded, r.audit, r.tellStrangers, r.sweepMaking, r.clearClosed,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -51,7 +52,11 @@ func (r *round) Unknown(ctx context.Context, holding []plan.TaskID) ([]*ending, 
 	for _, id := range holding {
 		held[id] = true
 	}
-	return endingsOf(slices.DeleteFunc(docs, func(t taskDoc) bool { return held[taskID(t.ID)] })), err
+	docs = slices.DeleteFunc(docs, func(t taskDoc) bool { return held[taskID(t.ID)] })
+	if err == nil {
+		err = r.whyMarked(ctx, maps.Values(byID(docs)))
+	}
+	return endingsOf(docs), err
 }
 
 // EndDelays implements engine.Instance. A turn looks only if a delay may be over.
@@ -65,6 +70,24 @@ func (r *round) EndDelays(ctx context.Context, most int) (more bool, err error) 
 // Pending implements engine.Sweeper.
 func (r *round) Pending(context.Context) (left time.Duration, waits bool, err error) {
 	return r.waits, r.waits > 0, nil
+}
+
+// timeOut closes plans whose time is over, and notes how long it is until that of the next one is.
+func (r *round) timeOut(ctx context.Context) error {
+	docs, err := wire.Find[planDoc](ctx, r.plans,
+		d("deadline", d("$lte", r.at.Add(dueWithin)), "state", plan.PlanRunning, "closing", d("$in", bson.A{nil, plan.ClosedByFailure}), "retry", nil), // as rules.TimesOut has it
+		wire.Query{Fields: append(ones("deadline"), planFields...), Sort: d("deadline", 1), Hint: plansDeadline, Limit: addAtOnce})
+	for i := range docs {
+		left := docs[i].Deadline.Sub(r.at)
+		if err != nil || left > 0 {
+			if r.waits == 0 || left < r.waits {
+				r.waits = left
+			}
+			break
+		}
+		err = engine.TimeOut(ctx, r, &docs[i])
+	}
+	return err
 }
 
 // sweepPlans goes on with plans that are between two states: closed ones, fresh ones, submissions that died. It asks for each kind by an index

@@ -213,6 +213,7 @@ func (t *tx) Strays(context.Context) (strays []*taskRow, err error) {
 
 // Resume implements engine.Sweeper.
 func (t *tx) Resume(context.Context) error {
+	t.timeOut()
 	t.abandon()
 	t.forgetChanges()
 	return t.err
@@ -220,11 +221,26 @@ func (t *tx) Resume(context.Context) error {
 
 // Pending implements engine.Sweeper.
 func (t *tx) Pending(context.Context) (left time.Duration, waits bool, err error) {
-	r := t.fresh(nextDelay)
-	if !r.one() || r.null(0) {
-		return 0, false, t.err
+	for _, next := range []string{nextDelay, nextDeadline} {
+		if r := t.fresh(next); r.one() && !r.null(0) {
+			in := instant(r.int(0) + t.shift()).Sub(t.at)
+			if !waits || in < left {
+				left, waits = in, true
+			}
+		}
 	}
-	return instant(r.int(0) + t.shift()).Sub(t.at), true, t.err
+	return left, waits, t.err
+}
+
+// timeOut closes plans whose time is over.
+func (t *tx) timeOut() {
+	var ns []int64
+	for r := t.fresh(dueDeadlines, t.unset(t.now)); r.next(); {
+		ns = append(ns, r.int(0))
+	}
+	for _, n := range ns {
+		t.failOn(engine.TimeOut(t.ctx, t, t.plan(n)))
+	}
 }
 
 // active returns the claimed and running tasks of an instance.
@@ -237,9 +253,12 @@ func (t *tx) active(instance int64) (found []*taskRow) {
 }
 
 const (
-	dueDelays = "SELECT " + taskColumns + ` FROM tasks AS t ` + inDelay + ` AND t.not_before <= ? ORDER BY t.not_before LIMIT ? + 0`
-	nextDelay = "SELECT min(not_before) FROM tasks " + inDelay
-	claimants = `SELECT DISTINCT t.instance, i.id, i.gone FROM tasks AS t INDEXED BY tasks_mine LEFT JOIN instances AS i ON i.n = t.instance
+	dueDelays    = "SELECT " + taskColumns + ` FROM tasks AS t ` + inDelay + ` AND t.not_before <= ? ORDER BY t.not_before LIMIT ? + 0`
+	nextDelay    = "SELECT min(not_before) FROM tasks " + inDelay
+	inDeadline   = "INDEXED BY plans_deadline WHERE deadline > 0 AND ended = 0 AND closing IN ('', 'failed') AND retry = 0" // as rules.TimesOut has it
+	dueDeadlines = "SELECT n FROM plans " + inDeadline + " AND deadline <= ?"
+	nextDeadline = "SELECT min(deadline) FROM plans " + inDeadline
+	claimants    = `SELECT DISTINCT t.instance, i.id, i.gone FROM tasks AS t INDEXED BY tasks_mine LEFT JOIN instances AS i ON i.n = t.instance
 		WHERE t.` + isMine
 	activeOf = "SELECT " + taskColumns + " FROM tasks AS t " + inMine + " AND t.instance = ?"
 )

@@ -289,7 +289,7 @@ func (t *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (clo
 	t.touch(p)
 	t.drop(jobClose, p.n) // a person's reason takes the place of a failure's, from the start
 	t.add(jobClose, p.n)
-	if closing == plan.ClosedByPerson {
+	if closing.Stops() {
 		t.cancelActive("plan", p.n)
 	}
 	return true, t.err

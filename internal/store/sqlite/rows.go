@@ -9,7 +9,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// planRow is a plan as a transaction needs it.
+// planRow is a plan as a transaction needs it: Deadline is there only if the plan begins with it.
 type planRow struct {
 	n int64
 	plan.Plan
@@ -20,10 +20,10 @@ type planRow struct {
 }
 
 const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, leaving, modified, ended, keep, created, source, " +
-	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, allowed, size, gathering, retry, gathered, overlap, priority"
+	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, allowed, size, gathering, retry, gathered, overlap, priority, timeout"
 
 // planWidth is the number of planColumns.
-const planWidth = 32
+const planWidth = 33
 
 func (r *rows) plan() *planRow {
 	c := plan.Counts{
@@ -37,6 +37,7 @@ func (r *rows) plan() *planRow {
 			ID: plan.PlanID{ID: r.id(1)}, Name: r.text(2), Run: int(r.int(3)), State: plan.Lifecycle(r.int(4)), Closing: plan.Closing(r.text(5)),
 			OnFailure: plan.OnFailure(r.text(6)), Overlap: plan.Overlap(r.text(30)), Own: r.bool(7), Edits: int(r.int(8)), Modified: instant(r.int(10)), Ended: instant(r.int(11)),
 			Keep: time.Duration(r.int(12)), Created: instant(r.int(13)), Source: r.text(14), Counts: c, Size: int(r.int(26)), Priority: int(r.int(31)),
+			Timeout: time.Duration(r.int(32)),
 		},
 	}
 }
@@ -53,11 +54,11 @@ type planDef struct {
 }
 
 // wholeColumns are those of a plan for its readers; wholePlan reads them.
-const wholeColumns = planColumns + ", params, def"
+const wholeColumns = planColumns + ", params, def, CASE deadline WHEN 0 THEN 0 ELSE deadline + coalesce((SELECT value FROM meta WHERE key = 'shift'), 0) END"
 
 func (r *rows) wholePlan() plan.Plan {
 	p := r.plan().Plan
-	p.Params = r.bytes(planWidth)
+	p.Params, p.Deadline = r.bytes(planWidth), instant(r.int(planWidth+2))
 	var d planDef
 	if def := r.bytes(planWidth + 1); def != nil {
 		if err := json.Unmarshal(def, &d); err != nil {

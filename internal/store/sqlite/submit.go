@@ -40,9 +40,9 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 			return err
 		}
 		t.exec("INSERT INTO runs VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET run = run + 1", p.Name)
-		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, size, created, modified, key, def, overlap, priority)
-			VALUES (?1, ?2, (SELECT run FROM runs WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULLIF(?12, ''), ?13, ?14, ?15)`,
-			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), p.Size, t.now, t.now, p.Key, def, string(p.Overlap), p.Priority)
+		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, size, created, modified, key, def, overlap, priority, timeout)
+			VALUES (?1, ?2, (SELECT run FROM runs WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULLIF(?12, ''), ?13, ?14, ?15, ?16)`,
+			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), p.Size, t.now, t.now, p.Key, def, string(p.Overlap), p.Priority, int64(p.Timeout))
 		row, err := t.planByID(p.ID)
 		if err != nil {
 			return err
@@ -448,6 +448,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 			return err
 		}
 		p.State = plan.PlanRunning
+		rules.Begin(&p.Plan, t.at)
 		t.touch(p)
 		t.add(jobRoots, p.n)
 		t.work()

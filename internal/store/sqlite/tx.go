@@ -199,6 +199,9 @@ func (t *tx) flushClosings() {
 		if p.dirty {
 			t.exec("UPDATE plans SET state = ?, closing = ?, own = ?, edits = ?, leaving = ?, retry = ?, priority = ?, modified = ?, ended = ? WHERE n = ?",
 				int64(p.State), string(p.Closing), p.Own, p.Edits, p.deleting, p.retry, p.Priority, micro(p.Modified), micro(p.Ended), p.n)
+			if !p.Deadline.IsZero() {
+				t.exec("UPDATE plans SET deadline = ? WHERE n = ?", t.unset(micro(p.Deadline)), p.n)
+			}
 			p.dirty = false
 		}
 	}

@@ -33,6 +33,7 @@ var groups = []struct {
 	{"skipped attempts", skipCases},
 	{"approvals", approveCases},
 	{"failures", failureCases},
+	{"timeouts of plans", timeoutCases},
 	{"retry", slices.Concat(retryCases, retryItemCases)},
 	{"lists", relistCases},
 	{"retry half-way", halfwayCases},

@@ -43,6 +43,9 @@ func (w *walker) submit() {
 		spec.By, spec.Source = "somebody", "/srv/walk.yaml"
 		spec.File = plan.File{Text: "name: walk\n", Dir: "/srv"}
 	}
+	if w.seen%3 == 1 { // without a chance, so that other steps of a seed stay as they were
+		spec.Timeout = delay*time.Duration(1+w.seen%4) + delay/2
+	}
 	shape := ""
 	for k := range 1 + w.r.IntN(6) {
 		t := w.taskSpec(spec, k)
@@ -66,7 +69,7 @@ func (w *walker) submit() {
 	w.no(err)
 	w.plans = append(w.plans, p.ID)
 	w.rest[p.ID] = tasks
-	w.say("create plan %d %v, kept for %v:%s", len(w.plans)-1, spec.OnFailure, spec.Keep, shape)
+	w.say("create plan %d %v, kept for %v, timeout %v:%s", len(w.plans)-1, spec.OnFailure, spec.Keep, spec.Timeout, shape)
 	for len(w.rest[p.ID]) > 0 && !w.chance(10) {
 		w.addPart(p.ID)
 	}

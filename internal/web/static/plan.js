@@ -109,7 +109,8 @@ export default async function plan({ main, params, query, page }) {
     const shown = p.stalled ? 'stalled' : p.state;
     page.title(`${p.name} #${p.run} ${p.state}`);
     put(title, `${p.name} #${p.run}`);
-    state.set(shown, p.closing && !ended(p) ? `${p.state}, ${p.closing === 'cancelled' ? 'being cancelled' : 'starting nothing more'}` : shown);
+    const closes = ended(p) ? p.closing === 'timeout' && 'timed out' : { cancelled: 'being cancelled', timeout: 'being stopped, as its timeout is over', failed: 'starting nothing more' }[p.closing];
+    state.set(shown, closes ? `${p.state}, ${closes}` : shown);
     bar.set(p);
     const all = p.sums.tasks, ready = p.sums.done;
     if (ended(p)) put(said, ''); // what was to run has

@@ -227,6 +227,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 		}
 		delete(tx.submitting, id)
 		tx.openPlan(p)
+		rules.Begin(&p.Plan, tx.at.UTC())
 		for _, t := range p.tasks {
 			if rules.Decide(t.When, t.seen, t.waiting == 0) != rules.ToWait { // a parent may have been cancelled before
 				tx.due.push(t)

@@ -395,16 +395,39 @@ func (tx *tx) EndDelays(_ context.Context, most int) (more bool, err error) {
 
 // Pending implements engine.Sweeper.
 func (tx *tx) Pending(context.Context) (left time.Duration, waits bool, err error) {
-	if tx.delays.Len() == 0 {
-		return 0, false, nil
+	if waits = tx.delays.Len() > 0; waits {
+		left = tx.delays.all[0].NotBefore.Sub(tx.at)
 	}
-	return tx.delays.all[0].NotBefore.Sub(tx.at), true, nil
+	for _, p := range tx.timed() {
+		if in := p.Deadline.Sub(tx.at); !waits || in < left {
+			left, waits = in, true
+		}
+	}
+	return left, waits, nil
 }
 
 // Resume implements engine.Sweeper.
-func (tx *tx) Resume(context.Context) error {
+func (tx *tx) Resume(ctx context.Context) error {
 	tx.unfinished = tx.abandon()
+	for _, p := range tx.timed() {
+		if !p.Deadline.After(tx.at) {
+			if err := engine.TimeOut(ctx, tx, p); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
+}
+
+// timed returns the plans that have a deadline, and are to be closed once that is over.
+func (tx *tx) timed() (found []*planRow) {
+	for _, p := range tx.plans {
+		if v := tx.PlanView(p); !p.Deadline.IsZero() && rules.TimesOut(v.State, v.Closing, v.Retrying) {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b *planRow) int { return a.n - b.n })
+	return found
 }
 
 // Finish implements engine.Instance. Plans end with their last task.

@@ -271,7 +271,7 @@ func (tx *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (cl
 		switch {
 		case rules.Pending(t.Status):
 			tx.due.push(t)
-		case t.Status.Active() && closing == plan.ClosedByPerson:
+		case t.Status.Active() && closing.Stops():
 			tx.mark(t)
 		}
 	}
