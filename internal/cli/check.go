@@ -41,6 +41,26 @@ func (a *app) checkSpec(spec *plan.Spec) plan.Problems {
 	return problems
 }
 
+// checkRun is checkSubmitter and checkSpec.
+func (a *app) checkRun(spec *plan.Spec) plan.Problems {
+	return append(a.checkSubmitter(spec), a.checkSpec(spec)...)
+}
+
+// checkSubmitter finds tasks that exclude who submits the plan, where nobody knows who that is. A server knows it,
+// or it is the one to refuse.
+func (a *app) checkSubmitter(spec *plan.Spec) (problems plan.Problems) {
+	if url, _ := a.serverURL(); url != "" {
+		return nil
+	}
+	for i := range spec.Tasks {
+		if t := &spec.Tasks[i]; t.Approve != nil && t.Approve.NotSubmitter {
+			problems = append(problems, plan.Problem{Task: i, Key: "not_submitter", Item: -1, Message: fmt.Sprintf(
+				"task %q: not_submitter excludes who submits the plan, and without a server nobody knows who that is; submit it with --server URL to a server with an access file, or drop not_submitter", t.Name)})
+		}
+	}
+	return problems
+}
+
 // cannotRun says that this program cannot run a plan, which would wait for ever.
 func (a *app) cannotRun(p *plan.Plan, plugin string) error {
 	return usagef("%s has tasks for plugin %q, %s; a program that has it goes on with the plan", p.Title(), plugin, a.notBuiltIn(plugin))

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -119,6 +120,36 @@ func offer(words []string, err error) ([]string, cobra.ShellCompDirective) {
 // completeBy lets shells complete the values of a flag, which is there.
 func completeBy(cmd *cobra.Command, flag string, by cobra.CompletionFunc) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, by)
+}
+
+// completeParam offers the params of the plan file that a command names, by --with or as its first argument, and
+// the choices of one.
+func completeParam(cmd *cobra.Command, args []string, word string) (words []string, _ cobra.ShellCompDirective) {
+	file := ""
+	if with := cmd.Flags().Lookup("with"); with != nil {
+		file = with.Value.String()
+	} else if len(args) > 0 {
+		file = args[0]
+	}
+	var declared []planfile.Param
+	if _, err := planfile.LoadWith(file, planfile.Options{Draft: true, Declared: &declared}); err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp // the command itself says what is wrong with it
+	}
+	name, _, chosen := strings.Cut(word, "=")
+	for _, p := range declared {
+		switch {
+		case !chosen:
+			words = append(words, fmt.Sprintf("%s=\t%s", p.Name, p.About))
+		case p.Name == name:
+			for _, choice := range p.Choices.Words() {
+				words = append(words, name+"="+choice)
+			}
+		}
+	}
+	if !chosen {
+		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeFlag offers the names of plans for a flag that takes one.

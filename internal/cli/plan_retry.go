@@ -66,6 +66,7 @@ func planRetry(a *app) *cobra.Command {
 	s.with = cmd.Flags().String("with", "", "take the tasks from this `FILE`, which may change only tasks that have not succeeded")
 	cmd.Flags().BoolVar(&s.items, "items", false, "read the lists of items again, and run what is new in them")
 	params := cmd.Flags().StringArray("param", nil, "with --with, another value for a param of the plan, as `NAME=VALUE`; may be repeated")
+	completeBy(cmd, "param", completeParam)
 	run := cmd.Flags().Bool("run", false, "then run it here, to its end, as \"sluice plan run --resume\" does, with its flags "+
 		"and exit codes")
 	how := runSettings{output: format{choice{value: "text"}}}

@@ -44,6 +44,7 @@ func planRun(a *app) *cobra.Command {
 	s.flags(a, cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&s.params, "param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")
+	completeBy(cmd, "param", completeParam)
 	keyFlag(cmd, &s.key, "an idempotency `KEY`: if a plan was submitted with it before, continue that plan, as --resume does")
 	f.BoolVar(&s.failFast, "fail-fast", false, failFastHelp)
 	helpParams := helpParamsFlag(cmd)
@@ -97,7 +98,7 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 	}
 	// A pipe may never end: the first signal leaves it.
 	spec, err := plugins.Within(stop.ctx, func() (*plan.Spec, error) {
-		return planfile.LoadWith(path, a.noting(planfile.Options{Params: values, Check: a.checkSpec}, s.failFast))
+		return planfile.LoadWith(path, a.noting(planfile.Options{Params: values, Check: a.checkRun}, s.failFast))
 	})
 	if errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == path && filepath.Ext(path) == "" { // it may be a plan's name
 		return usagef("%w; to continue a plan of the store: %s", err, a.command("plan", "run", "--resume", path))

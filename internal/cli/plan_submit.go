@@ -31,6 +31,7 @@ func planSubmit(a *app) *cobra.Command {
 	}
 	output := outputFlag(cmd)
 	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")
+	completeBy(cmd, "param", completeParam)
 	var key string
 	keyFlag(cmd, &key, "an idempotency `KEY`: submit the plan once for each key, however often this is repeated")
 	failFast := cmd.Flags().Bool("fail-fast", false, failFastHelp)
@@ -44,7 +45,7 @@ func planSubmit(a *app) *cobra.Command {
 		if *helpParams {
 			return a.helpParams(args, values, output)
 		}
-		spec, err := planfile.LoadWith(args[0], a.noting(planfile.Options{Params: values}, *failFast))
+		spec, err := planfile.LoadWith(args[0], a.noting(planfile.Options{Params: values, Check: a.checkSubmitter}, *failFast))
 		if err != nil {
 			return asUsage(err)
 		}

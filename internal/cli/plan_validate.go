@@ -33,6 +33,7 @@ func planValidate(a *app) *cobra.Command {
 	}
 	output := outputFlag(cmd)
 	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")
+	completeBy(cmd, "param", completeParam)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		values, err := pairs("--param", *params)
 		if err != nil {
