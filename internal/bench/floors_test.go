@@ -22,6 +22,8 @@ var floors = []floor{
 	{`noop/mongodb/layered/256`, `tasks`, least, 0.3},
 	{`outside/.*`, `tasks`, least, 0.5},
 	{`http/.*`, `requests|activities`, least, 0.5},
+	{`approvals/.*`, `start-p99`, most, 1},
+	{`pending/.*`, `turn|poll|sweep`, most, 1.1},
 	{`later/.*`, `turn|poll|sweep`, most, 1.1},
 	{`due/.*`, `last-ended`, most, 2},
 	{`exec/.*`, `plain`, most, 1.3},

@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/approve"
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// askedWithin is how long it may take from an approval to the start of what waits, in milliseconds.
+const askedWithin = 50
+
+// asking is a plan with n questions, below each of which a task waits.
+func asking(n int) *plan.Spec {
+	s := plan.New("asking")
+	for i := range n {
+		ask := fmt.Sprint("ask", i)
+		s.Add(plan.TaskSpec{Name: ask, Approve: &plan.Approval{Question: "so?"}})
+		s.Add(plan.TaskSpec{Name: fmt.Sprint("go", i), Plugin: "demo", Needs: []string{ask}})
+	}
+	return s
+}
+
+// approvals measures the time from an approval to the start of the task that waits for it, on a node in another
+// process.
+func approvals(m *measurement) {
+	n := size(200, 20)
+	m.repeat(func() {
+		db := m.open()
+		defer db.close()
+		p := must(submit.Submit(m.Context(), db, asking(n), false))
+		node := m.start("", sluice, "worker", "--allow", "demo", "--threads", "4", "--store", db.uri)
+		defer node.stop()
+		var asked []plan.Task
+		for len(asked) < n {
+			time.Sleep(20 * time.Millisecond)
+			asked = must(approve.Waiting(m.Context(), db, p.ID))
+		}
+		var took []time.Duration
+		for i := range asked {
+			t := &asked[i]
+			at := time.Now()
+			check(approve.Answer(m.Context(), db, t, rules.Answer{Approve: true, Asked: t.Started}))
+			below := store.TaskQuery{Plan: p.ID, Name: "go" + t.Name[len("ask"):], Limit: 1}
+			for {
+				time.Sleep(time.Millisecond)
+				if found := must(db.Tasks(m.Context(), below)); found[0].Status.Finished() {
+					took = append(took, found[0].Started.Sub(at))
+					break
+				}
+			}
+			time.Sleep(time.Duration(i%10) * time.Millisecond)
+		}
+		m.pair("start-p50", "ms", milliseconds(median(took)), "", 0)
+		m.pair("start-p99", "ms", milliseconds(quantile(took, 0.99)), "asked", askedWithin)
+		m.note("%d approvals, one after the other", n)
+	})
+}
+
+// pending compares turns, polls and sweeps beside 1,000 open questions with those beside none.
+func pending(m *measurement) {
+	n, turns := 1000, size(300, 50)
+	full, empty := m.asked(), m.asked()
+	defer full.close()
+	defer empty.close()
+	must(submit.Submit(m.Context(), full, asking(n), false))
+	must(submit.Submit(m.Context(), empty, asking(1), false)) // with the same queues
+	for _, a := range []*asked{full, empty} {
+		a.answerNone()
+	}
+	m.repeat(func() {
+		full.begin(turns)
+		empty.begin(turns)
+		settle()
+		for range turns {
+			full.ask()
+			empty.ask()
+		}
+		for _, x := range []struct {
+			what         string
+			ours, theirs []time.Duration
+		}{{"turn", full.turns, empty.turns}, {"poll", full.polls, empty.polls}, {"sweep", full.sweeps, empty.sweeps}} {
+			m.pair(x.what, "ms", milliseconds(median(x.ours)), "beside one question", milliseconds(median(x.theirs)))
+		}
+		m.note("%d open questions; %d turns that end and claim %d tasks, polls that find none, and sweeps", n, turns, taskATurn)
+	})
+}
+
+// answerNone has all questions asked.
+func (a *asked) answerNone() {
+	var ended []protocol.Ending
+	for {
+		did := must(a.Turn(a.ctx, protocol.Turn{Instance: a.me, Ended: ended, Slots: 100, Start: true, Plugins: []string{plan.ApprovalPlugin}}))
+		if ended = nil; len(did.Claimed) == 0 && !did.More {
+			return
+		}
+		for i := range did.Claimed {
+			ended = append(ended, rules.AskApproval(&did.Claimed[i]))
+		}
+	}
+}
