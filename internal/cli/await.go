@@ -56,11 +56,13 @@ func awaiting(ctx context.Context, st store.Reader, id plan.PlanID) (asked []pla
 	if c := p.Counts; err != nil || p.State != plan.PlanRunning || c.Held == 0 || c.Queued+c.Claimed+c.Running > 0 {
 		return nil, false, err
 	}
+	if asked, err = approve.Waiting(ctx, st, id); err != nil || len(asked) == 0 { // mostly: the other tasks are not read
+		return nil, false, err
+	}
 	held, err := st.Tasks(ctx, store.TaskQuery{Plan: id, Statuses: []plan.Status{plan.Held}, Limit: -1})
 	if err != nil {
 		return nil, false, err
 	}
-	asked = slices.DeleteFunc(slices.Clone(held), func(t plan.Task) bool { return !t.AwaitsAnswer() })
 	delayed := slices.ContainsFunc(held, func(t plan.Task) bool { return !t.AwaitsAnswer() && !t.NotBefore.IsZero() })
 	return asked, !delayed, nil
 }
