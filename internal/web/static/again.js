@@ -10,6 +10,15 @@ const LISTED = 500; // tasks that can be chosen from
 // textOf is a param's value as people type it.
 export const textOf = (v) => (v === undefined ? '' : typeof v === 'string' ? v : JSON.stringify(v));
 
+// declaredIn returns the params that a plan's file declares, with their choices; none where the check of the file says nothing of them.
+async function declaredIn(file) {
+  const body = new FormData();
+  body.append('plan', new Blob([file.text], { type: 'application/yaml' }), 'plan.yaml');
+  try {
+    return (await api.send('POST', '/plans', body, { query: { dir: file.dir, check: 'true' } })).params;
+  } catch { return []; } // the submission says what is wrong
+}
+
 const hidden = (v) => JSON.stringify(v ?? null).includes('***');
 
 // runAgain shows the dialog for a plan, or for one task of it. It returns {text} to be said, or {plan} where a new run was submitted; nothing where nobody agreed.
@@ -25,8 +34,13 @@ export async function runAgain(p, { get, task }) {
   let way = ways[0]?.[0], result = null, chosen = null, key = '';
   const from = h('input', { value: task?.name || '', list: 'again-tasks', placeholder: 'name of a task', 'aria-label': 'From which task', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: debounce(() => look(), 250) });
   const names = h('datalist', { id: 'again-tasks' }, known.map((t) => h('option', { value: t.name })));
+  const declared = file.text && may('submit') ? await declaredIn(file) : [];
   const params = Object.entries(p.params || {}).map(([name, value]) => {
     const secret = hidden(value), was = secret ? '' : textOf(value);
+    const choices = (!secret && declared.find((d) => d.name === name)?.choices || []).map(textOf);
+    if (choices.includes(was)) {
+      return { name, was, input: h('select', { id: `again-${name}`, onchange: () => { key = ''; } }, choices.map((c) => h('option', { value: c, selected: c === was }, c))) };
+    }
     return { name, was, input: h('input', { id: `again-${name}`, value: was, type: secret ? 'password' : 'text', placeholder: secret ? 'as it was' : '', spellcheck: 'false', autocapitalize: 'off', autocomplete: secret ? 'new-password' : 'off', oninput: () => { key = ''; } }) };
   });
   const more = {

@@ -241,6 +241,27 @@ tasks:
 	}
 }
 
+// A param with choices is a list in the dialog, too, which begins with the value that the plan has.
+func TestAPlanIsRunAgainWithAnotherChoice(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.node()
+	id := s.submit("plan: release\nchoices: {site: [test, prod], level: [1, 2]}\nparams: {site: prod, level: 1}\ntasks: {go: {run: 'echo $site $level'}}\n")
+	s.wait(id, "succeeded")
+	b := s.browse(light)
+	b.open("/ui/plans/" + id)
+	b.click("button", "Run again…")
+	b.click("dialog label", "Everything, as a new run")
+	b.until(`[...document.querySelectorAll('#again-site option')].map((o) => o.value).join() === 'test,prod' && document.getElementById('again-site').value === 'prod'`)
+	b.js(`{ const i = document.getElementById('again-level'); i.value = '2'; i.dispatchEvent(new Event('change')); }`)
+	b.shot("again-dialog-choices")
+	b.click("dialog .buttons button", "Run")
+	b.sees("h1", "release #2")
+	if text := string(s.ask("GET", "/plans/release%232", "", "")); !strings.Contains(text, `"level":2`) {
+		t.Errorf("the new run has other params: %s", text)
+	}
+}
+
 // A plan whose file was not kept runs again as it is, all of it.
 func TestAPlanWithoutAFileIsRunAgainAsItIs(t *testing.T) {
 	t.Parallel()
