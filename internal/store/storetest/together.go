@@ -268,11 +268,9 @@ func (l *together) turn(ctx context.Context, t protocol.Turn) (protocol.Turned, 
 		}
 		m.claims = slices.Clone(did.Claimed)
 		slices.SortFunc(did.Lost, func(a, b plan.TaskID) int { return strings.Compare(a.String(), b.String()) })
-		// How much of the work a turn does, and how much it leaves for later, is the driver's choice.
-		did.Queued, did.More, did.Ended, did.Over = 0, false, nil, false
-		if slices.ContainsFunc(l.stores, func(m *member) bool { return m.d.Pass != nil }) {
-			did.Rest = 0 // the clocks go apart
-		}
+		// How much of the work a turn does, and how much it leaves for later, is the driver's choice. A rate
+		// holds up nothing of what has not been queued yet.
+		did.Queued, did.More, did.Ended, did.Over, did.Rest = 0, false, nil, false, 0
 		return did, err
 	})
 	l.pair()
