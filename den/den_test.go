@@ -404,7 +404,7 @@ func TestAPersonCancelsARunningTask(t *testing.T) {
 		s.Add(plan.TaskSpec{Name: "b", Plugin: "echo", Needs: []string{"a"}})
 		p := w.submit(s)
 		time.AfterFunc(time.Minute, func() {
-			if err := w.store.CancelPlan(t.Context(), p.ID); err != nil {
+			if err := w.store.CancelPlan(t.Context(), p.ID, false); err != nil {
 				t.Error(err)
 			}
 		})

@@ -38,7 +38,7 @@ func (m *mute) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, erro
 
 func TestANodeOfAPlanReturnsWhoeverEndsThePlan(t *testing.T) {
 	cancel := func(w *world, p plan.PlanID) {
-		if err := w.store.CancelPlan(w.Context(), p); err != nil {
+		if err := w.store.CancelPlan(w.Context(), p, false); err != nil {
 			w.Error(err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestANodeOfAPlanIsWokenByItsEnd(t *testing.T) {
 		start := time.Now()
 		const after = 10*time.Minute + 500*time.Millisecond // between two beats
 		time.AfterFunc(after, func() {
-			if err := w.store.CancelPlan(t.Context(), p.ID); err != nil {
+			if err := w.store.CancelPlan(t.Context(), p.ID, false); err != nil {
 				t.Error(err)
 			}
 		})

@@ -93,7 +93,7 @@ func TestANodeLogsWhatFails(t *testing.T) {
 					cfg.Plan = p.ID
 				}
 				ctx, stop := context.WithCancel(t.Context())
-				time.AfterFunc(time.Hour, func() { _ = w.store.CancelPlan(t.Context(), p.ID) })
+				time.AfterFunc(time.Hour, func() { _ = w.store.CancelPlan(t.Context(), p.ID, false) })
 				time.AfterFunc(2*time.Hour, stop)
 				if err := w.node(cfg).Run(ctx); err != nil {
 					t.Fatal(err)

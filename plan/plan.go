@@ -61,11 +61,16 @@ func (c Closing) Stops() bool { return c == ClosedByPerson || c == ClosedByTimeo
 
 // A Plan is a named graph of tasks, as a store keeps it.
 type Plan struct {
-	ID        PlanID          `json:"id"`
-	Name      string          `json:"name"`
-	Run       int             `json:"run"` // 1 for the first plan of that name in the store
-	State     Lifecycle       `json:"status"`
-	Closing   Closing         `json:"closing,omitempty"`
+	ID      PlanID    `json:"id"`
+	Name    string    `json:"name"`
+	Run     int       `json:"run"` // 1 for the first plan of that name in the store
+	State   Lifecycle `json:"status"`
+	Closing Closing   `json:"closing,omitempty"`
+	// Finally says that the plan was submitted with tasks of finally, see Definition.
+	Finally bool `json:"finally,omitempty"`
+	// Ending is how the other tasks of a plan with tasks of finally ended: PlanSucceeded, PlanFailed or
+	// PlanCancelled. It is zero (PlanRunning) as long as they have not.
+	Ending    Lifecycle       `json:"ending,omitzero"`
 	OnFailure OnFailure       `json:"on_failure,omitempty"`
 	Priority  int             `json:"priority,omitempty"` // of its turns in queues that it shares with other plans, up to MaxPriority; 0: DefaultPriority
 	Overlap   Overlap         `json:"overlap,omitempty"`  // OverlapSkip: it starts only if no other run of its name has not ended; else OverlapAllow
@@ -105,6 +110,9 @@ func CheckPriority(priority int) error {
 
 // Weight returns how many turns the plan takes in a queue that it shares, against the weights of the other plans.
 func (p *Plan) Weight() int { return cmp.Or(p.Priority, DefaultPriority) }
+
+// InFinally reports whether the tasks of finally of the plan run, since all others have ended.
+func (p *Plan) InFinally() bool { return p.Ending != PlanRunning && !p.State.Ended() }
 
 // Title returns the plan's name with its run, as in "nightly#3".
 func (p *Plan) Title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }

@@ -59,6 +59,7 @@ type TaskSpec struct {
 	OnLost          OnLost
 	MaxRescues      int
 	ContinueOnError bool
+	Finally         bool   `json:",omitempty"` // see Definition
 	MaxFailures     string `json:",omitempty"` // see Definition
 	Estimate        time.Duration
 }

@@ -83,6 +83,10 @@ type Definition struct {
 	OnLost          OnLost        `json:"on_lost,omitempty"`
 	MaxRescues      int           `json:"max_rescues,omitempty"` // 0 means DefaultRescues
 	ContinueOnError bool          `json:"continue_on_error,omitempty"`
+	// Finally says that the task is one of finally. It is held until all tasks of its plan that are none
+	// have ended, whatever ends them. Its When asks how these ended together. Its needs are tasks of
+	// finally, and only order them.
+	Finally bool `json:"finally,omitempty"`
 	// ItemKey names an item of a foreach task, by Foreach.Key. It is empty for other tasks.
 	ItemKey string `json:"item_key,omitempty"`
 	// MaxFailures is how many items of a foreach task may fail: a number, or a share of the items such as

@@ -78,6 +78,8 @@ type Plan struct {
 	Stalled   bool            `json:"stalled,omitempty" doc:"Its state is running, and no live node runs it."`
 	Outdated  []string        `json:"outdated,omitempty" doc:"For one plan that has ended: the tasks that a retry kept although one of their parents ran again, so that their outputs come from earlier inputs. Retry them with downstream."`
 	Closing   plan.Closing    `json:"closing,omitempty" doc:"Why a plan starts nothing more: cancelled, failed, or timeout if it ran longer than its timeout. An ended plan keeps it."`
+	Finally   bool            `json:"finally,omitempty" doc:"It has tasks of finally, which run when all others have ended."`
+	Ending    string          `json:"ending,omitempty" doc:"How the other tasks ended of a plan that has tasks of finally: succeeded, failed or cancelled. Left out as long as they have not."`
 	OnFailure plan.OnFailure  `json:"on_failure,omitempty" doc:"Whether other tasks run on after a failure: continue or stop."`
 	Overlap   plan.Overlap    `json:"overlap,omitempty" doc:"skip: it starts only if no other run of its name has not ended."`
 	Priority  int             `json:"priority,omitempty" doc:"Of its turns in queues that it shares with other plans, up to 100; left out if nobody set it, and then 10."`
@@ -102,7 +104,12 @@ type Plan struct {
 
 // PlanOf writes a plan. Stalled is for the caller to say, who knows the nodes.
 func PlanOf(p *plan.Plan) Plan {
+	ending := ""
+	if p.Ending != plan.PlanRunning {
+		ending = p.Ending.String()
+	}
 	return Plan{
+		Finally: p.Finally, Ending: ending,
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, By: p.By,
 		Own: p.Own, Keep: Duration(p.Keep), Timeout: Duration(p.Timeout), Deadline: writable(p.Deadline), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: writable(p.Created), Modified: writable(p.Modified),
 		Retried: writable(p.Retried), Ended: writable(p.Ended), Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
@@ -111,7 +118,14 @@ func PlanOf(p *plan.Plan) Plan {
 
 // Domain is the plan that was written.
 func (p *Plan) Domain() plan.Plan {
+	ending := plan.PlanRunning
+	for _, l := range []plan.Lifecycle{plan.PlanSucceeded, plan.PlanFailed, plan.PlanCancelled} {
+		if p.Ending == l.String() {
+			ending = l
+		}
+	}
 	return plan.Plan{
+		Finally: p.Finally, Ending: ending,
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.Status, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, By: p.By, Own: p.Own,
 		Keep: time.Duration(p.Keep), Timeout: time.Duration(p.Timeout), Deadline: p.Deadline, Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: p.Created, Modified: p.Modified,
 		Retried: p.Retried, Ended: p.Ended, Counts: p.Counts,
@@ -127,6 +141,7 @@ type PlanChange struct {
 type NewPlan struct {
 	Name      string          `json:"name" maxLength:"200" pattern:"^([0-9a-f]{1,23}|[0-9a-f]{25,}|[0-9a-f]*[A-Zg-z_][A-Za-z0-9_-]*|[0-9a-f]+-[A-Za-z0-9_-]*)$" patternDescription:"a name of letters, digits, _ and -, without - in front, and other than 24 hex digits, which would be taken for an id" doc:"Letters, digits, _ and -, without - in front. 24 hex digits are no name."`
 	OnFailure plan.OnFailure  `json:"on_failure,omitempty" enum:"continue,stop"`
+	Finally   bool            `json:"finally,omitempty" doc:"Tasks of finally are to be added before it is made ready."`
 	Overlap   plan.Overlap    `json:"overlap,omitempty" enum:"allow,skip" doc:"skip: it starts only if no other run of its name has not ended; default allow."`
 	Priority  int             `json:"priority,omitempty" minimum:"0" maximum:"100" doc:"Of its turns in queues that it shares with other plans; default 10."`
 	Source    string          `json:"source,omitempty" doc:"The absolute path of its file."`
@@ -142,7 +157,7 @@ type NewPlan struct {
 
 // NewPlanOf writes what of a plan its submitter decides, but its id.
 func NewPlanOf(p *plan.Plan) NewPlan {
-	n := NewPlan{Name: p.Name, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, Keep: Duration(p.Keep), Timeout: Duration(p.Timeout), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params, Secrets: p.Secrets}
+	n := NewPlan{Name: p.Name, OnFailure: p.OnFailure, Finally: p.Finally, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, Keep: Duration(p.Keep), Timeout: Duration(p.Timeout), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params, Secrets: p.Secrets}
 	if p.File != (plan.File{}) {
 		n.File = &p.File
 	}
@@ -198,6 +213,7 @@ type Definition struct {
 	OnLost          plan.OnLost    `json:"on_lost,omitempty"`
 	MaxRescues      int            `json:"max_rescues,omitempty" minimum:"1" doc:"How often it is queued again after its node died, at most 2147483647; left out: 3."`
 	ContinueOnError bool           `json:"continue_on_error,omitempty"`
+	Finally         bool           `json:"finally,omitempty" doc:"It is one of finally: it runs when all other tasks of the plan have ended, and its when asks how these ended together."`
 	ItemKey         string         `json:"item_key,omitempty" doc:"Of an item of a foreach task: its key, by the key of the foreach."`
 	MaxFailures     string         `json:"max_failures,omitempty" doc:"Of a foreach task: how many of its items may fail, as 3 or 1%. An item of such a task has it too, with continue_on_error."`
 	Estimate        Duration       `json:"estimate,omitempty" doc:"How long it probably runs."`
@@ -220,7 +236,7 @@ type Retry = plan.RetryText
 func definitionOf(d *plan.Definition) Definition {
 	w := Definition{
 		Description: d.Description, Subject: d.Subject, When: d.When, If: d.If, SkipOn: d.SkipOn, Foreach: d.Foreach, Approve: d.Approve, Timeout: Duration(d.Timeout), OnLost: d.OnLost, MaxRescues: d.MaxRescues,
-		ContinueOnError: d.ContinueOnError, MaxFailures: d.MaxFailures, ItemKey: d.ItemKey, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template, Secrets: d.Secrets, Schedule: d.Schedule,
+		ContinueOnError: d.ContinueOnError, Finally: d.Finally, MaxFailures: d.MaxFailures, ItemKey: d.ItemKey, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template, Secrets: d.Secrets, Schedule: d.Schedule,
 	}
 	if r := d.Retry; r != (plan.Retry{}) {
 		w.Retry = &Retry{Attempts: r.Attempts, Delay: Duration(r.Delay), Factor: r.Factor, Max: Duration(r.Max), On: r.On, NotOn: r.NotOn}
@@ -231,10 +247,13 @@ func definitionOf(d *plan.Definition) Definition {
 func (w *Definition) domain() plan.Definition {
 	d := plan.Definition{
 		Description: w.Description, Subject: w.Subject, When: w.When, If: w.If, SkipOn: w.SkipOn, Foreach: w.Foreach, Approve: w.Approve, Timeout: time.Duration(w.Timeout), OnLost: w.OnLost, MaxRescues: w.MaxRescues,
-		ContinueOnError: w.ContinueOnError, MaxFailures: w.MaxFailures, ItemKey: w.ItemKey, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template, Secrets: w.Secrets, Schedule: w.Schedule,
+		ContinueOnError: w.ContinueOnError, Finally: w.Finally, MaxFailures: w.MaxFailures, ItemKey: w.ItemKey, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template, Secrets: w.Secrets, Schedule: w.Schedule,
 	}
 	if r := w.Retry; r != nil {
 		d.Retry = r.Retry()
+	}
+	if d.Finally && d.When == "" {
+		d.When = plan.AllDone
 	}
 	return d
 }

@@ -47,7 +47,7 @@ func TestACancelledPlanOfASilentNodeEnds(t *testing.T) {
 					t.Fatalf("claimed %v, %v", got.Claimed, err)
 				}
 				a := &app{Program: Program{Stderr: io.Discard, Getenv: func(string) string { return "" }}}
-				if err := st.CancelPlan(ctx, w.p.ID); err != nil {
+				if err := st.CancelPlan(ctx, w.p.ID, false); err != nil {
 					t.Fatal(err)
 				}
 				p, err := st.Plan(ctx, w.p.ID)

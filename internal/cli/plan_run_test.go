@@ -18,7 +18,7 @@ import (
 type cancelling struct{ lasting }
 
 func (c cancelling) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task) error {
-	if err := c.CancelPlan(ctx, id); err != nil {
+	if err := c.CancelPlan(ctx, id, false); err != nil {
 		return err
 	}
 	return c.lasting.AddTasks(ctx, id, tasks)

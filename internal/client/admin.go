@@ -132,8 +132,12 @@ func (c *Client) Ready(ctx context.Context, p plan.PlanID) error {
 }
 
 // CancelPlan implements store.Admin.
-func (c *Client) CancelPlan(ctx context.Context, p plan.PlanID) error {
-	return c.post(ctx, false, nil, "plans", p.String(), "cancel")
+func (c *Client) CancelPlan(ctx context.Context, p plan.PlanID, finally bool) error {
+	r := &request{method: "POST", path: in("plans", p.String(), "cancel"), timeout: writeTime}
+	if finally {
+		r.query = query("finally", "true")
+	}
+	return c.do(ctx, r, nil)
 }
 
 // CancelTask implements store.Admin.

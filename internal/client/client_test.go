@@ -148,7 +148,7 @@ func TestNobodyAnswers(t *testing.T) {
 	address, _ := closedport.New(t)
 	c, _ := New(Config{URL: "http://me:secret@" + address})
 	c.pause = backoff.Retry{Initial: time.Microsecond}
-	err := c.CancelPlan(t.Context(), plan.PlanID{})
+	err := c.CancelPlan(t.Context(), plan.PlanID{}, false)
 	if want := "the server http://" + address + " does not answer: connect: connection refused; start sluice serve there, or check the host and the port"; !errors.Is(err, plan.ErrUnavailable) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -56,6 +56,7 @@ func compile(s *plan.Spec, ids *plan.IDs, now time.Time, queue func(QueueNeed) (
 			return plan.Plan{}, nil, err
 		}
 	}
+	p.Finally = slices.ContainsFunc(s.Tasks, func(t plan.TaskSpec) bool { return t.Finally })
 	tasks := make([]plan.Task, len(s.Tasks))
 	for i := range s.Tasks {
 		tasks[i].ID = plan.TaskID{ID: ids.Next()}
@@ -108,7 +109,10 @@ func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) 
 	t.Plan, t.Name, t.Status, t.Created, t.Modified = p.ID, spec.Name, plan.Held, p.Created, p.Created
 	t.Definition = plan.Definition{
 		Description: spec.Description, Subject: spec.Subject, When: spec.When, SkipOn: spec.SkipOn, Approve: spec.Approve, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
-		OnLost: spec.OnLost, MaxRescues: spec.MaxRescues, ContinueOnError: spec.ContinueOnError, MaxFailures: spec.MaxFailures, Estimate: spec.Estimate,
+		OnLost: spec.OnLost, MaxRescues: spec.MaxRescues, ContinueOnError: spec.ContinueOnError, Finally: spec.Finally, MaxFailures: spec.MaxFailures, Estimate: spec.Estimate,
+	}
+	if t.Finally && t.When == "" {
+		t.When = plan.AllDone
 	}
 	if t.Retry.Attempts == 0 {
 		t.Retry.Attempts = attempts[pluginOf(spec)]

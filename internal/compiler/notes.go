@@ -22,7 +22,7 @@ func Notes(s *plan.Spec) plan.Problems {
 	var g *blindSpots
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
-		if !needsFailure(t.When) || len(t.Needs) == 0 {
+		if !needsFailure(t.When) || len(t.Needs) == 0 || t.Finally {
 			continue
 		}
 		note := func(format string, args ...any) {

@@ -110,7 +110,7 @@ func Validate(s *plan.Spec) error {
 	}
 	validateLimits(s, add)
 	validateSecrets(s, add)
-	if len(s.Tasks) == 0 {
+	if !slices.ContainsFunc(s.Tasks, func(t plan.TaskSpec) bool { return !t.Finally }) {
 		add(-1, "tasks", -1, "plan %q has no tasks; add one", s.Name)
 	}
 	index := make(map[string]int, len(s.Tasks))
@@ -193,7 +193,7 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 		seen = make(map[string]bool, len(t.Needs))
 	}
 	for k, need := range t.Needs {
-		_, known := index[need]
+		at, known := index[need]
 		twice := seen[need]
 		if seen == nil {
 			twice = slices.Contains(t.Needs[:k], need)
@@ -208,15 +208,19 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 			p.Word, p.Known = need, names()
 		case twice:
 			add(i, "needs", k, "task %q needs %q twice; once is enough", t.Name, need)
+		case s.Tasks[at].Finally && !t.Finally:
+			add(i, "needs", k, "task %q needs %q, which is one of finally and runs when all tasks have ended; move this task there, or drop the need", t.Name, need)
+		case t.Finally && !s.Tasks[at].Finally:
+			add(i, "needs", k, "task %q is one of finally, which need all tasks, so that it cannot need %q by itself; drop the need: when asks how all of them ended", t.Name, need)
 		}
 	}
 	d := plan.Definition{
-		Subject: t.Subject, When: t.When, SkipOn: t.SkipOn, Approve: t.Approve, Foreach: t.Foreach, MaxFailures: t.MaxFailures, ContinueOnError: t.ContinueOnError, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost, MaxRescues: t.MaxRescues,
+		Subject: t.Subject, When: t.When, SkipOn: t.SkipOn, Approve: t.Approve, Foreach: t.Foreach, MaxFailures: t.MaxFailures, ContinueOnError: t.ContinueOnError, Finally: t.Finally, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost, MaxRescues: t.MaxRescues,
 	}
 	checkDefinition(&d, func(key, format string, args ...any) *plan.Problem {
 		return add(i, key, -1, "task %q: "+format, slices.Insert(args, 0, any(t.Name))...)
 	})
-	if err := CheckNeeded(t.When, len(t.Parents())); err != nil {
+	if err := CheckNeeded(&d, len(t.Parents())); err != nil {
 		add(i, "when", -1, "task %q: %v", t.Name, err)
 	}
 	if t.Approve != nil && (t.Plugin != "" && t.Plugin != plan.ApprovalPlugin || t.Queue != "" || t.Params != nil) {
@@ -234,11 +238,16 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 }
 
 // CheckNeeded returns why a task with so many parents could never run.
-func CheckNeeded(when plan.When, needs int) error {
-	if _, err := rules.ParseWhen(string(when)); err != nil || needs > 0 || !rules.NeedsParents(when) {
-		return nil
+func CheckNeeded(d *plan.Definition, needs int) error {
+	_, err := rules.ParseWhen(string(d.When))
+	switch {
+	case err != nil:
+	case d.Finally && !rules.MayRunFinally(d.When):
+		return fmt.Errorf("when %s can never hold in finally, where it asks whether the plan has succeeded or failed; write all_done, all_succeeded or any_failed", d.When)
+	case !d.Finally && needs == 0 && rules.NeedsParents(d.When):
+		return fmt.Errorf("when %s can never hold, since the task needs nothing; add needs", d.When)
 	}
-	return fmt.Errorf("when %s can never hold, since the task needs nothing; add needs", when)
+	return nil
 }
 
 // CheckForeach returns why a foreach cannot have items. A pattern with expressions is checked when they
@@ -300,6 +309,12 @@ func checkDefinition(d *plan.Definition, add func(key, format string, args ...an
 		}
 	}
 	checkApprove(d, add)
+	if d.Finally && d.Approve != nil {
+		add("approve", "approve cannot be in finally, which runs without waiting for a person; put it among tasks")
+	}
+	if d.Finally && d.Foreach != nil {
+		add("foreach", "foreach cannot be in finally; let one task go through the items, or put it among tasks")
+	}
 	if err := CheckSkipOn(d.SkipOn); err != nil {
 		add("skip_on", "%v", err)
 	}

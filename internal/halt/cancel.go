@@ -9,13 +9,15 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Cancel cancels a plan that has not ended, and returns the plan as it is then. The nodes of a plan
+// Cancel cancels a plan that has not ended, as the caller saw it, and returns the plan as it is then. Tasks
+// of finally are stopped only if p says that they run. The nodes of a plan
 // that runs take out what one call leaves. A plan that is being submitted has no nodes, so that Cancel
 // calls again. A plan that has ended is plan.ErrPlanEnded.
 func Cancel(ctx context.Context, st Canceller, p plan.Plan) (plan.Plan, error) {
 	const most = 10 // calls in a row that only do what others left
+	finally := p.InFinally()
 	for idle := 0; ; {
-		err := st.CancelPlan(ctx, p.ID)
+		err := st.CancelPlan(ctx, p.ID, finally)
 		if err != nil && !(p.Closing == plan.ClosedByPerson && errors.Is(err, plan.ErrPlanEnded)) { // which it did meanwhile
 			return p, err
 		}
@@ -39,7 +41,7 @@ func Cancel(ctx context.Context, st Canceller, p plan.Plan) (plan.Plan, error) {
 // A Canceller is what Cancel needs of a store.
 type Canceller interface {
 	store.Reader
-	CancelPlan(ctx context.Context, p plan.PlanID) error
+	CancelPlan(ctx context.Context, p plan.PlanID, finally bool) error
 }
 
 // A Deleter is what Delete needs of a store.

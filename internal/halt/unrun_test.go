@@ -78,7 +78,7 @@ func TestAStopAfterARetryNamesTheCleanUpsOfBefore(t *testing.T) {
 			if now := r.left(); !contains(now, before) {
 				t.Fatalf("seed %d: %v are named, and after a retry %v\n%s%v\n%v", seed, before, now, r.shape, ended, states(r.tasks(all)))
 			}
-			r.no(r.st.CancelPlan(t.Context(), r.id))
+			r.no(r.st.CancelPlan(t.Context(), r.id, false))
 			for more := true; more; {
 				did, err := r.st.Sweep(t.Context(), protocol.Sweep{Instance: r.node})
 				r.no(err)
@@ -177,7 +177,7 @@ func stopped(t *testing.T, seed uint64) *run {
 		return r
 	} else if p.Closing == plan.Open {
 		before = r.left() // the plan allows that failure
-		r.no(r.st.CancelPlan(t.Context(), r.id))
+		r.no(r.st.CancelPlan(t.Context(), r.id, false))
 	}
 	for _, c := range held {
 		r.turn(protocol.Turn{Ended: []protocol.Ending{{Claim: c.Claim, Status: plan.Queued}}})

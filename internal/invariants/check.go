@@ -58,7 +58,8 @@ type Fault struct {
 // planCount is a plan, and what its tasks sum up to.
 type planCount struct {
 	plan.Plan
-	has plan.Counts
+	has  plan.Counts
+	open int // unfinished tasks that are none of finally
 }
 
 // queueCount is a queue, and how many of its tasks there are.
@@ -118,6 +119,8 @@ func (c *checker) run() {
 		if wrong := c.task(t); wrong != "" {
 			c.fault("task %q (%s, %s): %s", t.Name, t.ID, t.State(), wrong)
 		}
+	}
+	for _, t := range c.tasks {
 		if wrong := c.foreach(t); wrong != "" {
 			c.fault("foreach task %q (%s, %s): %s", t.Name, t.ID, t.State(), wrong)
 		}
@@ -164,8 +167,14 @@ func (c *checker) task(t *plan.Task) string {
 			return fmt.Sprintf("it is of plan %s, which is not there", t.Plan)
 		}
 		rules.Count(&p.has, rules.CountedOf(t), 1)
-		if busy && p.State != plan.PlanRunning {
+		if !t.Finally && !t.Status.Finished() {
+			p.open++
+		}
+		switch {
+		case busy && p.State != plan.PlanRunning:
 			return fmt.Sprintf("invariant 1: its plan is %v", p.State)
+		case t.Finally && (busy || c.settled && t.Status != plan.Held) && rules.HoldsFinally(p.State, p.Ending):
+			return "invariant 1: it is one of finally, and its plan has not ended otherwise"
 		}
 	}
 	for _, id := range t.Needs {
@@ -225,6 +234,9 @@ func (c *checker) waits(t *plan.Task) bool {
 	if p, ok := c.plans[t.Plan]; ok && p.State == plan.PlanSubmitting && p.Closing == plan.Open {
 		return true
 	}
+	if p, ok := c.plans[t.Plan]; ok && t.Finally && rules.HoldsFinally(p.State, p.Ending) {
+		return p.open > 0
+	}
 	if !t.NotBefore.IsZero() {
 		return true
 	}
@@ -245,6 +257,9 @@ func (c *checker) waits(t *plan.Task) bool {
 		default:
 			all = false
 		}
+	}
+	if t.Finally { // its parents only order it
+		return !all
 	}
 	return rules.Decide(t.When, seen, all) == rules.ToWait
 }

@@ -42,7 +42,7 @@ func run(tasks ...Task) *Run {
 		rules.Count(&r.Plan.Counts, rules.CountedOf(&t.Task), 1)
 	}
 	if c := r.Plan.Counts; c.Settled() {
-		r.Plan.State = rules.Verdict(plan.Open, c.Broken() > 0, c.Cancelled > 0)
+		r.Plan.State = rules.Verdict(plan.PlanRunning, plan.Open, c.Broken() > 0, c.Cancelled > 0)
 		r.Plan.Ended = began.Add(245 * time.Second)
 	}
 	return r

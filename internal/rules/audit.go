@@ -18,6 +18,7 @@ const (
 	ForItems               // of a foreach task: that they are made, queued or end
 	ForOthers              // of an item: that all of them are in, and queued
 	ForPlan                // that it is ready
+	ForEnd                 // of a task of finally: that all other tasks of its plan end
 )
 
 // For says what a held task waits for, by the states of tasks and plans. Early means that the task
@@ -26,6 +27,8 @@ const (
 func (w *Waiter) For(noted bool) Hold {
 	next, _ := Settle(w)
 	switch {
+	case w.AwaitsEnd():
+		return ForEnd
 	case noted && (w.Making || w.Made), next == Leave && w.Made:
 		return ForItems
 	case w.Item && (noted || w.Alone):

@@ -20,6 +20,15 @@ func CheckCancelTask(t *plan.Task) error {
 	return nil
 }
 
+// CheckCancelHeld refuses to cancel a task of finally that is held until the other tasks of its plan have
+// ended: ErrConflict. w has what Cancel asks of the task, and Finally, Ending, State and Closing.
+func CheckCancelHeld(t *plan.Task, w *Waiter) error {
+	if w.AwaitsEnd() && Pending(w.Status) {
+		return refusal.New(plan.ErrConflict, "task %s is one of finally, and waits for all others of its plan: it can be cancelled once these have ended", t.Key())
+	}
+	return nil
+}
+
 // CheckCancelPlan refuses to cancel a plan that has ended: ErrPlanEnded.
 func CheckCancelPlan(p *plan.Plan) error {
 	if p.State.Ended() {

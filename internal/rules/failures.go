@@ -11,7 +11,7 @@ import (
 
 // TellsFailures reports whether a task is told how tasks failed: all tasks of its plan (all), or those that it
 // needs, with their items.
-func TellsFailures(d *plan.Definition) (tells, all bool) { return TellsResults(d.When), false }
+func TellsFailures(d *plan.Definition) (tells, all bool) { return TellsResults(d.When), d.Finally }
 
 // Failures are the failed tasks that one task is told of, as many as fit into plan.MaxFailures. The zero value
 // has none.

@@ -12,12 +12,14 @@ import (
 type Needed struct {
 	Plan plan.PlanID
 	Item bool // it is an item of a foreach task
+	// Finally says that it is a task of finally.
+	Finally bool
 }
 
 // CheckNeed returns an ErrNotFound for a need that the task cannot have. Edges stay inside: a task
 // of a plan needs tasks of the same plan, and a task of no plan needs tasks of no plan. No task
-// needs an item of a foreach task, because the foreach task decides which items it has. parent is
-// nil if the store has no such task.
+// needs an item of a foreach task, because the foreach task decides which items it has. A task of finally
+// needs tasks of finally, and no other task needs one. parent is nil if the store has no such task.
 func CheckNeed(t *plan.Task, of plan.PlanID, need plan.TaskID, parent *Needed) error {
 	switch {
 	case parent == nil:
@@ -28,6 +30,10 @@ func CheckNeed(t *plan.Task, of plan.PlanID, need plan.TaskID, parent *Needed) e
 		return refusal.New(plan.ErrNotFound, "task %q needs task %s, which is not of its plan", t.Key(), need)
 	case parent.Item:
 		return refusal.New(plan.ErrNotFound, "task %q needs task %s, which is an item: let it need the foreach task", t.Key(), need)
+	case parent.Finally && !t.Finally:
+		return refusal.New(plan.ErrNotFound, "task %q needs task %s, which is one of finally: these run when all others have ended", t.Key(), need)
+	case t.Finally && !parent.Finally:
+		return refusal.New(plan.ErrNotFound, "task %q is one of finally, and needs all tasks that are none: leave out that it needs task %s", t.Key(), need)
 	}
 	return nil
 }
@@ -49,11 +55,26 @@ func CheckInside(tasks []string) error {
 		"finish or cancel them with the sluice that made them, and open the store again", strings.Join(tasks[:min(len(tasks), mostOutside)], ", "), more)
 }
 
-// CheckAdded returns an ErrConflict for a task that cannot be added to the plan, or (zero) to none:
-// a task of no plan has no items.
-func CheckAdded(t *plan.Task, of plan.PlanID) error {
-	if of.IsZero() && t.Foreach != nil {
+// CheckAdded returns an ErrConflict for a task that cannot be added to the plan, or (nil) to none:
+// a task of no plan has no items, and is none of finally. A plan that has tasks of finally was created so,
+// and all of them are in before it is ready.
+func CheckAdded(t *plan.Task, p *plan.Plan) error {
+	switch {
+	case p == nil && t.Foreach != nil:
 		return refusal.New(plan.ErrConflict, "task %q is of no plan and has a foreach: submit it in a plan", t.Key())
+	case t.Finally && (p == nil || !p.Finally || p.State != plan.PlanSubmitting):
+		return refusal.New(plan.ErrConflict, "task %q is one of finally, which is added as its plan is submitted: submit the plan with it", t.Key())
+	}
+	return CheckFinally(t)
+}
+
+// CheckFinally returns an ErrConflict for a task of finally that has items to make, or that asks a person.
+func CheckFinally(t *plan.Task) error {
+	switch {
+	case t.Finally && t.Foreach != nil:
+		return refusal.New(plan.ErrConflict, "task %q is one of finally, and has a foreach: let one task go through the items", t.Key())
+	case t.Finally && t.Approve != nil:
+		return refusal.New(plan.ErrConflict, "task %q is one of finally, and has approve: ask in a task that finally waits for", t.Key())
 	}
 	return nil
 }

@@ -6,14 +6,21 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// StateSeen returns the state of a plan as the expression plan.state gives it to a task that runs.
-func StateSeen(p *plan.Plan) string { return p.State.String() }
+// StateSeen returns the state of a plan as the expression plan.state gives it to a task that runs. To a
+// task of finally it is how the other tasks ended.
+func StateSeen(p *plan.Plan) string {
+	if p.Ending != plan.PlanRunning {
+		return p.Ending.String()
+	}
+	return p.State.String()
+}
 
 // Close returns the reason for which a plan is closed after a request to close it. changed is false
 // if the plan stays as it is. A plan that has ended does not change. A reason for which running tasks
 // are stopped replaces that of a failure, and then stays: of a person and a timeout the first counts.
-func Close(state plan.Lifecycle, now, why plan.Closing) (closing plan.Closing, changed bool) {
-	if state.Ended() || now == why || now.Stops() {
+// No failure closes a plan whose tasks of finally run (ending), so that each of these gets its turn.
+func Close(state, ending plan.Lifecycle, now, why plan.Closing) (closing plan.Closing, changed bool) {
+	if state.Ended() || now == why || now.Stops() || why == plan.ClosedByFailure && ending != plan.PlanRunning {
 		return now, false
 	}
 	return why, true
@@ -38,22 +45,27 @@ func Begin(p *plan.Plan, at time.Time) {
 	}
 }
 
-// TimesOut reports whether a plan is closed once its Deadline is over.
-func TimesOut(state plan.Lifecycle, c plan.Closing, retrying bool) bool {
-	return state == plan.PlanRunning && !c.Stops() && !retrying
+// TimesOut reports whether a plan is closed once its Deadline is over. Its tasks of finally have as long as
+// they take.
+func TimesOut(state, ending plan.Lifecycle, c plan.Closing, retrying bool) bool {
+	return state == plan.PlanRunning && ending == plan.PlanRunning && !c.Stops() && !retrying
 }
 
 // Verdict returns how a plan ends whose tasks have all finished. broken says that some failed and
 // the plan does not allow that. cancelled says that a person cancelled some. For a foreach task
-// with items, the items decide. The first row that applies decides.
+// with items, the items decide. ending is that of a plan whose tasks of finally have finished too. The
+// first row that applies decides.
 //
+//	ending failed or cancelled     the same
 //	closed by a person             cancelled
 //	closed by its timeout          failed
 //	a task broken                  failed
 //	a task cancelled by a person   cancelled
 //	otherwise                      succeeded, skipped tasks or not
-func Verdict(c plan.Closing, broken, cancelled bool) plan.Lifecycle {
+func Verdict(ending plan.Lifecycle, c plan.Closing, broken, cancelled bool) plan.Lifecycle {
 	switch {
+	case ending == plan.PlanFailed, ending == plan.PlanCancelled:
+		return ending
 	case c == plan.ClosedByPerson:
 		return plan.PlanCancelled
 	case c == plan.ClosedByTimeout, broken:

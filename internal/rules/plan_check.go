@@ -44,7 +44,8 @@ func CheckReady(p *plan.Plan, tasks int) error {
 
 // CheckRetry returns ErrPlanNotReady for a plan of which no task ever ran. The plan is being
 // submitted, or was cancelled while only so many of its tasks were in, or was abandoned. Sweeps
-// delete the tasks of an abandoned plan.
+// delete the tasks of an abandoned plan. It returns ErrConflict while tasks of finally run, because each
+// retry asks all of them again.
 func CheckRetry(p *plan.Plan, tasks int) error {
 	switch {
 	case p.State == plan.PlanSubmitting:
@@ -53,6 +54,8 @@ func CheckRetry(p *plan.Plan, tasks int) error {
 		return refusal.New(plan.ErrPlanNotReady, "the submission of %s was abandoned, and nothing of it ever ran; submit it again", p.Title())
 	case tasks < p.Size:
 		return refusal.New(plan.ErrPlanNotReady, "%s has %d of its %d tasks: its submission ended half-way, and nothing of it ever ran", p.Title(), tasks, p.Size)
+	case p.InFinally():
+		return refusal.New(plan.ErrConflict, "%s runs its tasks of finally: wait until they have ended, or stop them: sluice plan cancel", p.Title())
 	}
 	return nil
 }

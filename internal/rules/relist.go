@@ -234,6 +234,7 @@ func SelectLists(tasks []plan.Task, chosen []plan.TaskID) ([]Retried, error) {
 			}
 		}
 	}
+	r.takeFinally()
 	return r.childrenFirst(), nil
 }
 

@@ -22,8 +22,10 @@ const (
 // CheckRetried refuses to take a task back that SelectRetry chose. The first rule that applies decides:
 //
 //  1. The task is busy: ErrConflict.
-//  2. The retry gives the task a queue that is not there: ErrNotFound.
-//  3. The queue of the task was deleted, and the retry gives it no other one: ErrConflict. Nothing
+//  2. The retry makes a task of finally one of the others, or the reverse, or gives it what CheckFinally
+//     refuses: ErrConflict.
+//  3. The retry gives the task a queue that is not there: ErrNotFound.
+//  4. The queue of the task was deleted, and the retry gives it no other one: ErrConflict. Nothing
 //     would ever claim the task.
 //
 // with replaces the task, and is mostly nil. queues are all queues that there are.
@@ -33,6 +35,10 @@ func CheckRetried(t *plan.Task, busy Busy, with *plan.Task, queues map[plan.Queu
 		return refusal.New(plan.ErrConflict, "task %q is %s, and is being handed over to the receiver of its group: it cannot run again", t.Key(), states.OfTask(t))
 	case busy != 0:
 		return refusal.New(plan.ErrConflict, "task %q is %v, and another call is about to change it", t.Key(), t.Status)
+	case with != nil && with.Finally != t.Finally:
+		return refusal.New(plan.ErrConflict, "task %q was moved to finally, or from there: submit the plan again", t.Key())
+	case with != nil && CheckFinally(with) != nil:
+		return CheckFinally(with)
 	case with != nil && !queues[with.Queue]:
 		return fmt.Errorf("task %q: queue %s: %w", with.Key(), with.Queue, plan.ErrNotFound)
 	case with == nil && !queues[t.Queue]:
@@ -92,7 +98,7 @@ func Reopen(p *plan.Plan, params json.RawMessage, at time.Time) {
 	if p.State.Ended() {
 		p.Retried = at
 	}
-	p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, time.Time{}
+	p.State, p.Closing, p.Ending, p.Ended = plan.PlanRunning, plan.Open, plan.PlanRunning, time.Time{}
 	p.Edits++
 	Begin(p, at)
 	if params != nil {

@@ -51,6 +51,7 @@ func TestWhatARetryMayTake(t *testing.T) {
 		{"a task without a queue", gone, 0, nil, plan.ErrConflict, `its queue was deleted`},
 		{"a task without a queue that gets one", gone, 0, &plan.Task{Queue: there}, nil, ""},
 		{"a task that gets a queue that is not there", there, 0, &plan.Task{Name: "a", Queue: gone}, plan.ErrNotFound, `queue ` + gone.String()},
+		{"a task that is moved to finally", there, 0, &plan.Task{Name: "a", Queue: there, Definition: plan.Definition{Finally: true}}, plan.ErrConflict, `was moved to finally`},
 		{"the call that changes a task comes before its queue", gone, rules.BusyCall, nil, plan.ErrConflict, `about to change it`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,7 +70,7 @@ func TestAPlanIsReopened(t *testing.T) {
 			was.State = state
 			got, want := was, was
 			rules.Reopen(&got, params, at)
-			want.State, want.Closing, want.Ended, want.Edits = plan.PlanRunning, plan.Open, time.Time{}, was.Edits+1
+			want.State, want.Closing, want.Ending, want.Ended, want.Edits = plan.PlanRunning, plan.Open, plan.PlanRunning, time.Time{}, was.Edits+1
 			want.Deadline = at.Add(was.Timeout)
 			if state.Ended() {
 				want.Retried = at

@@ -10,7 +10,7 @@ import (
 )
 
 // SelectRetry chooses the tasks that a retry takes back to held. tasks are all tasks of the plan,
-// with ID, Name, Status, Reason, Needs, When, Of, Foreach, Expanded, Items, Ran, Attempt, Rescues, Detail and
+// with ID, Name, Status, Reason, Needs, When, Finally, Of, Foreach, Expanded, Items, Ran, Attempt, Rescues, Detail and
 // ContinueOnError. chosen are the
 // tasks that a person named. If chosen is empty, SelectRetry chooses every task that did not succeed,
 // except tasks that were skipped because of their own When, such as a clean-up that nothing made
@@ -39,6 +39,9 @@ import (
 // A task that ran and did not succeed keeps Ran while a clean-up below it that is to run has not
 // succeeded. If the plan is stopped before the task begins again, the task then counts as stopped,
 // and Unrun names the clean-up as before. A foreach task ran if one of its items did.
+//
+// With any task go all tasks of finally that have ended, because the end of the plan is asked again. A
+// retry does not begin with a task of finally that was skipped.
 //
 // Children come first in the order, so that no task is held by a parent that is about to be held.
 //
@@ -121,7 +124,22 @@ func (r *retrySelection) takeFailed() {
 		return
 	}
 	for i := range r.tasks {
-		if r.retryable(i) && !r.needless(i) {
+		switch {
+		case !r.retryable(i):
+		case r.tasks[i].Finally && OutcomeOfTask(&r.tasks[i]) == OutcomeSkipped: // takeFinally takes it
+		case !r.needless(i):
+			r.take(i)
+		}
+	}
+}
+
+// takeFinally takes all tasks of finally that have ended, if the retry takes any task.
+func (r *retrySelection) takeFinally() {
+	if len(r.queue) == 0 {
+		return
+	}
+	for i := range r.tasks {
+		if t := &r.tasks[i]; t.Finally && t.Status.Finished() {
 			r.take(i)
 		}
 	}
@@ -274,6 +292,7 @@ func (r *retrySelection) takeOpenItems(of *plan.Task) {
 
 // spread takes what goes with what is taken.
 func (r *retrySelection) spread() error {
+	r.takeFinally()
 	for len(r.work) > 0 {
 		i := r.work[0]
 		r.work = r.work[1:]
@@ -369,7 +388,7 @@ func (r *retrySelection) childrenFirst() []Retried {
 	end := seeEnd(r.Graph, r.tasks, plan.ClosedByPerson) // what was cancelled is to run as well
 	for k := 0; k < len(order); k++ {
 		t := &r.tasks[order[k]]
-		ran := end.ran[t.ID] && t.Status != plan.Succeeded && r.owed(end, order[k])
+		ran := end.ran[t.ID] && t.Status != plan.Succeeded && !t.Finally && r.owed(end, order[k])
 		out = append(out, Retried{ID: t.ID, Status: t.Status, Ran: ran, Anew: r.anew[order[k]], Gone: r.gone[order[k]]})
 		each(order[k], func(p int) {
 			if below[p]--; below[p] == 0 {

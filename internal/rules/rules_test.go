@@ -278,19 +278,21 @@ func TestWhenTheTimeOfAPlanIsOver(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		state    plan.Lifecycle
+		ending   plan.Lifecycle
 		closing  plan.Closing
 		retrying bool
 		want     bool
 	}{
-		{"a plan that runs is closed", plan.PlanRunning, plan.Open, false, true},
-		{"so is one that a failure closed, since what runs goes on", plan.PlanRunning, plan.ClosedByFailure, false, true},
-		{"one that a person cancels is not", plan.PlanRunning, plan.ClosedByPerson, false, false},
-		{"nor one that is closed so", plan.PlanRunning, plan.ClosedByTimeout, false, false},
-		{"nor one that has ended", plan.PlanSucceeded, plan.Open, false, false},
-		{"nor one that is submitted", plan.PlanSubmitting, plan.Open, false, false},
-		{"nor one that is being retried, whose time begins anew", plan.PlanRunning, plan.Open, true, false},
+		{"a plan that runs is closed", plan.PlanRunning, plan.PlanRunning, plan.Open, false, true},
+		{"so is one that a failure closed, since what runs goes on", plan.PlanRunning, plan.PlanRunning, plan.ClosedByFailure, false, true},
+		{"one that a person cancels is not", plan.PlanRunning, plan.PlanRunning, plan.ClosedByPerson, false, false},
+		{"nor one that is closed so", plan.PlanRunning, plan.PlanRunning, plan.ClosedByTimeout, false, false},
+		{"nor one that has ended", plan.PlanSucceeded, plan.PlanRunning, plan.Open, false, false},
+		{"nor one that is submitted", plan.PlanSubmitting, plan.PlanRunning, plan.Open, false, false},
+		{"nor one whose tasks of finally run", plan.PlanRunning, plan.PlanFailed, plan.Open, false, false},
+		{"nor one that is being retried, whose time begins anew", plan.PlanRunning, plan.PlanRunning, plan.Open, true, false},
 	} {
-		if got := rules.TimesOut(c.state, c.closing, c.retrying); got != c.want {
+		if got := rules.TimesOut(c.state, c.ending, c.closing, c.retrying); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -315,7 +317,7 @@ func TestHowAPlanEnds(t *testing.T) {
 		{"a person cancelled it when all had succeeded", plan.ClosedByPerson, false, false, plan.PlanCancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := rules.Verdict(c.closing, c.broken, c.cancelled)
+			got := rules.Verdict(plan.PlanRunning, c.closing, c.broken, c.cancelled)
 			if got != c.want || !got.Ended() {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
@@ -462,7 +464,7 @@ func TestWhatClosesAPlan(t *testing.T) {
 		{plan.PlanRunning, plan.ClosedByPerson, plan.ClosedByTimeout, plan.ClosedByPerson, false},
 		{plan.PlanRunning, plan.ClosedByTimeout, plan.ClosedByFailure, plan.ClosedByTimeout, false},
 	} {
-		if got, changed := rules.Close(c.state, c.now, c.why); got != c.want || changed != c.changed {
+		if got, changed := rules.Close(c.state, plan.PlanRunning, c.now, c.why); got != c.want || changed != c.changed {
 			t.Errorf("%v, %q, %q: got %q, %v", c.state, c.now, c.why, got, changed)
 		}
 	}

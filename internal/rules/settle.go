@@ -36,6 +36,8 @@ type Waiter struct {
 	InPlan  bool
 	State   plan.Lifecycle // of its plan
 	Closing plan.Closing   // of its plan
+	Finally bool           // it is one of finally
+	Ending  plan.Lifecycle // of its plan, as plan.Plan has it
 	Cancel  bool           // a person wants the foreach task ended
 }
 
@@ -93,7 +95,8 @@ const (
 )
 
 // Settle says what is to be done with a held or queued task. A store may ask at any time, and of any
-// task. The first rule that applies decides:
+// task. A task of finally is left alone as long as AwaitsEnd says so. For any other task, the first rule
+// that applies decides:
 //
 //  1. A closed plan starts nothing: the task ends as Halted says. A foreach task whose items are in
 //     goes on, and ends with the last of them. The items of a foreach task that a person cancelled
@@ -110,10 +113,13 @@ const (
 //     Neither happens unless the plan runs. A task that may run waits for its NotBefore. A task
 //     with Ran that is to be skipped ends as Barred says, unless it is a clean-up or may fail. A
 //     foreach task whose heads have items makes its own once its other parents have finished, and
-//     leaves the question to them, unless one of these parents answers it for all.
+//     leaves the question to them, unless one of these parents answers it for all. The When of a task of
+//     finally asks how the other tasks of the plan ended, once its parents have finished.
 func Settle(w *Waiter) (Next, Step) {
 	closed := w.InPlan && w.Closing != plan.Open
 	switch {
+	case w.AwaitsEnd():
+		return Leave, Step{}
 	case w.Item && w.Stopped && !(closed && w.Of.Finished()):
 		return End, Dropped(w.Status, w.Ran, w.Of, w.OfWhy)
 	case w.Item && w.Over && !closed:
@@ -154,6 +160,10 @@ func Settle(w *Waiter) (Next, Step) {
 
 func (w *Waiter) decide() Decision {
 	switch {
+	case w.Finally && w.All:
+		return Decide(w.When, outcomeOfEnding(w.Ending), true)
+	case w.Finally:
+		return ToWait
 	case !w.Along.Ready():
 		return Decide(w.When, w.Seen, w.All)
 	case w.Seen&^Waits(w.When) != 0:

@@ -8,7 +8,9 @@ import "github.com/seed-1177d267/sluice/plan"
 // the other tasks that run, with a foreach task in place of its items: a person could stop these
 // instead of the plan.
 //
-// tasks are all tasks of the plan, with Status, Reason, Needs, When, Of, Expanded, Ran and
+// Tasks of finally run whatever stops the others, so that none of them is left out.
+//
+// tasks are all tasks of the plan, with Finally, Status, Reason, Needs, When, Of, Expanded, Ran and
 // ContinueOnError. The caller may omit items that no node has, except one that ran of each foreach
 // task that waits for its items, and one that was stopped of each that failed with plan.ReasonItems.
 //
@@ -91,7 +93,7 @@ func seeEnd(g *plan.Graph, tasks []plan.Task, closing plan.Closing) *unrunning {
 // owes reports whether the task is a clean-up that is to run, and has not succeeded.
 func (u *unrunning) owes(i int) bool {
 	t := &u.tasks[i]
-	return t.Status != plan.Succeeded && TellsResults(t.When) && Decide(t.When, u.seen[i], true) == ToRun
+	return t.Status != plan.Succeeded && !t.Finally && TellsResults(t.When) && Decide(t.When, u.seen[i], true) == ToRun
 }
 
 // end says how a task counts for its children, and whether a retry of the clean-ups takes it.
@@ -116,6 +118,8 @@ func (u *unrunning) end(i int) (o Outcome, again bool) {
 func (u *unrunning) left(i int) bool {
 	t := &u.tasks[i]
 	switch finished := t.Status.Finished(); {
+	case t.Finally:
+		return false
 	case !finished && !u.ran[t.ID], finished && u.closing != plan.Open && t.Status == plan.Cancelled:
 		return true
 	case finished && (u.closing == plan.Open || !u.stopped[t.ID]), t.Expanded && t.ContinueOnError:

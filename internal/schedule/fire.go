@@ -372,7 +372,7 @@ func (f *Firer) cancel(ctx context.Context, o *plan.Occurrence) (err error) {
 	if !o.Task.IsZero() {
 		err = f.st.CancelTask(ctx, o.Task)
 	} else {
-		err = f.st.CancelPlan(ctx, o.Plan)
+		err = f.st.CancelPlan(ctx, o.Plan, false)
 	}
 	if errors.Is(err, plan.ErrConflict) || errors.Is(err, plan.ErrPlanEnded) || errors.Is(err, plan.ErrNotFound) {
 		err = nil

@@ -637,7 +637,7 @@ func TestPlansThatPeopleStartHoldUpASchedule(t *testing.T) {
 	if len(is.Open) != 3 || is.Open[0].State != plan.OccurrenceWaiting || !strings.Contains(is.Open[0].Reason, "p#1 is being submitted") || is.Tally.Skipped != 1 {
 		t.Fatalf("while p#1 has not ended it has %+v", is)
 	}
-	w.no(w.st.CancelPlan(t.Context(), mine.ID))
+	w.no(w.st.CancelPlan(t.Context(), mine.ID, false))
 	w.no(sweep(w))
 	for i := range 12 {
 		w.at(fmt.Sprintf("11:00:%02d", 20+3*i))

@@ -100,6 +100,8 @@ type Node interface {
 	// items' outputs. A task with Foreach.Each makes its items once those of the tasks that it names
 	// are in. Such an item needs the items with its index of these tasks, and what else its foreach
 	// task needs, and is released as a task with parents is. When no task of a plan is unfinished, the plan ends as rules.Verdict says.
+	// Tasks of finally are held until all others of their plan have ended. One conditional write then notes
+	// that verdict as the plan's Ending, opens the plan if it was closed, and lets these tasks go.
 	// Work beyond the budget waits for the next turn of any instance, and More says so. Children of
 	// the tasks that ended first are released first.
 	//
@@ -244,11 +246,12 @@ type Admin interface {
 	// whatever their own field says. Their queues must exist. Their parents must exist or come
 	// before them in tasks, as rules.CheckNeed says. Their names must be new in the plan. Otherwise
 	// AddTasks returns plan.ErrNotFound or plan.ErrExists with the name in the message, and adds
-	// nothing. rules.CheckAdded refuses a foreach of no plan.
+	// nothing. rules.CheckAdded refuses a foreach of no plan, and tasks of finally of a plan that was
+	// created without Finally, or is ready.
 	//
 	// Adding a task again under its id changes nothing. Another task under that id is
-	// plan.ErrExists, as secret.CheckSame says. A plan that has ended, or is closed, is
-	// plan.ErrPlanEnded.
+	// plan.ErrExists, as secret.CheckSame says. rules.CheckTakesTasks refuses a plan that has ended, or is
+	// closed, or runs its tasks of finally.
 	//
 	// While the plan is submitting, that is all: no task is released or skipped before Ready, even
 	// if a person cancels its parents. Tasks of a ready plan, and of no plan, are released at once
@@ -270,14 +273,16 @@ type Admin interface {
 	// CancelPlan closes the plan. No more of its tasks are claimed. Held and queued tasks end as
 	// rules.Halted says, by later calls and sweeps if they are many. Running tasks are marked for
 	// their node to stop. A second call only continues what is left. A plan that has ended does not
-	// change: plan.ErrPlanEnded.
-	CancelPlan(ctx context.Context, p plan.PlanID) error
+	// change: plan.ErrPlanEnded. Tasks of finally run after the others all the same. A call that is to
+	// stop these too says that its caller saw them run (finally). Any other call changes nothing while
+	// they run, so that a cancellation which comes late or twice does not stop them.
+	CancelPlan(ctx context.Context, p plan.PlanID, finally bool) error
 
 	// CancelTask ends a held or queued task as rules.Halted says, and marks a claimed or running one
 	// for its node to stop. If the items of a foreach task are made, it does so with these. The
 	// foreach task is marked as well, and ends with the last item, as rules.Settle says. A task that
 	// ran closes its plan by this end if rules.StopsPlan says so. A task that is marked already does
-	// not change. Neither does a finished task: plan.ErrConflict.
+	// not change. Neither does a finished task, nor a task of finally that the plan holds: plan.ErrConflict.
 	CancelTask(ctx context.Context, id plan.TaskID) error
 
 	// AnswerTask ends a held task that waits for an approval, as rules.Answered says, and releases its
@@ -308,7 +313,7 @@ type Admin interface {
 	// when its parents have finished.
 	//
 	// Retry refuses the following, and changes nothing then. rules.CheckRetry has the error for a
-	// plan of which no task ever ran, and rules.CheckOverlap the one for a plan that had ended, as in
+	// plan of which no task ever ran, or whose tasks of finally run, and rules.CheckOverlap the one for a plan that had ended, as in
 	// CreatePlan. A plan whose deletion has begun is plan.ErrNotFound, and so
 	// is no named task of no plan. rules.SelectRetry has the errors of the choice.
 	// rules.CheckRetried is asked about each task that it chose. A task of Replace that is not
@@ -676,7 +681,7 @@ type TaskQuery struct {
 	Needs    bool        // fill Needs
 	Params   bool        // fill Params
 	Output   bool        // fill Output, if it is kept with the task
-	Brief    bool        // the caller needs only ID, Plan, Of, Index, Name, Status, Reason, Started, Ended, and with Needs When and ContinueOnError; others may be zero
+	Brief    bool        // the caller needs only ID, Plan, Of, Index, Name, Status, Reason, Started, Ended, and with Needs When, ContinueOnError and Finally; others may be zero
 	Limit    int         // 0: 100
 }
 

@@ -679,7 +679,7 @@ func (q *quick) overtake(ctx context.Context, id plan.PlanID) {
 		}
 	}
 	if q.cancel {
-		no(q.CancelPlan(ctx, id))
+		no(q.CancelPlan(ctx, id, false))
 		return
 	}
 	p, err := q.Plan(ctx, id)

@@ -200,7 +200,7 @@ func TestDiscosOwnSubmittersSubmit(t *testing.T) {
 		}
 		_, text = d.send("POST", "/job/new", strings.NewReader(somePack(t)))
 		no(json.Unmarshal([]byte(text), &made))
-		no(s.st.CancelPlan(t.Context(), plan.PlanID{ID: jobpack.JobID(made[1])}))
+		no(s.st.CancelPlan(t.Context(), plan.PlanID{ID: jobpack.JobID(made[1])}, false))
 		if _, err := s.st.Sweep(t.Context(), protocol.Sweep{Instance: n.ID}); err != nil {
 			t.Fatal(err)
 		}

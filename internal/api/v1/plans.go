@@ -99,7 +99,8 @@ func (a *API) plans() {
 		method: "POST", path: "/plans/{plan}/cancel", id: "cancel-plan", summary: "Cancel a plan", tag: tag, scope: Operate, status: 204, errors: []int{404, 409},
 		doc: "No more of its tasks are claimed, and running ones are stopped. If no live node " +
 			"serves the plan, the server ends it as soon as it may take the running tasks from " +
-			"their node: at once, or when that node's lease is over.",
+			"their node: at once, or when that node's lease is over. Tasks of finally run after the " +
+			"others all the same; another cancellation with finally stops them, too.",
 	}, a.cancelPlan)
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/unrun", id: "get-unrun", summary: "List the clean-ups that a cancellation skips", tag: tag, scope: Read, errors: []int{404, 422},
@@ -241,7 +242,7 @@ func (a *API) createPlan(ctx context.Context, in *createPlan) (*api.Plan, error)
 		file = *in.Body.File
 	}
 	p, err := a.st.CreatePlan(ctx, plan.Plan{
-		ID: in.Plan, File: file, Secrets: secrets, By: submitter(ctx), Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Source: in.Body.Source,
+		ID: in.Plan, File: file, Secrets: secrets, By: submitter(ctx), Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Finally: in.Body.Finally, Source: in.Body.Source,
 		Overlap: in.Body.Overlap, Priority: in.Body.Priority, Keep: time.Duration(in.Body.Keep), Timeout: time.Duration(in.Body.Timeout), Key: in.Body.Key, Own: in.Body.Own, Size: in.Body.Size, Params: in.Body.Params,
 	})
 	if err != nil {
@@ -344,7 +345,8 @@ func (a *API) added(ctx context.Context, given []api.NewTask) ([]plan.Task, erro
 		if err := compiler.CheckName("task", t.Name); t.Name != "" && err != nil {
 			return nil, api.InvalidAt(at+".name", "%v", err)
 		}
-		if err := compiler.CheckNeeded(t.When, len(t.Needs)); err != nil {
+		d := t.Domain().Definition
+		if err := compiler.CheckNeeded(&d, len(t.Needs)); err != nil {
 			return nil, api.InvalidAt(at+".when", "%v", err)
 		}
 	}
@@ -364,8 +366,13 @@ func (a *API) addTasks(ctx context.Context, in *addTasks) (*struct{}, error) {
 	return nil, a.st.AddTasks(ctx, in.Plan, tasks)
 }
 
-func (a *API) cancelPlan(ctx context.Context, in *ByPlanID) (*struct{}, error) {
-	if err := a.st.CancelPlan(ctx, in.Plan); err != nil {
+type cancelPlan struct {
+	ByPlanID
+	Finally bool `query:"finally" doc:"The caller saw that the tasks of finally run, and stops them. Without it, nothing changes while they run."`
+}
+
+func (a *API) cancelPlan(ctx context.Context, in *cancelPlan) (*struct{}, error) {
+	if err := a.st.CancelPlan(ctx, in.Plan, in.Finally); err != nil {
 		return nil, err
 	}
 	a.ender.add(in.Plan)

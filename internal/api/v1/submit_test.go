@@ -489,7 +489,7 @@ func TestARetryIsForeseen(t *testing.T) {
 		s.submit(file, "", "")
 		var p api.Plan
 		s.must("GET", "/plans/nightly", "", &p)
-		if err := s.st.CancelPlan(t.Context(), p.ID); err != nil {
+		if err := s.st.CancelPlan(t.Context(), p.ID, false); err != nil {
 			t.Fatal(err)
 		}
 		var n plan.Instance

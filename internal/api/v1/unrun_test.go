@@ -54,7 +54,7 @@ func TestCleanUpsThatACancellationLeavesOutAreNamed(t *testing.T) {
 			if p, err := s.st.Plan(t.Context(), p.ID); err != nil || p.State != plan.PlanRunning || p.Closing != plan.Open {
 				t.Errorf("%s: the plan is %v, %v, %v", c.about, p.State, p.Closing, err)
 			}
-			if err := s.st.CancelPlan(t.Context(), p.ID); err != nil {
+			if err := s.st.CancelPlan(t.Context(), p.ID, false); err != nil {
 				t.Fatal(err)
 			}
 			w.turn(0)

@@ -514,7 +514,7 @@ func TestAQueueIsDeleted(t *testing.T) {
 		if status, text := s.ask("DELETE", "/queues/q", ""); status != 409 || !strings.Contains(text, `has task \"t\"`) {
 			t.Errorf("with a task of a plan in it: %d %s", status, text)
 		}
-		if err := s.st.CancelPlan(t.Context(), p.ID); err != nil {
+		if err := s.st.CancelPlan(t.Context(), p.ID, false); err != nil {
 			t.Fatal(err)
 		}
 		s.must("DELETE", "/queues/q", "", nil)

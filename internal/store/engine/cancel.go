@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -13,7 +14,7 @@ type Canceller[T, P any] interface {
 	Closer[P]
 
 	// PlanToCancel and TaskToCancel look at what is to be cancelled, and return it as refusals name
-	// it too, the task with Reason, Started and NotBefore. w has what rules.Cancel asks of the task.
+	// it too, the task with Reason, Started and NotBefore. w has what rules.CheckCancelHeld asks of the task.
 	PlanToCancel(ctx context.Context, id plan.PlanID) (p P, named plan.Plan, err error)
 	TaskToCancel(ctx context.Context, id plan.TaskID) (t T, named plan.Task, w *rules.Waiter, err error)
 
@@ -25,12 +26,15 @@ type Canceller[T, P any] interface {
 	Cancel(ctx context.Context, t T, s rules.Step) (done bool, err error)
 }
 
-// CancelPlan closes a plan because a person wants that.
-func CancelPlan[T, P any](ctx context.Context, u Canceller[T, P], id plan.PlanID) error {
+// CancelPlan closes a plan because a person wants that. seen is as for rules.CancelsLate.
+func CancelPlan[T, P any](ctx context.Context, u Canceller[T, P], id plan.PlanID, seen bool) error {
 	for closed := false; !closed; {
 		p, named, err := u.PlanToCancel(ctx, id)
 		if err == nil {
 			err = rules.CheckCancelPlan(&named)
+		}
+		if err == nil && rules.CancelsLate(&named, seen) {
+			break
 		}
 		if err == nil {
 			closed, err = Close(ctx, u, p, plan.ClosedByPerson)
@@ -66,7 +70,7 @@ func CancelTask[T, P any](ctx context.Context, u Canceller[T, P], id plan.TaskID
 	for done := false; !done; {
 		t, named, w, err := u.TaskToCancel(ctx, id)
 		if err == nil {
-			err = rules.CheckCancelTask(&named)
+			err = cmp.Or(rules.CheckCancelTask(&named), rules.CheckCancelHeld(&named, w))
 		}
 		if err != nil {
 			return err

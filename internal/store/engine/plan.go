@@ -13,7 +13,12 @@ type PlanView struct {
 	Closing   plan.Closing
 	OnFailure plan.OnFailure
 	Retrying  bool // a retry of it is in progress
+	Finally   bool // it has tasks of finally,
+	Ending    plan.Lifecycle
 }
+
+// Holds reports whether the plan holds tasks of finally, as rules.HoldsFinally says.
+func (v *PlanView) Holds() bool { return v.Finally && rules.HoldsFinally(v.State, v.Ending) }
 
 // A Closer is a unit that closes and ends plans. P is a plan as the driver looked at it.
 type Closer[P any] interface {
@@ -24,8 +29,13 @@ type Closer[P any] interface {
 	ClosePlan(ctx context.Context, p P, closing plan.Closing) (closed bool, err error)
 
 	// Finished reports whether no task of the plan is unfinished, whether some are broken, and
-	// whether a person cancelled some, as rules.Verdict asks.
+	// whether a person cancelled some, as rules.Verdict asks. Tasks of finally that the plan holds do not
+	// count as unfinished.
 	Finished(ctx context.Context, p P) (all, broken, cancelled bool, err error)
+
+	// BeginFinally notes how the other tasks of the plan ended, and opens the plan if it was closed, if it
+	// is still as it was looked at. The unit remembers to settle the tasks of finally, which the plan does not hold any more.
+	BeginFinally(ctx context.Context, p P, ending plan.Lifecycle) error
 
 	// EndPlan ends the plan, if it is still as it was looked at.
 	EndPlan(ctx context.Context, p P, state plan.Lifecycle) error
@@ -35,7 +45,7 @@ type Closer[P any] interface {
 // not as it was looked at any more.
 func Close[P any](ctx context.Context, u Closer[P], p P, why plan.Closing) (closed bool, err error) {
 	v := u.PlanView(p)
-	if closing, changed := rules.Close(v.State, v.Closing, why); changed {
+	if closing, changed := rules.Close(v.State, v.Ending, v.Closing, why); changed {
 		return u.ClosePlan(ctx, p, closing)
 	}
 	return true, nil
@@ -44,7 +54,7 @@ func Close[P any](ctx context.Context, u Closer[P], p P, why plan.Closing) (clos
 // TimeOut closes a plan whose Deadline is over, as rules.TimesOut says.
 func TimeOut[P any](ctx context.Context, u Closer[P], p P) error {
 	v := u.PlanView(p)
-	if !rules.TimesOut(v.State, v.Closing, v.Retrying) {
+	if !rules.TimesOut(v.State, v.Ending, v.Closing, v.Retrying) {
 		return nil
 	}
 	_, err := Close(ctx, u, p, plan.ClosedByTimeout) // else somebody else has closed or ended it
@@ -61,7 +71,7 @@ func TaskEnded[P any](ctx context.Context, u Closer[P], p P, o rules.Outcome, r 
 	return err
 }
 
-// EndPlan ends a plan in which nothing is unfinished.
+// EndPlan ends a plan in which nothing is unfinished, or has it run its tasks of finally first.
 func EndPlan[P any](ctx context.Context, u Closer[P], p P) error {
 	v := u.PlanView(p)
 	if !rules.MayEnd(v.State, v.Closing, v.Retrying) {
@@ -71,5 +81,9 @@ func EndPlan[P any](ctx context.Context, u Closer[P], p P) error {
 	if err != nil || !all {
 		return err
 	}
-	return u.EndPlan(ctx, p, rules.Verdict(v.Closing, broken, cancelled))
+	verdict := rules.Verdict(v.Ending, v.Closing, broken, cancelled)
+	if v.Holds() {
+		return u.BeginFinally(ctx, p, verdict)
+	}
+	return u.EndPlan(ctx, p, verdict)
 }

@@ -61,5 +61,5 @@ func DropItems(of *plan.Task, waits, over bool, end func(step func(ran bool) rul
 // Stops reports whether the step, of a held task of the plan, closes the plan. The unit then writes
 // the step and closes the plan before it settles the tasks after that one.
 func Stops(p PlanView, s *rules.Step, lenient bool) bool {
-	return p.Closing == plan.Open && s.Finishes() && rules.StopsPlan(rules.OutcomeOf(s.Status, s.Reason, lenient), s.Reason, p.OnFailure)
+	return p.Closing == plan.Open && p.Ending == plan.PlanRunning && s.Finishes() && rules.StopsPlan(rules.OutcomeOf(s.Status, s.Reason, lenient), s.Reason, p.OnFailure)
 }

@@ -66,7 +66,7 @@ func (s *Store) addSubmitting(ctx context.Context, a *addition) (again bool, err
 	}
 	// Which of them are in is all the same until the plan is ready, so any may be first.
 	err = s.insertTasks(ctx, a, insertsAway, holdNeeds, func(doc *taskDoc) {
-		if !doc.hasParents() {
+		if !doc.hasParents() && !doc.Finally {
 			doc.Adding = p.ID // what Ready releases
 		}
 	})
@@ -224,14 +224,16 @@ func (s *Store) refresh(ctx context.Context, id bson.ObjectID) (runs bool, err e
 // check finds which of the tasks are not there yet, and refuses what cannot be added. It changes nothing.
 func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*addition, error) {
 	a := &addition{waiting: map[plan.TaskID]bool{}}
+	var known *plan.Plan
 	empty := false // the plan has no tasks yet, so neither ids nor names need to be looked for
 	if !id.IsZero() {
 		p, err := s.plan(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		if p.State.Ended() || p.Closing != plan.Open {
-			return nil, fmt.Errorf("plan %s is %v and takes no tasks: %w", p.title(), p.State, plan.ErrPlanEnded)
+		is := p.domain()
+		if known = &is; rules.CheckTakesTasks(known) != nil {
+			return nil, rules.CheckTakesTasks(known)
 		}
 		first, err := wire.FindOne[taskDoc](ctx, s.tasks, d("plan", p.ID), wire.Query{Fields: ones("_id"), Hint: indexList})
 		if err != nil {
@@ -284,13 +286,15 @@ func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*
 		if a.plan != nil && names[t.Name] {
 			return nil, fmt.Errorf("task %q is there twice: %w", t.Name, plan.ErrExists)
 		}
-		if err := cmp.Or(rules.CheckAdded(&own, id), fits(&own)); err != nil {
+		if err := cmp.Or(rules.CheckAdded(&own, known), fits(&own)); err != nil {
 			return nil, err
 		}
 		names[t.Name], queues[t.Queue] = true, true
 		for _, need := range t.Needs {
 			if k, ok := place[need]; !ok || k >= i {
 				outside[need] = &own
+			} else if err := rules.CheckNeed(&own, id, need, &rules.Needed{Plan: id, Finally: tasks[k].Finally}); err != nil {
+				return nil, err
 			}
 		}
 		a.tasks = append(a.tasks, &own)
@@ -435,13 +439,13 @@ func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.
 	all := idsFrom(slices.Collect(maps.Keys(outside)), func(id plan.TaskID) bson.ObjectID { return oid(id.ID) })
 	there := make(map[plan.TaskID]*rules.Needed, len(all))
 	for ids := range slices.Chunk(all, addAtOnce) {
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of deleting rolling")})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of deleting rolling finally")})
 		if err != nil {
 			return err
 		}
 		for i := range docs {
 			if !docs[i].Deleting && !docs[i].Rolling {
-				there[taskID(docs[i].ID)] = &rules.Needed{Plan: planID(docs[i].Plan), Item: !docs[i].Of.IsZero()}
+				there[taskID(docs[i].ID)] = &rules.Needed{Plan: planID(docs[i].Plan), Item: !docs[i].Of.IsZero(), Finally: docs[i].Finally}
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -22,7 +23,7 @@ const (
 )
 
 // auditFields are what an audit has to know of a held task.
-var auditFields = ones("status hold def along rank needs joins of plan gen gate notbefore making expanded items adding")
+var auditFields = ones("status hold def along rank needs joins of plan gen gate notbefore making expanded items adding finally")
 
 // audit looks at some plans, if it is time to and no other node does.
 func (r *round) audit(ctx context.Context) error {
@@ -35,7 +36,7 @@ func (r *round) audit(ctx context.Context) error {
 		return nil
 	}
 	plans, err := wire.Find[planDoc](ctx, r.plans, d("state", plan.PlanRunning, "_id", d("$gt", a.After)),
-		wire.Query{Fields: ones("closing retry"), Sort: d("_id", 1), Hint: plansState, Limit: auditPlans})
+		wire.Query{Fields: ones("closing finally ending retry"), Sort: d("_id", 1), Hint: plansState, Limit: auditPlans})
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 	if p.Closing != plan.Open {
 		return r.auditClosed(ctx, p)
 	}
-	held := onlyHeld(d("plan", p.ID))
+	held := onlyHeld(p.inPhase())
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, held, wire.Query{Fields: auditFields, Hint: indexPlan, Limit: auditHeld})
 	if err != nil {
 		return err
@@ -146,7 +147,7 @@ func (r *round) auditApart(ctx context.Context) error {
 // auditTasks looks at held tasks, and does with those that are neglected as a release does.
 func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 	var ids idSet
-	itemsHeld := map[bson.ObjectID]bool{}
+	itemsHeld, looks := map[bson.ObjectID]bool{}, map[bson.ObjectID]bool{}
 	for i := range docs {
 		ids.add(docs[i].Needs...)
 		if docs[i].Hold == holdItem {
@@ -155,6 +156,9 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 	}
 	parents, err := r.tasksByID(ctx, ids.list, append(ones("name expanded items"), memberFields...))
 	if err != nil {
+		return err
+	}
+	if err := r.loadPlans(ctx, idsFrom(slices.DeleteFunc(slices.Clone(docs), func(t taskDoc) bool { return !t.Finally }), func(t taskDoc) bson.ObjectID { return t.Plan })); err != nil {
 		return err
 	}
 	var again idList
@@ -171,9 +175,17 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 		switch t.Hold {
 		case holdAdding, holdItem: // what they wait for is looked at
 			continue
+		case holdEnd:
+			if p := r.known[t.Plan]; p != nil && p.inFinally() && !looks[t.Plan] {
+				looks[t.Plan] = true
+				if err := r.job(ctx, workLook, t.Plan); err != nil {
+					return err
+				}
+			}
+			continue
 		case holdRetry: // its retry ends that, if the task is in the gate of one
 			if t.Gate.IsZero() {
-				changes = append(changes, t.held(leaveGate()))
+				changes = append(changes, t.held(t.leaveGate()))
 			}
 			continue
 		case holdDelay:
@@ -194,6 +206,9 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 				continue
 			}
 			w.When, w.Seen, w.All = seen.def.When, seen.seen, seen.all
+			if p := r.known[t.Plan]; p != nil && t.Finally {
+				w.Finally, w.State, w.Closing, w.Ending = true, p.State, p.Closing, p.Ending
+			}
 		}
 		switch {
 		case w.For(t.Making) != rules.ForNothing:
@@ -252,7 +267,7 @@ func (r *round) lookAgain(ctx context.Context, ids idList) error {
 // a gate waits for the end of its retry.
 func (r *round) auditGates(ctx context.Context) error {
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("gate", d("$exists", true)),
-		wire.Query{Fields: ones("status hold gate gen"), Hint: indexGate, Limit: auditHeld})
+		wire.Query{Fields: ones("status hold gate gen finally"), Hint: indexGate, Limit: auditHeld})
 	if err != nil {
 		return err
 	}
@@ -272,7 +287,7 @@ func (r *round) auditGates(ctx context.Context) error {
 		switch t := &docs[i]; {
 		case !gone[t.Gate]:
 		case t.Hold == holdRetry:
-			changes = append(changes, t.held(leaveGate()))
+			changes = append(changes, t.held(t.leaveGate()))
 		default:
 			changes = append(changes, wire.Change{ID: t.ID, Where: d("gate", t.Gate, "status", t.Status), Update: d("$unset", ones("gate rolling"))})
 		}
@@ -282,8 +297,12 @@ func (r *round) auditGates(ctx context.Context) error {
 }
 
 // leaveGate has a task wait for its parents in place of a retry that is gone.
-func leaveGate() bson.D {
-	return d("$set", d("hold", holdNeeds), "$unset", d("gate", 1), "$inc", d("gen", 1))
+func (t *taskDoc) leaveGate() bson.D {
+	hold := holdNeeds
+	if t.Finally {
+		hold = holdEnd
+	}
+	return d("$set", d("hold", hold), "$unset", d("gate", 1), "$inc", d("gen", 1))
 }
 
 // retriesGone returns those of the retries that are not there.

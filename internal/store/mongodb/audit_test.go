@@ -130,7 +130,7 @@ func auditAtOnce(t *testing.T, closed bool) {
 	did, err := s.Turn(t.Context(), protocol.Turn{Instance: id, Slots: 2, Start: true, Plugins: []string{"exec"}, Plan: r.plan.ID})
 	no(err)
 	if closed {
-		no(s.CancelPlan(t.Context(), r.plan.ID))
+		no(s.CancelPlan(t.Context(), r.plan.ID, false))
 	}
 	r.set(s.plans, d("_id", oid(r.plan.ID.ID)), d("$set", d("retry", bson.NewObjectID())))
 	r.set(s.joins, d("plan", oid(r.plan.ID.ID)), d("$set", d("done", true, "seen", rules.OutcomeSucceeded)))

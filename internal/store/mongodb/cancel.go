@@ -10,8 +10,8 @@ import (
 )
 
 // CancelPlan implements store.Admin.
-func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
-	return s.inRound(ctx, 0, func(r *round) error { return engine.CancelPlan[*taskDoc](ctx, r, id) })
+func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID, seen bool) error {
+	return s.inRound(ctx, 0, func(r *round) error { return engine.CancelPlan[*taskDoc](ctx, r, id, seen) })
 }
 
 // CancelTask implements store.Admin.
@@ -38,10 +38,19 @@ func (r *round) PlanToCancel(ctx context.Context, id plan.PlanID) (p *planDoc, n
 
 // TaskToCancel implements engine.Canceller.
 func (r *round) TaskToCancel(ctx context.Context, id plan.TaskID) (t *taskDoc, named plan.Task, w *rules.Waiter, err error) {
-	if t, err = r.task(ctx, id, ones("name status reason gen hold expanded cancel ran attempt started notbefore")); err != nil {
+	if t, err = r.task(ctx, id, ones("name status reason gen hold expanded cancel ran attempt started notbefore finally plan")); err != nil {
 		return nil, named, nil, err
 	}
-	return t, *t.named(), &rules.Waiter{Status: t.Status, Ran: t.Ran, Made: t.endsWithItems()}, nil
+	w = &rules.Waiter{Status: t.Status, Ran: t.Ran, Made: t.endsWithItems(), Finally: t.Finally}
+	if t.Finally {
+		if err := r.readPlans(ctx, idList{t.Plan}); err != nil {
+			return nil, named, nil, err
+		}
+		if p := r.known[t.Plan]; p != nil {
+			w.State, w.Closing, w.Ending = p.State, p.Closing, p.Ending
+		}
+	}
+	return t, *t.named(), w, nil
 }
 
 // Mark implements engine.Canceller. The work of cancelling items is written down first: it finds the

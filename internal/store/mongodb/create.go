@@ -34,7 +34,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 		p.ID.ID = plan.NewID(now)
 	}
 	doc := planDoc{
-		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Params: text(p.Params), Secrets: p.Secrets, By: p.By, Source: p.Source, Key: p.Key, Request: p.Request, Own: p.Own,
+		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Finally: p.Finally, Overlap: p.Overlap, Priority: p.Priority, Params: text(p.Params), Secrets: p.Secrets, By: p.By, Source: p.Source, Key: p.Key, Request: p.Request, Own: p.Own,
 		Keep: p.Keep, Timeout: p.Timeout, Size: p.Size, Ctime: now, Mtime: now,
 	}
 	if p.File != (plan.File{}) {

@@ -24,6 +24,7 @@ const (
 	holdItem   = "item"   // of an item: that all of them are in
 	holdAdding = "adding" // that the plan takes it, which was ready before it came
 	holdRetry  = "retry"  // that all tasks of the retry in gate are held
+	holdEnd    = "end"    // of a task of finally: that all others of its plan end
 )
 
 // The states of a late addition of several tasks, in its first task. Any process takes or refuses a
@@ -59,6 +60,7 @@ type taskDoc struct {
 	Budget    bool            `bson:"budget,omitempty"`    // max_failures, of a foreach task or of an item of one
 	Over      bool            `bson:"over,omitempty"`      // of a foreach task: more items failed than that allows
 	Lenient   bool            `bson:"coe,omitempty"`       // its continue_on_error, which counts and verdicts ask for
+	Finally   bool            `bson:"finally,omitempty"`   // it is one of finally
 	Secret    bool            `bson:"hassecret,omitempty"` // it names params that are secret: docs.SecretField
 	Text      text            `bson:"text,omitempty"`      // params, where a document does not hold them without loss
 	Needs     []bson.ObjectID `bson:"needs,omitempty"`     // its parents, if they are at most joinSize
@@ -331,6 +333,7 @@ func (t *taskDoc) setDefinition(def plan.Definition) error {
 		return fmt.Errorf("definition: %w", err)
 	}
 	t.Rank, t.Lenient, t.Secret, t.Subject, t.Def = def.Rank, def.ContinueOnError, len(def.Secrets) > 0, def.Subject, nil
+	t.Finally = def.Finally
 	t.Along, t.Budget = def.Foreach != nil && len(def.Foreach.Each) > 0, def.MaxFailures != ""
 	if string(raw) != "{}" {
 		t.Def = raw
@@ -400,6 +403,9 @@ func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any
 		ID: oid(t.ID.ID), Queue: oid(t.Queue.ID), Ctime: t.Created, Mtime: now, Plan: oid(t.Plan.ID), Name: t.Name,
 		Of: oid(t.Of.ID), Index: t.Index, NotBefore: t.NotBefore, Open: true,
 	}
+	if t.Finally {
+		hold = holdEnd
+	}
 	doc.hold(hold)
 	if doc.Ctime.IsZero() {
 		doc.Ctime = now
@@ -431,6 +437,8 @@ type planDoc struct {
 	Run       int            `bson:"run"`
 	State     plan.Lifecycle `bson:"state"`
 	Closing   plan.Closing   `bson:"closing,omitempty"`
+	Finally   bool           `bson:"finally,omitempty"`
+	Ending    plan.Lifecycle `bson:"ending,omitempty"` // as plan.Plan has it
 	OnFailure plan.OnFailure `bson:"on_failure,omitempty"`
 	Overlap   plan.Overlap   `bson:"overlap,omitempty"`
 	Priority  int            `bson:"priority,omitempty"`
@@ -463,11 +471,14 @@ type planFileDoc struct {
 	Dir  string `bson:"dir,omitempty"`
 }
 
+// inFinally is plan.Plan.InFinally.
+func (p *planDoc) inFinally() bool { return p.Ending != plan.PlanRunning && !p.State.Ended() }
+
 func (p *planDoc) title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
 
 func (p *planDoc) domain() plan.Plan {
 	return plan.Plan{
-		ID: planID(p.ID), Name: p.Name, Run: p.Run, State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Params: json.RawMessage(p.Params),
+		ID: planID(p.ID), Name: p.Name, Run: p.Run, State: p.State, Closing: p.Closing, Finally: p.Finally, Ending: p.Ending, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Params: json.RawMessage(p.Params),
 		Secrets: p.Secrets, By: p.By, Request: p.Request, Source: p.Source, Own: p.Own, Keep: p.Keep, Timeout: p.Timeout, Deadline: utc(p.Deadline), Size: p.Size, Edits: p.Edits,
 		Created: utc(p.Ctime), Modified: utc(p.Mtime), Retried: utc(p.Retried), Ended: utc(p.Ended),
 	}

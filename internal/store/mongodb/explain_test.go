@@ -256,7 +256,7 @@ func live(t *testing.T, s *Store) {
 	no(err)
 	_, err = s.Sweep(ctx, protocol.Sweep{Instance: id})
 	no(err)
-	no(s.CancelPlan(ctx, p.ID))
+	no(s.CancelPlan(ctx, p.ID, false))
 	_, err = s.Rescue(ctx, id, -1)
 	no(err)
 	for {

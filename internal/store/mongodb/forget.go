@@ -34,7 +34,7 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 		return err
 	}
 	tasks, err := s.gated(ctx, doc, d("params", 1, "text", 1, "needs", 1, "joins", 1, "of", 1, "expanded", 1, "making", 1, "items", 1,
-		"attempt", 1, "lines", 1, "def", 1, "byref", 1))
+		"attempt", 1, "lines", 1, "def", 1, "byref", 1, "finally", 1))
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (f *forgetting) TakenBack(t taskDoc) rules.TakenBack {
 func (f *forgetting) Step(_ context.Context, t taskDoc, s rules.Step) error {
 	t.Ours = !t.Of.IsZero() && !t.hasParents() && t.ByRef
 	u := (&stepDoc{step: s}).update(stillOpen, t.nobody())
-	u.put("adding", true, f.adding)
+	u.put("adding", !t.Finally, f.adding)
 	u.put("leaves", s.Leaves, true)
 	if err := u.again(&t, s.With); err != nil {
 		return err
@@ -117,9 +117,12 @@ func (u *update) again(t *taskDoc, with *plan.Task) error {
 	if t.Of.IsZero() || t.hasParents() {
 		u.clear("byref", "ours") // it is looked at again as it is queued
 	}
-	if t.Expanded || t.Making {
+	switch {
+	case t.Expanded || t.Making:
 		u.put("hold", true, holdItems)
-	} else {
+	case t.Finally:
+		u.put("hold", true, holdEnd)
+	default:
 		u.put("hold", true, holdNeeds)
 		u.clear("items", "inserted", "released", "list")
 	}

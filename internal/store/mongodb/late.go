@@ -111,7 +111,7 @@ func (s *Store) sayWhole(ctx context.Context, a *addition, several bool) (whole 
 // confirm has a plan take tasks that were added late, and reports whether it does. Insert first, look second: whoever ends the plan either
 // sees the tasks, or this write does not find the plan running.
 func (s *Store) confirm(ctx context.Context, id bson.ObjectID, batches []bson.ObjectID) (taken bool, err error) {
-	return s.UpdateOne(ctx, s.plans, d("_id", id, "state", plan.PlanRunning, "closing", nil),
+	return s.UpdateOne(ctx, s.plans, d("_id", id, "state", plan.PlanRunning, "closing", nil, "ending", nil),
 		d("$inc", d("edits", 1), "$addToSet", d("adds", d("$each", batches)), "$currentDate", d("mtime", true)))
 }
 

@@ -38,12 +38,12 @@ func (r *round) stopPlans(ctx context.Context, broken ...breakage) error {
 
 // PlanView implements engine.Closer.
 func (r *round) PlanView(p *planDoc) engine.PlanView {
-	return engine.PlanView{State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Retrying: !p.Retry.IsZero()}
+	return engine.PlanView{State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Retrying: !p.Retry.IsZero(), Finally: p.Finally, Ending: p.Ending}
 }
 
 // ClosePlan implements engine.Closer.
 func (r *round) ClosePlan(ctx context.Context, p *planDoc, closing plan.Closing) (closed bool, err error) {
-	closed, err = r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "closing", wire.OrNone(p.Closing)),
+	closed, err = r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "closing", wire.OrNone(p.Closing), "ending", wire.OrNone(p.Ending)),
 		d("$set", d("closing", closing), "$currentDate", d("mtime", true)))
 	if p.Closing = closing; err != nil || !closed {
 		return false, err
@@ -79,9 +79,18 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 	return true, nil
 }
 
+// inPhase matches the tasks of a plan without tasks of finally that it holds. A write by this filter may
+// come when others have released these: it leaves them alone then, too.
+func (p *planDoc) inPhase() bson.D {
+	if v := (*round)(nil).PlanView(p); v.Holds() {
+		return d("plan", p.ID, "finally", nil)
+	}
+	return d("plan", p.ID)
+}
+
 // MarkActive implements engine.Clearer.
 func (r *round) MarkActive(ctx context.Context, p *planDoc) error {
-	n, err := r.UpdateMany(ctx, r.tasks, onlyActive(d("plan", p.ID), "cancel", nil), marks())
+	n, err := r.UpdateMany(ctx, r.tasks, onlyActive(p.inPhase(), "cancel", nil), marks())
 	r.budget -= n
 	return err
 }
@@ -92,7 +101,7 @@ func (r *round) EndWaiting(ctx context.Context, p *planDoc, step func(ran bool) 
 	r.touched[id] = true
 	delete(r.busy, id)
 	notItems := bson.A{d("hold", d("$ne", holdItems)), d("expanded", nil)}
-	for _, waiting := range []bson.D{onlyQueued(d("plan", id)), onlyHeld(d("plan", id), "$or", notItems)} {
+	for _, waiting := range []bson.D{onlyQueued(p.inPhase()), onlyHeld(p.inPhase(), "$or", notItems)} {
 		for r.budget > 0 {
 			docs, err := wire.Find[taskDoc](ctx, r.tasks, waiting, wire.Query{Fields: ones("ran"), Hint: indexPlan, Limit: r.budget})
 			if err != nil {
@@ -163,13 +172,21 @@ func (r *round) endOver(ctx context.Context, ids idList) error {
 	return nil
 }
 
+// inPhase is that of a plan that the round has read.
+func (r *round) inPhase(id bson.ObjectID) bson.D {
+	if p := r.known[id]; p != nil {
+		return p.inPhase()
+	}
+	return d("plan", id)
+}
+
 // seePlans asks of several plans at once what Finished asks of one. Nearly always no task is broken or cancelled.
 func (r *round) seePlans(ctx context.Context, ids idList) (seen map[bson.ObjectID]seenPlan, err error) {
 	if len(ids) < 2 {
 		return nil, nil
 	}
 	seen = make(map[bson.ObjectID]seenPlan, len(ids))
-	left, err := wire.OneOfEach[taskDoc](ctx, r.tasks, len(ids), ones("plan"), func(i int) bson.D { return append(d("plan", ids[i]), hasOpen...) })
+	left, err := wire.OneOfEach[taskDoc](ctx, r.tasks, len(ids), ones("plan"), func(i int) bson.D { return append(r.inPhase(ids[i]), hasOpen...) })
 	for i := range left {
 		seen[left[i].Plan] = seenPlan{open: true}
 	}
@@ -177,7 +194,7 @@ func (r *round) seePlans(ctx context.Context, ids idList) (seen map[bson.ObjectI
 	if err != nil || len(over) == 0 {
 		return seen, err
 	}
-	unclean := []bson.D{onlyUnfinished(nil), isBroken, isCutOff, isCancelled}
+	unclean := []bson.D{onlyUnfinished(nil), isBroken, isCutOff, isCancelled} // a plan that holds tasks of finally asks again
 	found, err := wire.OneOfEach[taskDoc](ctx, r.tasks, len(unclean), ones("plan"), func(i int) bson.D { return append(d("plan", d("$in", over)), unclean[i]...) })
 	if len(found) == 0 {
 		for _, id := range over {
@@ -210,7 +227,7 @@ func (r *round) Finished(ctx context.Context, p *planDoc) (all, broken, cancelle
 		return true, false, false, nil
 	}
 	some := func(filter bson.D, hint string) (bool, error) {
-		t, err := wire.FindOne[taskDoc](ctx, r.tasks, append(d("plan", id), filter...), wire.Query{Fields: ones("_id"), Hint: hint})
+		t, err := wire.FindOne[taskDoc](ctx, r.tasks, append(p.inPhase(), filter...), wire.Query{Fields: ones("_id"), Hint: hint})
 		return t != nil, err
 	}
 	if is, err := some(hasOpen, indexOpen); err != nil || is {
@@ -220,7 +237,7 @@ func (r *round) Finished(ctx context.Context, p *planDoc) (all, broken, cancelle
 	if is, err := some(onlyUnfinished(nil), indexPlan); err != nil {
 		return false, false, false, err
 	} else if is {
-		_, err := r.UpdateMany(ctx, r.tasks, onlyUnfinished(d("plan", id), "open", nil), d("$set", d("open", true)))
+		_, err := r.UpdateMany(ctx, r.tasks, onlyUnfinished(p.inPhase(), "open", nil), d("$set", d("open", true)))
 		return false, false, false, err
 	}
 	if broken, err = some(isBroken, indexPlan); err == nil && !broken {
@@ -233,9 +250,33 @@ func (r *round) Finished(ctx context.Context, p *planDoc) (all, broken, cancelle
 	return true, broken, cancelled, err
 }
 
+// asRead matches a plan as it was read, if no retry of it has begun.
+func (p *planDoc) asRead() bson.D {
+	return d("_id", p.ID, "state", p.State, "edits", p.Edits, "closing", wire.OrNone(p.Closing), "ending", wire.OrNone(p.Ending), "retry", nil)
+}
+
+// BeginFinally implements engine.Closer. If the process dies after the write, a sweep finds the plan as one
+// that became ready, and looks at its tasks of finally.
+func (r *round) BeginFinally(ctx context.Context, p *planDoc, ending plan.Lifecycle) error {
+	begun, err := r.UpdateOne(ctx, r.plans, p.asRead(), d("$set", d("ending", ending, "fresh", true), "$unset", ones("closing"), "$currentDate", d("mtime", true)))
+	if err != nil || !begun {
+		return err
+	}
+	p.Ending, p.Closing = ending, plan.Open
+	r.begun++
+	return r.job(ctx, workLook, p.ID)
+}
+
+// letFinally has the tasks of finally of a plan that holds them no more looked at.
+func (r *round) letFinally(ctx context.Context, id bson.ObjectID) error {
+	n, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("plan", id), "hold", holdEnd), d("$set", d("hold", holdNeeds, "adding", id)))
+	r.budget -= n
+	return err
+}
+
 // EndPlan implements engine.Closer.
 func (r *round) EndPlan(ctx context.Context, p *planDoc, state plan.Lifecycle) error {
-	ended, err := r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "closing", wire.OrNone(p.Closing), "retry", nil),
+	ended, err := r.UpdateOne(ctx, r.plans, p.asRead(),
 		d("$set", append(d("state", state), r.until(p.Keep)...), "$unset", ones("fresh"), "$currentDate", d("mtime", true, "ended", true)))
 	if err == nil && ended {
 		r.over = append(r.over, protocol.EndedPlan{ID: planID(p.ID), State: state})

@@ -185,6 +185,11 @@ func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err 
 	if p != nil && (p.State == plan.PlanSubmitting || !p.Retry.IsZero()) {
 		return true, nil // Ready, or the end of the retry, comes back to it
 	}
+	if p != nil && p.inFinally() {
+		if err := r.letFinally(ctx, target); err != nil {
+			return false, err
+		}
+	}
 	for r.budget > 0 {
 		held, _, err := wire.FindSome[taskDoc](ctx, r.tasks, onlyHeld(d("adding", target), "hold", d("$ne", holdAdding)),
 			wire.Query{Fields: childFields, Limit: min(r.budget, addAtOnce), Hint: indexAdding})
@@ -209,7 +214,7 @@ func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err 
 			return false, err
 		}
 	}
-	_, err = r.UpdateOne(ctx, r.plans, d("_id", target, "fresh", true), d("$unset", ones("fresh")))
+	_, err = r.UpdateOne(ctx, r.plans, d("_id", target, "fresh", true, "ending", wire.OrNone(p.Ending)), d("$unset", ones("fresh")))
 	return true, err
 }
 

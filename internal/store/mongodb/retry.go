@@ -156,15 +156,15 @@ func (r *retrier) Take(ctx context.Context, s *engine.Selection, reopen func(*pl
 		if n > 0 {
 			doc.ID = itemID(retry, n)
 		} else if p != nil {
-			doc.State, doc.Closing, doc.Ended, doc.Edits, doc.Params, doc.Retried, doc.Deadline = p.State, p.Closing, p.Ended, open.Edits, text(r.params), open.Retried, open.Deadline
+			doc.State, doc.Closing, doc.Ending, doc.Ended, doc.Edits, doc.Params, doc.Retried, doc.Deadline = p.State, p.Closing, p.Ending, p.Ended, open.Edits, text(r.params), open.Retried, open.Deadline
 		}
 		if _, err := r.Insert(ctx, r.retries, doc); err != nil {
 			return err
 		}
 	}
 	if p != nil {
-		noted, err := r.UpdateOne(ctx, r.plans, d("_id", p.ID, "edits", p.Edits, "state", p.State, "retry", nil, "deleting", nil), d(
-			"$set", d("retry", retry, "state", open.State, "edits", open.Edits), "$unset", d("closing", 1, "ended", 1),
+		noted, err := r.UpdateOne(ctx, r.plans, d("_id", p.ID, "edits", p.Edits, "state", p.State, "ending", wire.OrNone(p.Ending), "retry", nil, "deleting", nil), d(
+			"$set", d("retry", retry, "state", open.State, "edits", open.Edits), "$unset", d("closing", 1, "ending", 1, "ended", 1),
 			"$currentDate", d("mtime", true)))
 		if mongo.IsDuplicateKeyError(err) { // another run started since Begin asked
 			other, unread := r.otherRun(ctx, &open)
@@ -305,7 +305,10 @@ func (r *retryDoc) reversals() []wire.Change {
 		if r.Closing != plan.Open {
 			was = append(was, bson.E{Key: "closing", Value: r.Closing})
 		}
-		return []wire.Change{{Where: d("edits", r.Edits, "closing", nil), Update: d("$set", was)}, look}
+		if r.Ending != plan.PlanRunning {
+			was = append(was, bson.E{Key: "ending", Value: r.Ending})
+		}
+		return []wire.Change{{Where: d("edits", r.Edits, "closing", nil, "ending", nil), Update: d("$set", was)}, look}
 	case r.Closing != plan.Open:
 		return []wire.Change{{Where: d("closing", nil), Update: d("$set", d("fresh", true, "closing", r.Closing))}, look}
 	}

@@ -20,6 +20,7 @@ type retryDoc struct {
 	// In the first: how the plan was, and the number of its edits since it notes the retry.
 	State    plan.Lifecycle `bson:"state"`
 	Closing  plan.Closing   `bson:"closing,omitempty"`
+	Ending   plan.Lifecycle `bson:"ending,omitempty"`
 	Ended    time.Time      `bson:"ended,omitempty"`
 	Edits    int            `bson:"edits"`
 	Params   text           `bson:"params,omitempty"`   // in the first: those of the plan once the retry is made, if they are others

@@ -84,6 +84,7 @@ type round struct {
 	news      map[bson.ObjectID]map[bson.ObjectID]bool // plans of which the round queued something, by queue
 	forOthers bool                                     // something was queued that the turn cannot claim
 	over      []protocol.EndedPlan                     // plans that ended
+	begun     int                                      // plans that have begun their tasks of finally
 	rest      time.Duration                            // until the first rate lets the next task start; 0: none holds one up
 	taken     int                                      // tasks that were claimed
 	refused   []string                                 // tasks that were not claimed or ended as they should have been, and why
@@ -285,10 +286,10 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 }
 
 // planFields are what the rules, and the writes of a plan, have to know of it.
-var planFields = ones("name run state closing on_failure edits retry keep priority")
+var planFields = ones("name run state closing finally ending on_failure edits retry keep priority")
 
 // childFields are what release has to know of a held task.
-var childFields = ones("status queue plan name rank def along over coe budget params text needs joins of index hold gen notbefore ran items expanded attempt cancel leaves byref")
+var childFields = ones("status queue plan name rank def along over coe budget finally params text needs joins of index hold gen notbefore ran items expanded attempt cancel leaves byref")
 
 // settling is what settle gathers until it writes.
 type settling struct {

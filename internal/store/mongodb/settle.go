@@ -56,14 +56,14 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 func (r *round) Waiter(w *waiter) *rules.Waiter {
 	v := &rules.Waiter{
 		Status: w.Status, When: w.def.When, Seen: w.seen, All: w.all, Early: w.NotBefore.After(r.at), Damage: w.damage,
-		List: w.def.Foreach != nil && !w.def.Foreach.OnNode(), Made: w.endsWithItems(), Cancel: w.Cancel, Ran: w.Ran, Allow: w.Lenient && !w.Budget, Leaves: w.Leaves,
+		List: w.def.Foreach != nil && !w.def.Foreach.OnNode(), Made: w.endsWithItems(), Cancel: w.Cancel, Ran: w.Ran, Allow: w.Lenient && !w.Budget, Leaves: w.Leaves, Finally: w.Finally,
 		Items: rules.Items{Count: w.Items, Failed: w.failed, Seen: w.seen, Allowed: plan.AllowedFailures(w.def.MaxFailures, w.Items)}, Along: w.along,
 	}
 	if !w.all {
 		v.Items.Left = 1 // or more
 	}
 	if w.plan != nil {
-		v.InPlan, v.State, v.Closing = true, w.plan.State, w.plan.Closing
+		v.InPlan, v.State, v.Closing, v.Ending = true, w.plan.State, w.plan.Closing, w.plan.Ending
 	}
 	return v
 }

@@ -75,7 +75,7 @@ func (r *round) Pending(context.Context) (left time.Duration, waits bool, err er
 // timeOut closes plans whose time is over, and notes how long it is until that of the next one is.
 func (r *round) timeOut(ctx context.Context) error {
 	docs, err := wire.Find[planDoc](ctx, r.plans,
-		d("deadline", d("$lte", r.at.Add(dueWithin)), "state", plan.PlanRunning, "closing", d("$in", bson.A{nil, plan.ClosedByFailure}), "retry", nil), // as rules.TimesOut has it
+		d("deadline", d("$lte", r.at.Add(dueWithin)), "state", plan.PlanRunning, "closing", d("$in", bson.A{nil, plan.ClosedByFailure}), "ending", nil, "retry", nil), // as rules.TimesOut has it
 		wire.Query{Fields: append(ones("deadline"), planFields...), Sort: d("deadline", 1), Hint: plansDeadline, Limit: addAtOnce})
 	for i := range docs {
 		left := docs[i].Deadline.Sub(r.at)

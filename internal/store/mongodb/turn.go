@@ -81,9 +81,9 @@ func (r *round) Finish(ctx context.Context, only plan.PlanID) (did engine.Did, e
 		return did, err
 	}
 	did = engine.Did{Queued: r.queued, Ended: r.over, Refused: r.refused, Rest: r.rest}
-	did.More = r.passed || len(r.refused) > 0 // others may be claimed instead
+	did.More = r.passed || r.begun > 0 || len(r.refused) > 0 // others may be claimed instead
 	if r.sweeping {
-		did.More = r.budget <= 0
+		did.More = r.begun > 0 || r.budget <= 0
 	}
 	if r.claims == 0 {
 		did.Over, err = r.isOver(ctx, only)
@@ -125,7 +125,7 @@ func (r *round) join(ctx context.Context, ahead *round, claimed []protocol.Claim
 	claimed = slices.DeleteFunc(claimed, func(c protocol.ClaimedTask) bool {
 		id := oid(c.Plan.ID)
 		p := r.known[id]
-		if p == nil || p.Closing == plan.Open {
+		if p == nil || p.Closing == plan.Open || c.Definition.Finally && p.Ending == plan.PlanRunning { // the plan was read before it was opened for them
 			return false
 		}
 		delete(r.busy, id)

@@ -195,8 +195,19 @@ func (r *round) Keep(ctx context.Context) (more bool, err error) {
 
 // wrapUp ends plans, and then deletes what says that there is work, which has been done or was left.
 func (r *round) wrapUp(ctx context.Context) error {
-	if err := r.endPlans(ctx); err != nil || len(r.docs) == 0 {
-		return err
+	for begun := -1; begun < r.begun; { // what a plan released may have ended at once
+		begun = r.begun
+		if err := r.endPlans(ctx); err != nil {
+			return err
+		}
+		if r.begun > begun {
+			if _, err := engine.Work(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	if len(r.docs) == 0 {
+		return nil
 	}
 	ids := idsFrom(r.docs, func(w workDoc) bson.ObjectID { return w.ID })
 	_, err := r.Remove(ctx, r.work, d("_id", d("$in", ids)))

@@ -9,8 +9,8 @@ import (
 )
 
 // CancelPlan implements store.Admin.
-func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
-	return s.write(ctx, func(t *tx) error { return engine.CancelPlan[*taskRow](ctx, t, id) })
+func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID, seen bool) error {
+	return s.write(ctx, func(t *tx) error { return engine.CancelPlan[*taskRow](ctx, t, id, seen) })
 }
 
 // PlanToCancel implements engine.Canceller.
@@ -41,10 +41,15 @@ func (t *tx) TaskToCancel(_ context.Context, id plan.TaskID) (r *taskRow, named 
 	if err != nil {
 		return nil, named, nil, err
 	}
-	if p := t.plan(row.plan); t.noted(p) != 0 {
+	p := t.plan(row.plan)
+	if t.noted(p) != 0 {
 		return nil, named, nil, t.s.halfway(p)
 	}
-	return &row, *t.named(&row), &rules.Waiter{Status: row.status, Ran: row.is(flagRan), Made: row.endsWithItems()}, t.err
+	w = &rules.Waiter{Status: row.status, Ran: row.is(flagRan), Made: row.endsWithItems(), Finally: row.is(flagFinally)}
+	if p != nil {
+		w.State, w.Closing, w.Ending = p.State, p.Closing, p.Ending
+	}
+	return &row, *t.named(&row), w, t.err
 }
 
 // Mark implements engine.Canceller.

@@ -187,8 +187,9 @@ func (c *conn) wrong(k *facts, p *planRow, r *taskRow) string {
 		Status: r.status, When: r.rule, All: true, Early: r.notBefore != 0, Making: r.is(flagExpanding), Made: r.is(flagExpanded), InPlan: p != nil,
 	}
 	if p != nil {
-		w.State, w.Closing = p.State, p.Closing
+		w.State, w.Closing, w.Ending = p.State, p.Closing, p.Ending
 	}
+	w.Finally = r.is(flagFinally)
 	noted := false
 	if r.goesAlong() {
 		if slices.ContainsFunc(k.parents[r.n], func(p int64) bool { f := k.ended[p]; return f.outcome != 0 && f.waits(r.n) }) {
@@ -215,8 +216,8 @@ func (c *conn) wrong(k *facts, p *planRow, r *taskRow) string {
 		}
 	}
 	waits := w.For(noted)
-	if r.hold == forPlan && c.noted(jobRoots, r.plan) {
-		if waits == rules.ForParents {
+	if (r.hold == forPlan || r.hold == forEnd && !w.AwaitsEnd()) && c.noted(jobRoots, r.plan) {
+		if r.hold == forPlan && waits == rules.ForParents {
 			return "it is said to wait for its plan, and waits for parents"
 		}
 		return ""
@@ -233,6 +234,7 @@ func (c *conn) wrong(k *facts, p *planRow, r *taskRow) string {
 // awaited has the words for what held tasks wait for.
 var awaited = map[int64]string{
 	forPlan: "its plan", forInstant: "an instant", forItems: "its items", forParents: "its parents", forOthers: "the other items", forRetry: "a retry",
+	forEnd: "the end of all tasks that are none of finally",
 }
 
 func (c *conn) noted(kind, ref int64) bool {
@@ -241,4 +243,5 @@ func (c *conn) noted(kind, ref int64) bool {
 
 var holdOf = map[rules.Hold]int64{
 	rules.ForParents: forParents, rules.ForInstant: forInstant, rules.ForItems: forItems, rules.ForOthers: forOthers, rules.ForPlan: forPlan,
+	rules.ForEnd: forEnd,
 }

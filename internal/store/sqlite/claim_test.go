@@ -55,7 +55,7 @@ func TestAClosedPlanDoesNotHideOthersInItsQueue(t *testing.T) {
 		turn(t, s, protocol.Turn{Instance: i})
 	}
 	open := newPlan(t, s, "open", task{name: "a"})
-	if err := s.CancelPlan(t.Context(), closed); err != nil {
+	if err := s.CancelPlan(t.Context(), closed, false); err != nil {
 		t.Fatal(err)
 	}
 	for turns := 1; ; turns++ {

@@ -142,6 +142,9 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 		{"and those of a limited node among all that is claimed", activeOn, []string{
 			"SCAN tasks USING INDEX tasks_mine", "SEARCH instances USING INTEGER PRIMARY KEY (rowid=?)",
 		}},
+		{"tasks of finally are found by their plan", finallyOf, []string{
+			"SEARCH t USING INDEX tasks_finally (plan=?)", "SEARCH g USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+		}},
 		{"roots are found by their plan", rootsOf, []string{
 			"SEARCH t USING INDEX tasks_root (plan=?)", "SEARCH g USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
 		}},

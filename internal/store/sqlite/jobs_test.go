@@ -53,7 +53,7 @@ func TestWhatHasNoChildrenLeavesNoJob(t *testing.T) {
 			return protocol.Turn{Ended: []protocol.Ending{{Claim: root.Claim, Status: plan.Failed}}}, nil
 		}},
 		{"cancelled", func(s *Store, p plan.PlanID, _ protocol.ClaimedTask) (protocol.Turn, error) {
-			return protocol.Turn{}, s.CancelPlan(t.Context(), p)
+			return protocol.Turn{}, s.CancelPlan(t.Context(), p, false)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

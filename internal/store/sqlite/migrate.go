@@ -15,7 +15,7 @@ import (
 var migrations embed.FS
 
 // schema is the schema that this program writes.
-const schema = 31
+const schema = 32
 
 // application marks our files in SQLite's header ("Slce"), so that no other program's database is taken for an empty one.
 const application = 0x536c6365

@@ -32,8 +32,9 @@ func (s *Store) Turn(ctx context.Context, turn protocol.Turn) (did protocol.Turn
 
 // Finish implements engine.Instance.
 func (t *tx) Finish(_ context.Context, only plan.PlanID) (engine.Did, error) {
-	t.endPlans()
-	return engine.Did{Queued: t.queued, Ended: t.ended, Over: t.over(only), Rest: t.rest}, t.err
+	for t.endPlans() {
+	}
+	return engine.Did{More: t.begun > 0, Queued: t.queued, Ended: t.ended, Over: t.over(only), Rest: t.rest}, t.err
 }
 
 // claimed returns, for each of the claims, its task's row if the claim holds, else nil; of a claim that is there twice, the second is nil.
@@ -255,7 +256,7 @@ func (t *tx) active(instance int64) (found []*taskRow) {
 const (
 	dueDelays    = "SELECT " + taskColumns + ` FROM tasks AS t ` + inDelay + ` AND t.not_before <= ? ORDER BY t.not_before LIMIT ? + 0`
 	nextDelay    = "SELECT min(not_before) FROM tasks " + inDelay
-	inDeadline   = "INDEXED BY plans_deadline WHERE deadline > 0 AND ended = 0 AND closing IN ('', 'failed') AND retry = 0" // as rules.TimesOut has it
+	inDeadline   = "INDEXED BY plans_deadline WHERE deadline > 0 AND ended = 0 AND ending = 0 AND closing IN ('', 'failed') AND retry = 0" // as rules.TimesOut has it
 	dueDeadlines = "SELECT n FROM plans " + inDeadline + " AND deadline <= ?"
 	nextDeadline = "SELECT min(deadline) FROM plans " + inDeadline
 	claimants    = `SELECT DISTINCT t.instance, i.id, i.gone FROM tasks AS t INDEXED BY tasks_mine LEFT JOIN instances AS i ON i.n = t.instance

@@ -299,8 +299,8 @@ func TestAPathMayHoldAnything(t *testing.T) {
 	}
 }
 
-// asSchema21 takes the migrations to the schemas 22 to 31 back.
-const asSchema21 = `DROP INDEX plans_deadline; ALTER TABLE plans DROP COLUMN deadline; ALTER TABLE plans DROP COLUMN timeout; DROP TABLE rolled; DROP INDEX queues_weighted; DROP INDEX tasks_subject; ALTER TABLE tasks DROP COLUMN subject; DROP TABLE queue_groups;
+// asSchema21 takes the migrations to the schemas 22 to 32 back.
+const asSchema21 = `DROP INDEX tasks_finally; ALTER TABLE plans DROP COLUMN ending; ALTER TABLE plans DROP COLUMN finally; DROP INDEX plans_deadline; ALTER TABLE plans DROP COLUMN deadline; ALTER TABLE plans DROP COLUMN timeout; DROP TABLE rolled; DROP INDEX queues_weighted; DROP INDEX tasks_subject; ALTER TABLE tasks DROP COLUMN subject; DROP TABLE queue_groups;
 	DROP INDEX tasks_ready; CREATE INDEX tasks_ready ON tasks (lane, queue, prio, id) WHERE status = -2; ALTER TABLE plans DROP COLUMN priority;
 	ALTER TABLE queues DROP COLUMN spent; DROP INDEX plans_unended; ALTER TABLE plans DROP COLUMN overlap; DROP TABLE schedules; ALTER TABLE queues DROP COLUMN settings; ALTER TABLE queues ADD COLUMN on_lost TEXT NOT NULL DEFAULT '';
 	ALTER TABLE queues ADD COLUMN secrets TEXT NOT NULL DEFAULT ''; ALTER TABLE queues ADD COLUMN keep TEXT NOT NULL DEFAULT ''`

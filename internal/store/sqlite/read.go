@@ -169,7 +169,7 @@ func (r *rows) brief() (n int64, t plan.Task) {
 	return r.int(0), plan.Task{
 		ID: plan.TaskID{ID: r.id(1)}, Plan: plan.PlanID{ID: r.id(2)}, Name: r.text(3), Status: plan.Status(r.int(4)), Reason: plan.Reason(r.text(5)),
 		Started: instant(r.int(6)), Ended: instant(r.int(7)), Index: int(r.int(8)), Of: plan.TaskID{ID: r.id(9)},
-		Definition: plan.Definition{When: plan.When(r.text(10)), ContinueOnError: r.int(11)&flagContinue != 0},
+		Definition: plan.Definition{When: plan.When(r.text(10)), ContinueOnError: r.int(11)&flagContinue != 0, Finally: r.int(11)&flagFinally != 0},
 	}
 }
 

@@ -212,6 +212,7 @@ func (t *tx) Waiter(r *taskRow) *rules.Waiter {
 	if r.goesAlong() {
 		t.seeAlong(r, w)
 	}
+	w.Finally = r.is(flagFinally)
 	if r.held() && t.holdsUp(r) {
 		w.InPlan, w.State = true, plan.PlanSubmitting
 		return w
@@ -228,7 +229,7 @@ func (t *tx) Waiter(r *taskRow) *rules.Waiter {
 		w.Items = rules.Items{Count: int(f.items), Left: int(f.undone), Failed: int(f.failed), Seen: f.seen, Allowed: t.allowedFailures(r, f)}
 	}
 	if p := t.plan(r.plan); p != nil {
-		w.InPlan, w.State, w.Closing = true, p.State, p.Closing
+		w.InPlan, w.State, w.Closing, w.Ending = true, p.State, p.Closing, p.Ending
 	}
 	return w
 }
@@ -269,18 +270,33 @@ func (t *tx) Step(_ context.Context, r *taskRow, s rules.Step) error {
 // Written implements engine.Settler. The transaction writes what it gathered at its end.
 func (t *tx) Written(context.Context) error { return t.err }
 
-// endPlans ends the plans in which nothing is unfinished any more.
-func (t *tx) endPlans() {
+// endPlans ends the plans in which nothing is unfinished any more, or releases their tasks of finally.
+// Then others may have ended since, and more is true.
+func (t *tx) endPlans() (more bool) {
 	for _, p := range t.plans {
-		if p.Counts.Settled() { // else nothing else matters
+		if t.settled(p) { // else nothing else matters
 			t.failOn(engine.EndPlan(t.ctx, t, p))
 		}
 	}
+	if more = t.begun > t.worked && t.err == nil; more {
+		t.worked = t.begun
+		t.work()
+	}
+	return more
+}
+
+// settled reports whether nothing of a plan is unfinished, as Finished says.
+func (t *tx) settled(p *planRow) bool {
+	if v := t.PlanView(p); !v.Holds() || v.Retrying || p.Counts.Gathering > 0 || p.Counts.Unfinished() > p.Counts.Held {
+		return p.Counts.Settled()
+	}
+	r := t.query("SELECT count(*) FROM tasks INDEXED BY tasks_finally WHERE "+isForEnd+" AND plan = ?", p.n)
+	return r.one() && r.int(0) == int64(p.Counts.Held)
 }
 
 // PlanView implements engine.Closer.
 func (t *tx) PlanView(p *planRow) engine.PlanView {
-	return engine.PlanView{State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Retrying: p.retry != 0}
+	return engine.PlanView{State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Retrying: p.retry != 0, Finally: p.Finally, Ending: p.Ending}
 }
 
 // ClosePlan implements engine.Closer.
@@ -297,7 +313,16 @@ func (t *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (clo
 
 // Finished implements engine.Closer.
 func (t *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled bool, err error) {
-	return p.Counts.Settled(), p.Counts.Broken() > 0, p.Counts.Cancelled > 0, t.err
+	return t.settled(p), p.Counts.Broken() > 0, p.Counts.Cancelled > 0, t.err
+}
+
+// BeginFinally implements engine.Closer.
+func (t *tx) BeginFinally(_ context.Context, p *planRow, ending plan.Lifecycle) error {
+	p.Ending, p.Closing = ending, plan.Open
+	t.begun, t.told = t.begun+1, true
+	t.touch(p)
+	t.add(jobRoots, p.n)
+	return t.err
 }
 
 // EndPlan implements engine.Closer.

@@ -241,7 +241,7 @@ func (r *retrier) unchanged(seq int64) error {
 	if r.noted(p) != 0 {
 		return r.s.halfway(p)
 	}
-	if r.plan = p; p.State != was.State || p.Closing != was.Closing || p.Edits != was.Edits || p.Counts.Stored() != was.Counts.Stored() {
+	if r.plan = p; p.State != was.State || p.Closing != was.Closing || p.Ending != was.Ending || p.Edits != was.Edits || p.Counts.Stored() != was.Counts.Stored() {
 		return errStale
 	}
 	if err := r.check(&p.Plan, p.Counts.Stored(), r.otherRun(&p.Plan)); err != nil {

@@ -295,7 +295,7 @@ func (r *retry) look() (done bool) {
 	for _, row := range r.tasks(next) {
 		rows[row.n] = row
 	}
-	var ns, roots []int64
+	var ns, roots, finally []int64
 	for k, n := range next {
 		row, there := rows[n]
 		if there && row.is(flagForeach) && row.is(flagExpanded) {
@@ -303,9 +303,15 @@ func (r *retry) look() (done bool) {
 				next = next[:k]
 				break
 			}
+		} else if there && row.is(flagFinally) {
+			finally = append(finally, n)
 		} else if there {
 			ns = append(ns, n)
 		}
+	}
+	if len(finally) > 0 {
+		r.recount(finally)
+		r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", forEnd, list(finally))
 	}
 	waits := r.waitAgain(ns)
 	for _, n := range ns {

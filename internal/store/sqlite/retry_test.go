@@ -204,7 +204,7 @@ func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
 		t.Errorf("the plan is %v with %+v (%v), want it running with %d tasks", got.State, got.Counts, err, tasks)
 	}
 	what = "cancel"
-	if err := s.CancelPlan(t.Context(), p); err != nil {
+	if err := s.CancelPlan(t.Context(), p, false); err != nil {
 		t.Fatal(err)
 	}
 	runAll(t, s, i, func(protocol.ClaimedTask) protocol.Ending { return protocol.Ending{Status: plan.Succeeded} })

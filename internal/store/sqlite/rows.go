@@ -20,10 +20,11 @@ type planRow struct {
 }
 
 const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, leaving, modified, ended, keep, created, source, " +
-	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, allowed, size, gathering, retry, gathered, overlap, priority, timeout"
+	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, allowed, size, gathering, retry, gathered, overlap, priority, timeout, " +
+	"finally, ending"
 
 // planWidth is the number of planColumns.
-const planWidth = 33
+const planWidth = 35
 
 func (r *rows) plan() *planRow {
 	c := plan.Counts{
@@ -38,6 +39,7 @@ func (r *rows) plan() *planRow {
 			OnFailure: plan.OnFailure(r.text(6)), Overlap: plan.Overlap(r.text(30)), Own: r.bool(7), Edits: int(r.int(8)), Modified: instant(r.int(10)), Ended: instant(r.int(11)),
 			Keep: time.Duration(r.int(12)), Created: instant(r.int(13)), Source: r.text(14), Counts: c, Size: int(r.int(26)), Priority: int(r.int(31)),
 			Timeout: time.Duration(r.int(32)),
+			Finally: r.bool(33), Ending: plan.Lifecycle(r.int(34)),
 		},
 	}
 }

@@ -14,14 +14,15 @@ const readyStatus = plan.Queued
 // The partial indexes hold the tasks in states that pass. A statement that reads such an index has
 // to repeat the condition of the index.
 const (
-	inReady = "INDEXED BY tasks_ready WHERE " + isReady
-	isReady = "status = -2"
-	inMine  = "INDEXED BY tasks_mine WHERE " + isMine
-	isMine  = "status IN (-1, 0)"
-	inRoot  = "INDEXED BY tasks_root WHERE " + isRoot
-	isRoot  = isHeld + " AND gate = 0"
-	inDelay = "INDEXED BY tasks_delay WHERE " + isHeld + " AND gate = 1"
-	isHeld  = "status = -4"
+	inReady  = "INDEXED BY tasks_ready WHERE " + isReady
+	isReady  = "status = -2"
+	inMine   = "INDEXED BY tasks_mine WHERE " + isMine
+	isMine   = "status IN (-1, 0)"
+	inRoot   = "INDEXED BY tasks_root WHERE " + isRoot
+	isRoot   = isHeld + " AND gate = 0"
+	inDelay  = "INDEXED BY tasks_delay WHERE " + isHeld + " AND gate = 1"
+	isForEnd = isHeld + " AND gate = 6" // the tasks in the index tasks_finally
+	isHeld   = "status = -4"
 )
 
 // These texts are rules in SQL: FirstStatus, Step.Plain, Reports, Troubled, HasRun and KeptAs.

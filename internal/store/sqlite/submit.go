@@ -40,9 +40,9 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 			return err
 		}
 		t.exec("INSERT INTO runs VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET run = run + 1", p.Name)
-		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, size, created, modified, key, def, overlap, priority, timeout)
-			VALUES (?1, ?2, (SELECT run FROM runs WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULLIF(?12, ''), ?13, ?14, ?15, ?16)`,
-			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), p.Size, t.now, t.now, p.Key, def, string(p.Overlap), p.Priority, int64(p.Timeout))
+		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, size, created, modified, key, def, overlap, priority, timeout, finally)
+			VALUES (?1, ?2, (SELECT run FROM runs WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULLIF(?12, ''), ?13, ?14, ?15, ?16, ?17)`,
+			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), p.Size, t.now, t.now, p.Key, def, string(p.Overlap), p.Priority, int64(p.Timeout), p.Finally)
 		row, err := t.planByID(p.ID)
 		if err != nil {
 			return err
@@ -140,10 +140,7 @@ func (t *tx) takingPlan(id plan.PlanID) (*planRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.State.Ended() || p.Closing != plan.Open {
-		return nil, fmt.Errorf("plan %s is %v and takes no tasks: %w", p.Title(), p.State, plan.ErrPlanEnded)
-	}
-	return p, nil
+	return p, rules.CheckTakesTasks(&p.Plan)
 }
 
 // sameAtOnce is how many tasks are read whole to be compared.
@@ -173,9 +170,10 @@ func (t *tx) check(p *planRow, tasks []plan.Task) ([]addition, error) {
 	names := make(map[string]bool, len(tasks))
 	queues := map[plan.QueueID]int64{}
 	var again []same
-	var of plan.PlanID
+	var of *plan.Plan
+	var id plan.PlanID
 	if p != nil {
-		of = p.ID
+		of, id = &p.Plan, p.ID
 	}
 	for i := range tasks {
 		a := addition{Task: &tasks[i]}
@@ -206,15 +204,18 @@ func (t *tx) check(p *planRow, tasks []plan.Task) ([]addition, error) {
 		}
 		for _, need := range a.Needs {
 			if at, here := place[need]; here {
+				if err := rules.CheckNeed(a.Task, id, need, &rules.Needed{Plan: id, Finally: added[at].Finally}); err != nil {
+					return nil, err
+				}
 				a.parents = append(a.parents, addedParent{place: at})
 				continue
 			}
 			var needed *rules.Needed
 			parent, is := there.parents[need]
 			if is && !parent.goes {
-				needed = &rules.Needed{Plan: parent.plan, Item: parent.item}
+				needed = &rules.Needed{Plan: parent.plan, Item: parent.item, Finally: parent.finally}
 			}
-			if err := rules.CheckNeed(a.Task, of, need, needed); err != nil {
+			if err := rules.CheckNeed(a.Task, id, need, needed); err != nil {
 				return nil, err
 			}
 			a.parents = append(a.parents, addedParent{n: parent.n})
@@ -289,6 +290,8 @@ type knownTask struct {
 	plan plan.PlanID
 	item bool
 	goes bool // it is handed over, or is being deleted
+	// finally says that it is a task of finally.
+	finally bool
 }
 
 func (k *known) has(id plan.TaskID) bool { return k.parents[id].n != 0 }
@@ -310,14 +313,14 @@ func (t *tx) known(p *planRow, tasks []plan.Task) (known, error) {
 		}
 	}
 	var r *rows
-	const knownColumns = "SELECT t.n, t.id, p.id, t.of <> 0, t.plan = 0 AND EXISTS (SELECT 1 FROM rolled AS r WHERE r.task = t.n) FROM tasks AS t LEFT JOIN plans AS p ON p.n = t.plan WHERE t.id "
+	const knownColumns = "SELECT t.n, t.id, p.id, t.of <> 0, t.plan = 0 AND EXISTS (SELECT 1 FROM rolled AS r WHERE r.task = t.n), t.flags FROM tasks AS t LEFT JOIN plans AS p ON p.n = t.plan WHERE t.id "
 	if least, most, ok := dense(ids); ok {
 		r = t.query(knownColumns+"BETWEEN ? AND ?", least[:], most[:])
 	} else {
 		r = t.query(knownColumns+"IN (SELECT unhex(value) FROM json_each(?))", listIDs(ids))
 	}
 	for r.next() {
-		k.parents[plan.TaskID{ID: r.id(1)}] = knownTask{r.int(0), plan.PlanID{ID: r.id(2)}, r.bool(3), r.bool(4)}
+		k.parents[plan.TaskID{ID: r.id(1)}] = knownTask{r.int(0), plan.PlanID{ID: r.id(2)}, r.bool(3), r.bool(4), r.int(5)&flagFinally != 0}
 	}
 	if p == nil || p.Counts.Stored() == 0 {
 		return k, t.err
@@ -387,6 +390,9 @@ func (t *tx) addTasks(p *planRow, all []addition, from int) {
 			}
 			x.parents = addEdges(&in, &edges, all, a)
 			withParents = append(withParents, x.n)
+		}
+		if a.Finally {
+			x.hold = forEnd
 		}
 		rows[i] = t.rowsOf(&in, a.Task, x)
 		t.count(&rows[i])

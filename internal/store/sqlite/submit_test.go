@@ -92,7 +92,7 @@ func (r *rival) whole(t *testing.T) {
 }
 
 func TestWhatIsInOfManyTasksEndsWithThePlanThatIsCancelledMeanwhile(t *testing.T) {
-	r := newRival(t, func(r *rival) error { return r.other.CancelPlan(t.Context(), r.plan.ID) })
+	r := newRival(t, func(r *rival) error { return r.other.CancelPlan(t.Context(), r.plan.ID, false) })
 	if err := r.add(t); !errors.Is(err, plan.ErrPlanEnded) {
 		t.Errorf("got error %v, want %v", err, plan.ErrPlanEnded)
 	}

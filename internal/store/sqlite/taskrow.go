@@ -20,6 +20,7 @@ const (
 	forParents = 3 // its parents
 	forOthers  = 4 // an item: the other items to be in
 	forRetry   = 5 // the retry that takes it, see retry.go
+	forEnd     = 6 // a task of finally, whether it has parents or not: the end of all others of its plan
 )
 
 // Flags of a task. Stored: never renumbered.
@@ -39,6 +40,7 @@ const (
 	flagAlong  // a foreach task that goes along with others, or an item of one, which has parents of its own
 	flagBudget // max_failures, of a foreach task or of an item of one
 	flagLeaves // an item that a retry holds, to be skipped because it is not in its list any more
+	flagFinally
 )
 
 // inlineOutput is how long an output may be, in bytes, to lie in the row of its task. Longer ones would fill the pages that every turn
@@ -164,6 +166,9 @@ func definitionFlags(d *plan.Definition) (flags int64) {
 	}
 	if d.MaxFailures != "" {
 		flags |= flagBudget
+	}
+	if d.Finally {
+		flags |= flagFinally
 	}
 	if d.Foreach != nil {
 		flags |= flagForeach

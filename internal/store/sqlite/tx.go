@@ -57,6 +57,8 @@ type tx struct {
 	ended  []protocol.EndedPlan // plans that ended
 	rest   time.Duration        // until the first rate lets the next task start; 0: none holds one up
 	told   bool                 // one of them has a node of its own, which is to be told
+	begun  int                  // plans of which the tasks of finally began,
+	worked int                  // and those of them for which work was called since
 }
 
 func (t *tx) begin() {
@@ -197,8 +199,8 @@ func (t *tx) flushPlans() {
 func (t *tx) flushClosings() {
 	for _, p := range t.plans {
 		if p.dirty {
-			t.exec("UPDATE plans SET state = ?, closing = ?, own = ?, edits = ?, leaving = ?, retry = ?, priority = ?, modified = ?, ended = ? WHERE n = ?",
-				int64(p.State), string(p.Closing), p.Own, p.Edits, p.deleting, p.retry, p.Priority, micro(p.Modified), micro(p.Ended), p.n)
+			t.exec("UPDATE plans SET state = ?, closing = ?, own = ?, edits = ?, leaving = ?, retry = ?, priority = ?, ending = ?, modified = ?, ended = ? WHERE n = ?",
+				int64(p.State), string(p.Closing), p.Own, p.Edits, p.deleting, p.retry, p.Priority, int64(p.Ending), micro(p.Modified), micro(p.Ended), p.n)
 			if !p.Deadline.IsZero() {
 				t.exec("UPDATE plans SET deadline = ? WHERE n = ?", t.unset(micro(p.Deadline)), p.n)
 			}

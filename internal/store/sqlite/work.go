@@ -105,20 +105,33 @@ func (t *tx) ofPlan(j job) (past any, done bool) {
 const rootsOf = "SELECT " + taskColumns + `, g.waits FROM tasks AS t INDEXED BY tasks_root LEFT JOIN gates AS g ON g.n = t.n
 	WHERE ` + isRoot + ` AND t.plan = ? LIMIT ? + 0`
 
+// finallyOf are the tasks of finally of a plan that holds them no more. Some wait for others of finally.
+const finallyOf = "SELECT " + taskColumns + `, g.waits FROM tasks AS t INDEXED BY tasks_finally LEFT JOIN gates AS g ON g.n = t.n
+	WHERE ` + isForEnd + ` AND t.plan = ? LIMIT ? + 0`
+
 // releaseRoots releases the tasks of a plan that wait for nothing.
 func (t *tx) releaseRoots(n int64) (done bool) {
-	most := t.budget
-	if p := t.plans[n]; p != nil {
-		most = min(most, max(0, p.Counts.Held))
+	most, query := t.budget, rootsOf
+	if p := t.planIn(n); p != nil {
+		if most = min(most, max(0, p.Counts.Held)); p.InFinally() {
+			query = finallyOf
+		}
 	}
 	roots := make([]taskRow, 0, most)
-	for r := t.fresh(rootsOf, n, t.budget); r.next(); {
-		row := r.task()
-		row.seen, row.all = rules.Outcome(r.int(taskWidth)&15), true
+	var waiting []int64
+	for r := t.fresh(query, n, t.budget); r.next(); {
+		row, g := r.task(), join{waits: r.int(taskWidth)}
+		if row.hold == forEnd && g.waiting() > 0 {
+			waiting = append(waiting, row.n)
+			continue
+		}
+		row.seen, row.all = g.seen(), true
 		roots = append(roots, row)
 	}
-	done = len(roots) < t.budget
-	t.budget -= len(roots)
+	looked := len(roots) + len(waiting)
+	done = looked < t.budget
+	t.budget -= looked
+	t.execEach("UPDATE tasks SET gate = ? WHERE n", waiting, forParents)
 	t.settle(roots)
 	return done
 }

@@ -56,11 +56,12 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) (wrote bool, e
 
 // flush writes what was gathered.
 func (t *tx) flush() {
-	for t.flushForeachs() {
+	for more := true; more; more = t.endPlans() {
+		for t.flushForeachs() {
+		}
+		t.keepEnds() // of callers that release nothing themselves
+		t.flushTasks()
 	}
-	t.keepEnds() // of callers that release nothing themselves
-	t.flushTasks()
-	t.endPlans()
 	t.flushPlans()
 	t.flushQueues()
 	t.flushChanges()

@@ -94,7 +94,7 @@ var approveCases = []testCase{
 		n.asks()
 		w.no(w.s.CancelTask(w.ctx, w.named(p, "other").ID))
 		w.want(p, "other cancelled")
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		w.want(p, "ask cancelled", "switch cancelled")
 		w.refused(w.s.AnswerTask(w.ctx, w.named(p, "ask").ID, w.answer(p, "ask", true)), `task "ask" is cancelled already: there is nothing to answer`)
 		w.wantPlan(p, plan.PlanCancelled)

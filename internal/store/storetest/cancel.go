@@ -25,7 +25,7 @@ var cancelCases = []testCase{
 		}
 		must(w.s.Start(w.ctx, []protocol.Claim{c["running"].Claim}))(w)
 		n.end(ok(c["done"]), later(c["delayed"], time.Hour), giveBack(c["queued"]))
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		w.equal("claimed of a closed plan", names(n.turn(protocol.Turn{Slots: 9, Plan: p.ID}).Claimed), "[]")
 		n.sweep()
 		w.want(p, "done succeeded", "running running", "claimed claimed", "delayed cancelled", "queued cancelled", "child cancelled", "anyway cancelled")
@@ -38,7 +38,7 @@ var cancelCases = []testCase{
 		w.want(p, "running terminated", "claimed cancelled")
 		w.wantPlan(p, plan.PlanCancelled)
 		w.want(other, "untouched queued")
-		w.is(w.s.CancelPlan(w.ctx, p.ID), plan.ErrPlanEnded)
+		w.is(w.s.CancelPlan(w.ctx, p.ID, false), plan.ErrPlanEnded)
 	}},
 	{"a plan that is closed stops what ran, whatever that waits for, and does not start the rest", func(w *world) {
 		for closing, not := range map[plan.Closing]string{plan.ClosedByPerson: "cancelled", plan.ClosedByFailure: "skipped"} {
@@ -73,7 +73,7 @@ var cancelCases = []testCase{
 			w.equal("clean-ups that a cancellation leaves out", unrun(), ran)
 			w.equal("items that ran", taskNames(w.all(store.TaskQuery{Plan: p.ID, Of: w.named(p, "copy").ID, Began: true})), "[copy[0]]")
 			if closing == plan.ClosedByPerson {
-				w.no(w.s.CancelPlan(w.ctx, p.ID))
+				w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 			} else {
 				n.end(fail(c["bad"]))
 			}
@@ -119,7 +119,7 @@ var cancelCases = []testCase{
 			}
 			w.equal("before the stop", unrun(closing), "[undo-copy undo]")
 			if closing == plan.ClosedByPerson {
-				w.no(w.s.CancelPlan(w.ctx, p.ID))
+				w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 				n.end(giveBack(c["bad"]))
 			} else {
 				n.end(fail(c["bad"]))
@@ -135,7 +135,7 @@ var cancelCases = []testCase{
 	}},
 	{"cancelling a plan of which nothing runs ends it", func(w *world) {
 		p := w.submit(task("a"), task("b", "a"))
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		w.node("n1").sweep()
 		w.want(p, "a cancelled", "b cancelled")
 		w.wantPlan(p, plan.PlanCancelled)
@@ -144,14 +144,14 @@ var cancelCases = []testCase{
 		p := w.submit(task("a"))
 		n := w.node("n1")
 		c := n.one()
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		n.end(protocol.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
 		w.wantPlan(p, plan.PlanCancelled)
 	}},
 	{"a submission can be cancelled, and takes no tasks any more", func(w *world) {
 		p := w.submitUnready(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a"), task("b", "a")}})
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		n := w.node("n1")
 		n.sweep()
 		w.wantPlan(p, plan.PlanCancelled)
@@ -167,7 +167,7 @@ var cancelCases = []testCase{
 		}
 		p := w.submitUnready(&plan.Spec{Name: "large", Tasks: tasks})
 		for left := len(tasks); left > 0; {
-			w.no(w.s.CancelPlan(w.ctx, p.ID))
+			w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 			now := w.plan(p.ID)
 			if now.Counts.Unfinished() >= left {
 				w.Fatalf("%d tasks are left, as before the call", left)
@@ -180,7 +180,7 @@ var cancelCases = []testCase{
 		p := w.submit(task("a"), task("b", "a"))
 		n := w.node("n1")
 		c := n.one()
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		n.end(succeed(c, `"done"`))
 		n.sweep()
 		w.want(p, "a succeeded", "b cancelled")
@@ -197,7 +197,7 @@ var cancelCases = []testCase{
 		n := w.node("n1")
 		n.end()
 		w.equal("queued", w.plan(p.ID).Counts.Queued, many)
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		w.equal("claimed", len(n.claim(9)), 0)
 		for last := w.plan(p.ID).Counts.Cancelled; w.plan(p.ID).State == plan.PlanRunning; {
 			did := must(n.s.Sweep(w.ctx, protocol.Sweep{Instance: n.id, Budget: 400}))(w)
@@ -317,7 +317,7 @@ var cancelCases = []testCase{
 		}
 		stop := func() {
 			w.Helper()
-			w.no(w.s.CancelPlan(w.ctx, p.ID))
+			w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 			n.sweep()
 			w.wantPlan(p, plan.PlanCancelled)
 		}
@@ -327,7 +327,7 @@ var cancelCases = []testCase{
 				n.end(ok(c))
 			}
 		}
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		for _, name := range []string{"alter", "plain", "files[0]", "files[1]"} {
 			n.end(giveBack(began[name]))
 		}
@@ -377,7 +377,7 @@ var cancelCases = []testCase{
 		n := w.node("n1")
 		n.end(ok(n.one()))
 		began := n.claim(9)
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		for _, c := range began {
 			n.end(giveBack(c))
 		}
@@ -398,7 +398,7 @@ var cancelCases = []testCase{
 			n := w.node("n1")
 			n.end(succeed(n.one(), `[1,2,3]`))
 			first := n.claim(1)[0]
-			w.no(w.s.CancelPlan(w.ctx, p.ID))
+			w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 			n.end(giveBack(first))
 			n.sweep()
 			w.want(p, "copy terminated", "undo cancelled")
@@ -407,7 +407,7 @@ var cancelCases = []testCase{
 			if claimed {
 				n.end(succeed(n.one(), `[1,2,3,4]`))
 			}
-			w.no(w.s.CancelPlan(w.ctx, p.ID))
+			w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 			n.sweep()
 			w.want(p, "copy terminated", "undo cancelled")
 			tasks, _ := rules.Unrun(w.all(store.TaskQuery{Plan: p.ID, Needs: true}), w.plan(p.ID).Closing)
@@ -577,7 +577,7 @@ var cancelCases = []testCase{
 			n.end()
 			claimed := n.claim(2)
 			if !c.stop {
-				w.no(w.s.CancelPlan(w.ctx, p.ID))
+				w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 			}
 			n.end(protocol.Ending{Claim: claimed[0].Claim, Status: plan.Failed})
 			n.sweep()

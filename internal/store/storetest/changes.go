@@ -95,7 +95,7 @@ var changeCases = []testCase{
 		w.wantPlan(p, plan.PlanFailed)
 		w.retry(p, false)
 		check()
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		n.sweep()
 		check()
 	}},

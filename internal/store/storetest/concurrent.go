@@ -426,7 +426,7 @@ var concurrentCases = []testCase{
 					err = s.Ready(w.ctx, c.plan.ID)
 				}
 				if err == nil && i%3 == 0 {
-					if err = s.CancelPlan(w.ctx, c.plan.ID); errors.Is(err, plan.ErrPlanEnded) {
+					if err = s.CancelPlan(w.ctx, c.plan.ID, false); errors.Is(err, plan.ErrPlanEnded) {
 						err = nil
 					}
 				}

@@ -152,6 +152,7 @@ func newWorkload(t *testing.T, d *Driver) *workload {
 		task("dir"), each("visit", plan.Foreach{Value: "needs.dir"}, "dir"), task("visited", "visit"),
 		task("bad"), task("after-bad", "bad"), task("below", "after-bad"), {Name: "anyway", Needs: []string{"bad"}, When: plan.AllDone},
 		task("person", "join"), task("unwanted", "person"), approval("ask", 0, "join"), task("asked", "ask"),
+		last("undo", plan.AnyFailed), last("unmoved", plan.AllSucceeded), last("tell", "", "undo"),
 	} {
 		spec.Add(t)
 	}
@@ -160,7 +161,7 @@ func newWorkload(t *testing.T, d *Driver) *workload {
 	for i := range 6 {
 		w.tasks[i].Queue = narrow.ID
 	}
-	w.doomed, w.victims = w.compile(&plan.Spec{Name: "doomed", Tasks: []plan.TaskSpec{task("d0"), task("d1"), task("d2", "d0"), each("d3", list(1, 2))}})
+	w.doomed, w.victims = w.compile(&plan.Spec{Name: "doomed", Tasks: []plan.TaskSpec{task("d0"), task("d1"), task("d2", "d0"), each("d3", list(1, 2)), last("d4", ""), last("d5", "", "d4")}})
 	w.late = []plan.Task{{Name: "late", Needs: []plan.TaskID{w.id("join")}}, {Name: "late2", Needs: []plan.TaskID{w.id("r0")}}}
 	for i := range w.late {
 		w.late[i].ID, w.late[i].Queue = plan.TaskID{ID: plan.NewID(time.Now())}, w.tasks[0].Queue
@@ -576,7 +577,7 @@ func (p *process) cancelDoomed() error {
 	if err := p.call(func() (err error) { did, err = p.s.Turn(p.ctx, turn); return err }); err != nil {
 		return err
 	}
-	err := p.call(func() error { return p.s.CancelPlan(p.ctx, p.doomed.ID) })
+	err := p.call(func() error { return p.s.CancelPlan(p.ctx, p.doomed.ID, false) })
 	if err != nil && !errors.Is(err, plan.ErrPlanEnded) {
 		return err
 	}
@@ -585,6 +586,13 @@ func (p *process) cancelDoomed() error {
 		turn.Ended = append(turn.Ended, protocol.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
 	}
 	if err := p.call(func() error { _, err := p.s.Turn(p.ctx, turn); return err }); err != nil {
+		return err
+	}
+	if err := p.sweep(); err != nil {
+		return err
+	}
+	err = p.call(func() error { return p.s.CancelPlan(p.ctx, p.doomed.ID, true) })
+	if err != nil && !errors.Is(err, plan.ErrPlanEnded) {
 		return err
 	}
 	return p.sweep()
@@ -614,9 +622,9 @@ func (p *process) deleteDoomed() error {
 func (w *workload) verify() {
 	w.Helper()
 	w.checkSettled()
-	want := []string{"person cancelled", "unwanted skipped"}
+	want := []string{"person cancelled", "unwanted skipped", "unmoved skipped"}
 	for _, name := range strings.Fields("r0 r1 r2 r3 r4 r5 join fan0 fan1 fan2 fan3 fan4 fan5 fan6 fan7 flaky after-flaky list copy copy[0] copy[1] copy[2] " +
-		"gathered files files[0] files[1] sum dir visit visit[0] visit[1] visited bad after-bad below anyway late late2 ask asked") {
+		"gathered files files[0] files[1] sum dir visit visit[0] visit[1] visited bad after-bad below anyway late late2 ask asked undo tell") {
 		want = append(want, name+" succeeded")
 	}
 	w.want(w.main, want...)

@@ -184,7 +184,7 @@ func documentQueueNeeded(w *documentWorld) {
 			w.Errorf("queue %s of a plan that runs: %v", name, err)
 		}
 	}
-	w.no(w.s.CancelPlan(w.ctx, p.ID))
+	w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 	w.node("n1").sweep()
 	q := w.queueNamed("held")
 	q.Secrets = []string{"password"}

@@ -373,7 +373,7 @@ var foreachCases = []testCase{
 		p := w.submit(task("a"), each("copy", plan.Foreach{List: ordinals(250)}, "a"))
 		n := w.node("n1")
 		n.turn(protocol.Turn{Ended: []protocol.Ending{ok(n.one())}, Budget: 100})
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		n.sweep()
 		w.wantPlan(p, plan.PlanCancelled)
 		w.want(p, "copy cancelled")

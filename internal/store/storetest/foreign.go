@@ -86,7 +86,7 @@ var foreignCases = []testCase{
 		n, other := w.node("n1"), w.perl("perl1")
 		n.end(later(n.one(), time.Hour))
 		other.nothing(q)
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		n.sweep()
 		other.nothing(q)
 		w.wantPlan(p, plan.PlanCancelled)

@@ -95,7 +95,7 @@ var foreignOwnerCases = []testCase{
 		p := w.submit(task("a"), task("b", "a"))
 		n, other := w.node("n1"), w.perl("perl1")
 		id := other.run(q)
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		n.sweep()
 		w.want(p, "a running", "b cancelled")
 		other.end(id, plan.Succeeded, "")

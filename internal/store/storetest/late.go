@@ -50,6 +50,7 @@ type late struct {
 	resume  func() // what others have begun goes on once the late write is made
 
 	plan    plan.Plan
+	final   plan.Plan // whose last task but those of finally has begun
 	other   plan.Plan // what the verb submits, or deletes
 	tasks   []plan.Task
 	x       *node // it stands still with the write
@@ -158,7 +159,14 @@ var lateVerbs = []struct {
 	}},
 	{name: "a cancellation of the plan", do: func(l *late) error {
 		l.before()
-		return l.held.CancelPlan(l.ctx, l.plan.ID)
+		return l.held.CancelPlan(l.ctx, l.plan.ID, false)
+	}},
+	{name: "a turn that ends the last task before those of finally", do: func(l *late) error {
+		return l.turn(protocol.Turn{Ended: []protocol.Ending{ok(l.has["final"])}, Slots: 2})
+	}},
+	{name: "a cancellation that leaves tasks of finally to run", do: func(l *late) error {
+		l.before()
+		return l.held.CancelPlan(l.ctx, l.final.ID, false)
 	}},
 	{name: "a cancellation of a foreach task", do: func(l *late) error {
 		id := l.named(l.plan, "many").ID
@@ -211,7 +219,7 @@ func (l *late) ended() error {
 	if err := l.s.AddTasks(l.ctx, l.other.ID, l.tasks); err != nil {
 		return err
 	}
-	return l.s.CancelPlan(l.ctx, l.other.ID)
+	return l.s.CancelPlan(l.ctx, l.other.ID, false)
 }
 
 // The work of others meanwhile. The store may refuse it.
@@ -227,8 +235,22 @@ var meanwhile = []struct {
 	{"the node was rescued but for its tasks, and another one goes on", func(l *late) { l.rescueTo(2) }},
 	{"the node was rescued but for its notes, and another one goes on", func(l *late) { l.rescueTo(3) }},
 	{"the node hands in what it ran, and another one goes on", func(l *late) { l.handIn(); l.goOn() }},
-	{"the plan is cancelled", func(l *late) { l.refusable(l.s.CancelPlan(l.ctx, l.plan.ID)) }},
-	{"the plan is cancelled, and another node goes on", func(l *late) { l.refusable(l.s.CancelPlan(l.ctx, l.plan.ID)); l.goOn() }},
+	{"the plan is cancelled", func(l *late) { l.refusable(l.s.CancelPlan(l.ctx, l.plan.ID, false)) }},
+	{"the plan is cancelled, and another node goes on", func(l *late) { l.refusable(l.s.CancelPlan(l.ctx, l.plan.ID, false)); l.goOn() }},
+	{"what runs last is cancelled, tasks of finally run, and are cancelled too", func(l *late) {
+		l.refusable(l.s.CancelPlan(l.ctx, l.final.ID, false))
+		_, err := l.s.Turn(l.ctx, protocol.Turn{Instance: l.x.id, Ended: []protocol.Ending{stopped(l.has["final"])}})
+		l.refusable(err)
+		l.goOnWith(l.final)
+		l.refusable(l.s.CancelPlan(l.ctx, l.final.ID, true))
+		l.goOnWith(l.final)
+	}},
+	{"the node is rescued, the plan that had nothing else to run goes on, and is retried", func(l *late) {
+		l.rescue()
+		l.goOnWith(l.final)
+		l.goOnWith(l.final)
+		l.refusable(l.tryRetry(l.final.ID, rules.Ask{}))
+	}},
 	{"foreach tasks are cancelled", func(l *late) {
 		for _, name := range []string{"many", "files"} {
 			l.refusable(l.s.CancelTask(l.ctx, l.named(l.plan, name).ID))
@@ -317,18 +339,26 @@ func (l *late) retry() {
 	l.refusable(l.tryRetry(l.plan.ID, rules.Ask{}))
 }
 
+// stopped is the ending of a task that its node stopped because a person wants that.
+func stopped(c protocol.ClaimedTask) protocol.Ending {
+	return protocol.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled}
+}
+
 // goOn has the other node sweep and run a part of the plan.
-func (l *late) goOn() {
+func (l *late) goOn() { l.goOnWith(l.plan) }
+
+// goOnWith is goOn for another plan.
+func (l *late) goOnWith(p plan.Plan) {
 	for range 2 {
 		_, err := l.s.Sweep(l.ctx, protocol.Sweep{Instance: l.y.id, Holding: slices.Collect(maps.Keys(l.y.holding))})
 		l.refusable(err)
-		did, err := l.y.try(protocol.Turn{Slots: 2, Start: true, Plan: l.plan.ID})
+		did, err := l.y.try(protocol.Turn{Slots: 2, Start: true, Plan: p.ID})
 		l.refusable(err)
 		var ended []protocol.Ending
 		for _, c := range did.Claimed {
 			ended = append(ended, l.does(c))
 		}
-		did, err = l.y.try(protocol.Turn{Ended: ended, Plan: l.plan.ID})
+		did, err = l.y.try(protocol.Turn{Ended: ended, Plan: p.ID})
 		l.refusable(err)
 		for _, e := range ended {
 			if e.Status == plan.Succeeded && !slices.Contains(did.Lost, e.Task) {
@@ -364,6 +394,7 @@ func (l *late) submit(stop bool) {
 	}
 	l.plan = l.submitSpec(spec)
 	l.other, l.tasks = l.compile(&plan.Spec{Name: "other", Tasks: []plan.TaskSpec{task("o0"), task("o1", "o0"), each("o2", list(1, 2), "o0")}})
+	l.final = l.submitSpec(release(task("done"), task("final", "done")))
 	l.x, l.y = l.node("x"), l.node("y")
 	l.has = map[string]protocol.ClaimedTask{}
 	for range 5 {
@@ -373,13 +404,21 @@ func (l *late) submit(stop bool) {
 			}
 		}
 	}
+	for range 2 {
+		for _, c := range l.x.turn(protocol.Turn{Slots: 9, Plan: l.final.ID, Start: true}).Claimed {
+			if l.has[c.Name] = c; c.Name == "done" {
+				l.effects[c.Task]++
+				l.x.end(ok(c))
+			}
+		}
+	}
 	ask := l.has["ask"]
 	l.x.end(fail(l.has["bad"]), rules.AskApproval(&ask))
 	l.asked = l.task(ask.Task).Started
 	wanted := []plan.Task{l.newTask(plan.Queue{ID: l.has["a"].Queue}, "wanted"), l.newTask(plan.Queue{ID: l.has["a"].Queue}, "wanted2")}
 	wanted[1].NotBefore = l.clock.Now().Add(time.Second)
 	l.no(l.s.AddTasks(l.ctx, l.plan.ID, wanted))
-	for _, name := range []string{"a", "slow", "unstarted", "files", "many[0]", "many[1]", "ask"} {
+	for _, name := range []string{"a", "slow", "unstarted", "files", "many[0]", "many[1]", "ask", "final"} {
 		if _, is := l.has[name]; !is {
 			l.Fatalf("task %q was not claimed", name)
 		}

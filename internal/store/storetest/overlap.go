@@ -37,7 +37,7 @@ var overlapCases = []testCase{
 		w.no(w.s.Ready(w.ctx, first.ID)) // without tasks it ends
 		second := must(w.s.CreatePlan(w.ctx, next))(w)
 		w.equal("runs", []int{first.Run, second.Run}, []int{1, 2})
-		w.no(w.s.CancelPlan(w.ctx, second.ID))
+		w.no(w.s.CancelPlan(w.ctx, second.ID, false))
 		w.node("n1").sweep()
 		w.wantPlan(second, plan.PlanCancelled)
 		must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "weekly", Overlap: plan.OverlapSkip}))(w)
@@ -123,7 +123,7 @@ var overlapCases = []testCase{
 				w.Fatalf("%d starters were told that they started, and %d runs have not ended: %v", len(won), len(open), errs)
 			}
 			if open[0].ID != failed.ID {
-				w.no(w.s.CancelPlan(w.ctx, open[0].ID))
+				w.no(w.s.CancelPlan(w.ctx, open[0].ID, false))
 			}
 			n.run(failing("a"))
 			n.sweep()

@@ -175,7 +175,7 @@ func packRefused(w *resultWorld) {
 	w.no(w.s.AddTasks(w.ctx, p.ID, tasks))
 	w.no(w.s.Ready(w.ctx, p.ID))
 	w.is(w.putPack(p, packed(1)), plan.ErrConflict)
-	w.no(w.s.CancelPlan(w.ctx, p.ID))
+	w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 	w.is(w.putPack(p, packed(1)), plan.ErrPlanEnded)
 	w.is(w.putPack(plan.Plan{ID: plan.PlanID{ID: w.newID()}}, packed(1)), plan.ErrNotFound)
 	w.rows("of packs that were refused", 0)

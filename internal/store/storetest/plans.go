@@ -183,7 +183,7 @@ var planCases = []testCase{
 		w.add(p.ID, w.newTask(w.queue("exec", 0), "other"))
 		w.is(w.s.Ready(w.ctx, p.ID), plan.ErrConflict)
 		w.wantPlan(p, plan.PlanSubmitting)
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		w.wantPlan(p, plan.PlanCancelled)
 	}},
 	{"a plan that does not say with how many tasks it is submitted is ready with any", func(w *world) {
@@ -205,7 +205,7 @@ var planCases = []testCase{
 		_, err = w.s.Task(w.ctx, plan.TaskID{ID: plan.NewID(time.Now())})
 		w.is(err, plan.ErrNotFound)
 		w.is(w.s.Ready(w.ctx, plan.PlanID{ID: plan.NewID(time.Now())}), plan.ErrNotFound)
-		w.is(w.s.CancelPlan(w.ctx, plan.PlanID{ID: plan.NewID(time.Now())}), plan.ErrNotFound)
+		w.is(w.s.CancelPlan(w.ctx, plan.PlanID{ID: plan.NewID(time.Now())}, false), plan.ErrNotFound)
 		w.is(w.s.CancelTask(w.ctx, plan.TaskID{ID: plan.NewID(time.Now())}), plan.ErrNotFound)
 		w.is(w.s.Adopt(w.ctx, plan.PlanID{ID: plan.NewID(time.Now())}), plan.ErrNotFound)
 		_, err = w.s.DeletePlan(w.ctx, plan.PlanID{ID: plan.NewID(time.Now())}, 100)

@@ -107,7 +107,7 @@ var planTurnCases = []testCase{
 		a := w.many("a", 20, plan.MaxPriority)
 		w.many("b", 20, 1)
 		w.equal("all are there", shares(n.claim(11)), "a10 b1")
-		w.no(w.s.CancelPlan(w.ctx, a.ID))
+		w.no(w.s.CancelPlan(w.ctx, a.ID, false))
 		w.equal("the others go on", shares(n.claim(5)), "b5")
 	}},
 	{"in order of age plans take no turns", func(w *world) {

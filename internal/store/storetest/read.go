@@ -47,7 +47,7 @@ var readCases = []testCase{
 			plans = append(plans, must(w.s.CreatePlan(w.ctx, p))(w))
 		}
 		w.no(w.s.Ready(w.ctx, plans[0].ID))
-		w.no(w.s.CancelPlan(w.ctx, plans[2].ID))
+		w.no(w.s.CancelPlan(w.ctx, plans[2].ID, false))
 		w.node("n1").sweep()
 		find := func(q store.PlanQuery) []string { return titles(must(w.s.Plans(w.ctx, q))(w)) }
 		submitting, succeeded, cancelled := plan.PlanSubmitting, plan.PlanSucceeded, plan.PlanCancelled

@@ -50,7 +50,7 @@ var relistCases = []testCase{
 	{"a retry that is to make lists again leaves a plan as it ended if no task makes one", func(w *world) { // walk 608182767
 		p := w.submit(task("first"), each("copy", list("a", "b")))
 		w.node("n1").end() // the items are made
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		before := w.plan(p.ID)
 		w.equal("taken", len(must(w.s.Retry(w.ctx, p.ID, rules.Ask{Lists: rules.ListsAgain}))(w)), 0)
 		after := w.plan(p.ID)

@@ -302,7 +302,7 @@ var retryItemCases = []testCase{
 		n := w.node("n1")
 		n.end()
 		n.end(withOutput(n.claim(1)[0]))
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		n.sweep()
 		w.wantPlan(p, plan.PlanCancelled)
 		w.retry(p, false)

@@ -86,7 +86,7 @@ var shownCases = []testCase{
 		do := func() {
 			w.no(w.s.CancelTask(w.ctx, c.Task))
 			w.no(w.s.Adopt(w.ctx, p.ID))
-			w.no(w.s.CancelPlan(w.ctx, p.ID))
+			w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		}
 		do()
 		at := must(w.s.Latest(w.ctx))(w)

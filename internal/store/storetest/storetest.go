@@ -34,6 +34,7 @@ var groups = []struct {
 	{"approvals", approveCases},
 	{"failures", failureCases},
 	{"timeouts of plans", timeoutCases},
+	{"finally", finallyCases},
 	{"retry", slices.Concat(retryCases, retryItemCases)},
 	{"lists", relistCases},
 	{"retry half-way", halfwayCases},

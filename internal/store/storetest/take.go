@@ -149,7 +149,7 @@ var takeCases = []testCase{
 		clear(n.holding)
 		n.sweep()
 		w.want(p, "claimed claimed", "running running")
-		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
 		n.sweep()
 		w.equal("told to cancel", []any{n.cancels(), a.cancels(), b.cancels()},
 			[]any{[]plan.TaskID{}, []plan.TaskID{w.named(p, "claimed").ID}, []plan.TaskID{w.named(p, "running").ID}})

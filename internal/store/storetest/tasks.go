@@ -193,7 +193,7 @@ var taskCases = []testCase{
 		w.is(w.s.AddTasks(w.ctx, p.ID, []plan.Task{w.newTask(q, "late")}), plan.ErrPlanEnded)
 		closed := w.submit(task("a"))
 		c := n.one()
-		w.no(w.s.CancelPlan(w.ctx, closed.ID))
+		w.no(w.s.CancelPlan(w.ctx, closed.ID, false))
 		w.is(w.s.AddTasks(w.ctx, closed.ID, []plan.Task{w.newTask(q, "late")}), plan.ErrPlanEnded)
 		n.end(protocol.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
 		n.sweep()

@@ -149,7 +149,7 @@ var timeoutCases = []testCase{
 			w.wantPlan(p, state)
 		}
 		over := func(plan.Plan) { w.pass(65 * time.Minute); n.sweep() }
-		cancel := func(p plan.Plan) { w.no(w.s.CancelPlan(w.ctx, p.ID)) }
+		cancel := func(p plan.Plan) { w.no(w.s.CancelPlan(w.ctx, p.ID, false)) }
 		ends(over, plan.ClosedByTimeout, plan.PlanFailed)
 		ends(func(p plan.Plan) { over(p); cancel(p) }, plan.ClosedByTimeout, plan.PlanFailed)
 		ends(func(p plan.Plan) { cancel(p); over(p) }, plan.ClosedByPerson, plan.PlanCancelled)

@@ -445,8 +445,8 @@ func (l *together) Ready(ctx context.Context, p plan.PlanID) error {
 }
 
 // CancelPlan implements store.Admin.
-func (l *together) CancelPlan(ctx context.Context, p plan.PlanID) error {
-	return l.tell("CancelPlan", func(m *member) error { return m.CancelPlan(ctx, p) })
+func (l *together) CancelPlan(ctx context.Context, p plan.PlanID, finally bool) error {
+	return l.tell("CancelPlan", func(m *member) error { return m.CancelPlan(ctx, p, finally) })
 }
 
 // AnswerTask implements store.Admin. Each store asked by a clock of its own, and the instant of an answer is

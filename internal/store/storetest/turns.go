@@ -368,7 +368,7 @@ var turnCases = []testCase{
 		did = n.turn(protocol.Turn{Plan: held.ID, Slots: 1})
 		n.end(later(did.Claimed[0], time.Hour))
 		over(held.ID, false)
-		w.no(others.s.CancelPlan(w.ctx, held.ID))
+		w.no(others.s.CancelPlan(w.ctx, held.ID, false))
 		others.sweep()
 		over(held.ID, true)
 		for more := true; more; {

@@ -453,7 +453,8 @@ func (w *walker) setTask() {
 
 func (w *walker) cancelPlan() {
 	if k, p, ok := w.anyPlan(); ok {
-		w.done(w.s.CancelPlan(w.ctx, p), "cancel plan %d", k)
+		finally := w.chance(2)
+		w.done(w.s.CancelPlan(w.ctx, p, finally), "cancel plan %d, its tasks of finally too: %v", k, finally)
 	}
 }
 

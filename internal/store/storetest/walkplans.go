@@ -55,6 +55,7 @@ func (w *walker) submit() {
 		}
 		spec.Tasks = append(spec.Tasks, t)
 	}
+	shape += w.addFinally(spec)
 	w.seen++
 	first := plan.PlanID{ID: w.newID()}
 	for range spec.Tasks {
@@ -132,6 +133,23 @@ func (w *walker) taskSpec(spec *plan.Spec, k int) plan.TaskSpec {
 	return t
 }
 
+// addFinally adds up to three tasks of finally to every second plan, and says which.
+func (w *walker) addFinally(spec *plan.Spec) (shape string) {
+	if w.chance(2) {
+		return ""
+	}
+	var names []string
+	for k := range 1 + w.r.IntN(3) {
+		t := last(fmt.Sprintf("last%d-%d", w.seen, k), []plan.When{"", "", plan.AnyFailed, plan.AllSucceeded}[w.r.IntN(4)], some(w, names)...)
+		if t.ContinueOnError = w.chance(8); w.chance(4) {
+			t.Retry = plan.Retry{Attempts: 2, Delay: delay}
+		}
+		shape += fmt.Sprintf(" finally %s%v%v", t.Name, t.When, t.Needs)
+		names, spec.Tasks = append(names, t.Name), append(spec.Tasks, t)
+	}
+	return shape
+}
+
 // foreach is one over a list, which may be empty, or over files.
 func (w *walker) foreach() *plan.Foreach {
 	return []*plan.Foreach{
@@ -165,7 +183,7 @@ func (w *walker) replacements(tasks []plan.Task, retried []rules.Retried) (repla
 			t.Description, t.Params = "another task", json.RawMessage(fmt.Sprintf(`{"n":%d}`, w.r.IntN(100)))
 			if t.Foreach != nil && w.chance(3) {
 				t.Foreach = nil
-			} else if t.Foreach == nil && t.Approve == nil && w.chance(6) {
+			} else if t.Foreach == nil && t.Approve == nil && !t.Finally && w.chance(6) {
 				t.Foreach = w.foreach()
 			}
 			replace = append(replace, plan.Task{ID: t.ID, Name: t.Name, Queue: t.Queue, Definition: t.Definition, Params: t.Params})

@@ -38,7 +38,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		}
 		tx.runs[p.Name]++
 		p.Run, p.State, p.Closing, p.Edits, p.Counts = tx.runs[p.Name], plan.PlanSubmitting, plan.Open, 0, plan.Counts{}
-		p.Retried, p.Ended = time.Time{}, time.Time{}
+		p.Retried, p.Ended, p.Ending = time.Time{}, time.Time{}, plan.PlanRunning
 		p.Created = tx.at.UTC()
 		tx.made++
 		row := &planRow{file: p.File, n: tx.made, byName: map[string]*task{}}
@@ -71,8 +71,8 @@ func (s *Store) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task)
 			if p, err = tx.plan(id); err != nil {
 				return err
 			}
-			if p.State.Ended() || p.Closing != plan.Open {
-				return fmt.Errorf("plan %s is %v and takes no tasks: %w", p.Title(), p.State, plan.ErrPlanEnded)
+			if err := rules.CheckTakesTasks(&p.Plan); err != nil {
+				return err
 			}
 		}
 		added, err := tx.check(p, tasks)
@@ -126,7 +126,11 @@ func (d *db) check(p *planRow, tasks []plan.Task) ([]*task, error) {
 		if t.queue = d.queues[t.Queue]; t.queue == nil {
 			return nil, fmt.Errorf("task %q: queue %s: %w", t.Key(), t.Queue, plan.ErrNotFound)
 		}
-		if err := rules.CheckAdded(&t.Task, t.Plan); err != nil {
+		var of *plan.Plan
+		if p != nil {
+			of = &p.Plan
+		}
+		if err := rules.CheckAdded(&t.Task, of); err != nil {
 			return nil, err
 		}
 		for _, id := range t.Needs {
@@ -136,7 +140,7 @@ func (d *db) check(p *planRow, tasks []plan.Task) ([]*task, error) {
 			}
 			var needed *rules.Needed
 			if _, rolled := d.rolled[id]; parent != nil && !rolled {
-				needed = &rules.Needed{Plan: parent.Plan, Item: parent.of != nil}
+				needed = &rules.Needed{Plan: parent.Plan, Item: parent.of != nil, Finally: parent.Finally}
 			}
 			if err := rules.CheckNeed(&t.Task, t.Plan, id, needed); err != nil {
 				return nil, err
@@ -241,8 +245,8 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 }
 
 // CancelPlan implements store.Admin.
-func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
-	return s.write(ctx, func(tx *tx) error { return engine.CancelPlan[*task](ctx, tx, id) })
+func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID, seen bool) error {
+	return s.write(ctx, func(tx *tx) error { return engine.CancelPlan[*task](ctx, tx, id, seen) })
 }
 
 // PlanToCancel implements engine.Canceller.

@@ -422,7 +422,7 @@ func (tx *tx) Resume(ctx context.Context) error {
 // timed returns the plans that have a deadline, and are to be closed once that is over.
 func (tx *tx) timed() (found []*planRow) {
 	for _, p := range tx.plans {
-		if v := tx.PlanView(p); !p.Deadline.IsZero() && rules.TimesOut(v.State, v.Closing, v.Retrying) {
+		if v := tx.PlanView(p); !p.Deadline.IsZero() && rules.TimesOut(v.State, v.Ending, v.Closing, v.Retrying) {
 			found = append(found, p)
 		}
 	}

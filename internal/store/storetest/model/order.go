@@ -140,7 +140,7 @@ func byDelay() ordered[*task] {
 // delay keeps a held task in delays as long as it waits for nothing but its NotBefore.
 func (d *db) delay(t *task) {
 	wanted := !t.NotBefore.IsZero() && !t.gone && (t.plan == nil || t.plan.State == plan.PlanRunning) &&
-		rules.Decide(t.When, t.seen, t.waiting == 0) == rules.ToRun
+		(t.Finally || rules.Decide(t.When, t.seen, t.waiting == 0) == rules.ToRun)
 	switch {
 	case wanted && t.delayed:
 		heap.Fix(&d.delays, t.due)

@@ -149,6 +149,9 @@ func (r *retry) Take(ctx context.Context, s *engine.Selection, reopen func(*plan
 				r.due.push(t)
 			}
 		}
+		if err := engine.EndPlan(ctx, r, r.plan); err != nil { // it may have taken tasks of finally alone
+			return err
+		}
 	}
 	return r.work()
 }

@@ -100,6 +100,7 @@ func (t *task) waiter(at time.Time) *rules.Waiter {
 	}
 	if t.plan != nil {
 		w.InPlan, w.State, w.Closing = true, t.plan.State, t.plan.Closing
+		w.Finally, w.Ending = t.Finally, t.plan.Ending
 	}
 	return w
 }
@@ -258,7 +259,7 @@ func (tx *tx) finished(t *task) error {
 
 // PlanView implements engine.Closer.
 func (tx *tx) PlanView(p *planRow) engine.PlanView {
-	return engine.PlanView{State: p.State, Closing: p.Closing, OnFailure: p.OnFailure}
+	return engine.PlanView{State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Finally: p.Finally, Ending: p.Ending}
 }
 
 // ClosePlan implements engine.Closer. Tasks that are held or queued become due, to be cancelled.
@@ -291,7 +292,27 @@ func (tx *tx) openPlan(p *planRow) {
 
 // Finished implements engine.Closer.
 func (tx *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled bool, err error) {
-	return p.Counts.Settled(), p.Counts.Broken() > 0, p.Counts.Cancelled > 0, nil
+	left := p.Counts
+	if v := tx.PlanView(p); v.Holds() && left.Unfinished() == left.Held {
+		for _, t := range p.tasks {
+			if rules.HeldFinally(&t.Task) {
+				left.Held--
+			}
+		}
+	}
+	return left.Settled(), left.Broken() > 0, left.Cancelled > 0, nil
+}
+
+// BeginFinally implements engine.Closer.
+func (tx *tx) BeginFinally(ctx context.Context, p *planRow, ending plan.Lifecycle) error {
+	p.Ending = ending
+	tx.openPlan(p)
+	for _, t := range p.tasks {
+		if t.Finally {
+			tx.due.push(t)
+		}
+	}
+	return engine.EndPlan(ctx, tx, p) // its submission may have left them out
 }
 
 // EndPlan implements engine.Closer.
