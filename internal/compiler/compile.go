@@ -105,14 +105,19 @@ func parentsFirst(tasks []plan.Task, g *plan.Graph) []plan.Task {
 // ERROR because it counts on another attempt.
 var attempts = map[string]int{pluginDisco: 5}
 
+// whenOf returns the when of a task. A task of finally that says nothing runs however the others ended.
+func whenOf(t *plan.TaskSpec) plan.When {
+	if t.Finally && t.When == "" {
+		return plan.AllDone
+	}
+	return t.When
+}
+
 func compileTask(s *plan.Spec, t *plan.Task, spec *plan.TaskSpec, p *plan.Plan) error {
 	t.Plan, t.Name, t.Status, t.Created, t.Modified = p.ID, spec.Name, plan.Held, p.Created, p.Created
 	t.Definition = plan.Definition{
-		Description: spec.Description, Subject: spec.Subject, When: spec.When, SkipOn: spec.SkipOn, Approve: spec.Approve, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
+		Description: spec.Description, Subject: spec.Subject, When: whenOf(spec), SkipOn: spec.SkipOn, Approve: spec.Approve, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
 		OnLost: spec.OnLost, MaxRescues: spec.MaxRescues, ContinueOnError: spec.ContinueOnError, Finally: spec.Finally, MaxFailures: spec.MaxFailures, Estimate: spec.Estimate,
-	}
-	if t.Finally && t.When == "" {
-		t.When = plan.AllDone
 	}
 	if t.Retry.Attempts == 0 {
 		t.Retry.Attempts = attempts[pluginOf(spec)]
@@ -558,6 +563,17 @@ func head(path string) string {
 	return path
 }
 
+// notNeeded reports that an expression is over a task that its own task does not need.
+func notNeeded(s *plan.Spec, i int, name string, add func(format string, args ...any) *plan.Problem) {
+	t := &s.Tasks[i]
+	if t.Finally && slices.ContainsFunc(s.Tasks, func(other plan.TaskSpec) bool { return other.Name == name && !other.Finally }) {
+		add("%q is none of finally, so that its output may not be there; have it write what the task reads to a file", name)
+		return
+	}
+	p := add("the task does not need %q; add it to needs", name)
+	p.Word, p.Known = name, slices.Clone(t.Parents())
+}
+
 func validatePath(s *plan.Spec, i int, key, path string, note addProblem) {
 	t := &s.Tasks[i]
 	add := func(task int, key string, item int, format string, args ...any) *plan.Problem {
@@ -569,6 +585,9 @@ func validatePath(s *plan.Spec, i int, key, path string, note addProblem) {
 	if err != nil {
 		add(i, key, -1, "task %q: %v", t.Name, err)
 		return
+	}
+	about := func(format string, args ...any) *plan.Problem {
+		return add(i, key, -1, "task %q: ${{ %s }}: "+format, append([]any{t.Name, path}, args...)...)
 	}
 	var known []string
 	word := steps[0]
@@ -592,15 +611,13 @@ func validatePath(s *plan.Spec, i int, key, path string, note addProblem) {
 		if len(steps) == 1 || slices.Contains(t.Parents(), steps[1]) {
 			return
 		}
-		p := add(i, key, -1, "task %q: ${{ %s }}: the task does not need %q; add it to needs", t.Name, path, steps[1])
-		p.Word, p.Known = steps[1], slices.Clone(t.Parents())
+		notNeeded(s, i, steps[1], about)
 		return
 	case "results", "failures":
 		switch {
 		case word == "results" && len(steps) > 1 && !slices.Contains(t.Parents(), steps[1]):
-			p := add(i, key, -1, "task %q: ${{ %s }}: the task does not need %q; add it to needs", t.Name, path, steps[1])
-			p.Word, p.Known = steps[1], slices.Clone(t.Parents())
-		case !rules.TellsResults(t.When):
+			notNeeded(s, i, steps[1], about)
+		case !rules.TellsResults(whenOf(t)):
 			add(i, key, -1, "task %q: ${{ %s }}: the task runs only when all that it needs has succeeded; %s are for one with another when", t.Name, path, word)
 		case t.Foreach != nil && len(t.Foreach.Each) == 0:
 			add(i, key, -1, "task %q: ${{ %s }}: items have no %s of what their foreach task needs; have a task in between return them", t.Name, path, word)

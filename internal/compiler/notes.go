@@ -18,7 +18,7 @@ const mostNoteSteps = 1 << 20
 // match nothing, and tasks for failures that some or all failures do not cause to run. The plan
 // must be valid. Time and memory are linear in the number of tasks and needs.
 func Notes(s *plan.Spec) plan.Problems {
-	ps := secretNotes(s)
+	ps := append(secretNotes(s), finallyNotes(s)...)
 	var g *blindSpots
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
@@ -30,7 +30,7 @@ func Notes(s *plan.Spec) plan.Problems {
 		}
 		if s.OnFailure == plan.Stop {
 			note("when %s comes to nothing in this plan: once a task has failed, on_failure: stop, as --fail-fast, starts nothing more, "+
-				"and clean-ups neither; leave that out, or run the task by hand: sluice plan retry PLAN %s --run", t.When, t.Name)
+				"and clean-ups neither; put it into finally:, leave that out, or run the task by hand: sluice plan retry PLAN %s --run", t.When, t.Name)
 			continue
 		}
 		if t.When != plan.AnyFailed {
@@ -51,6 +51,45 @@ func Notes(s *plan.Spec) plan.Problems {
 		}
 		note("when %s looks only at the tasks that it needs itself: if %s fails, what is between is skipped, which is no failure, "+
 			"and it does not run; for it to run then too, %s", t.When, strings.Join(shown, " or "), do)
+	}
+	return ps
+}
+
+// fewest is how many tasks a clean-up needs at least that is offered finally.
+const fewest = 3
+
+// finallyNotes offers finally for clean-ups that need all other tasks.
+func finallyNotes(s *plan.Spec) (ps plan.Problems) {
+	parent := map[string]bool{} // tasks that others need
+	for i := range s.Tasks {
+		for _, need := range s.Tasks[i].Needs {
+			parent[need] = true
+		}
+	}
+	last := func(t *plan.TaskSpec) bool {
+		return t.Finally || rules.TellsResults(t.When) && t.Foreach == nil && t.Approve == nil && !parent[t.Name]
+	}
+	others := map[string]bool{}
+	for i := range s.Tasks {
+		if t := &s.Tasks[i]; !last(t) {
+			others[t.Name] = true
+		}
+	}
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		if t.When != plan.AllDone && t.When != plan.AnyFailed || !last(t) || len(others) < fewest || len(t.Needs) < len(others) || t.Finally {
+			continue
+		}
+		all := 0
+		for _, need := range t.Needs {
+			if others[need] {
+				all++
+			}
+		}
+		if all == len(others) {
+			ps = append(ps, plan.Problem{Task: i, Key: "needs", Item: -1, Message: fmt.Sprintf(
+				"task %q needs all other tasks; at finally: beside tasks: it needs none, and runs too if the plan is cancelled or stops on failure", t.Name)})
+		}
 	}
 	return ps
 }

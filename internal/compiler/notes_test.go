@@ -39,7 +39,9 @@ func TestAFailureThatARuleDoesNotSeeIsNoted(t *testing.T) {
 		{"steps above the one that is needed", ruled("backup", "alter:backup", "check:alter", rollBack("check")),
 			"if alter or backup fails, what is between is skipped, which is no failure, and it does not run; for it to run then too, write needs: [check, alter, backup]"},
 		{"one step above", ruled("alter", "check:alter", rollBack("check")), "if alter fails, "},
-		{"every step is needed", ruled("backup", "alter:backup", "check:alter", rollBack("backup alter check")), ""},
+		{"two steps are needed", ruled("backup", "alter:backup", rollBack("backup alter")), ""},
+		{"every step is needed", ruled("backup", "alter:backup", "check:alter", rollBack("backup alter check")),
+			"needs all other tasks; at finally: beside tasks: it needs none"},
 		{"the rule of a step between needs success too", ruled("a", "b:a:none_skipped", "c:b:none_skipped", rollBack("c")), ""},
 		{"what is between runs if one that it needs is skipped", ruled("a", "b:a", "c:b:none_failed", rollBack("c")), "if b fails, "},
 		{"what is between runs all the same", ruled("alter", "check:alter:all_done", rollBack("check")), ""},
@@ -65,7 +67,7 @@ func TestAFailureThatARuleDoesNotSeeIsNoted(t *testing.T) {
 			got := compiler.Notes(c.plan)
 			switch {
 			case c.says == "" && len(got) == 0:
-			case len(got) != 1 || c.says == "" || !strings.Contains(got[0].Message, c.says) || got[0].Key != "when" || c.plan.Tasks[got[0].Task].Name != "roll-back":
+			case len(got) != 1 || c.says == "" || !strings.Contains(got[0].Message, c.says) || (got[0].Key != "when") != strings.Contains(c.says, "finally:") || c.plan.Tasks[got[0].Task].Name != "roll-back":
 				t.Errorf("notes are %q, want one of roll-back that says %q", got, c.says)
 			}
 		})

@@ -57,7 +57,7 @@ func (h *hider) at(n *yaml.Node) int { return h.src.Offset(n.Line, n.Column) }
 func (h *hider) plan(root *yaml.Node) {
 	each(root, func(k string, v *yaml.Node) {
 		switch k {
-		case "tasks":
+		case "tasks", "finally":
 			each(v, func(_ string, task *yaml.Node) { h.task(task) })
 		case "defaults":
 			h.task(v)

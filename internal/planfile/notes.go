@@ -52,26 +52,35 @@ func (r *reader) tellMore(n int) {
 }
 
 // tellOfParts is tell for a plan whose file was read in parts, after a head of so many bytes. It
-// reads the parts with notes again. A note on a default of a task is placed at the task's name.
-func (r *reader) tellOfParts(data []byte, head int, parts []part) {
+// reads the parts with notes again. A note on a default of a task is placed at the task's name. tasks is
+// how many tasks come before those of finally.
+func (r *reader) tellOfParts(data []byte, head int, parts []part, tasks int) {
 	if r.notes == nil {
 		return
 	}
 	problems := append(r.notes(r.spec), r.placeless...)
 	sort.SliceStable(problems, func(a, b int) bool { return problems[a].Task < problems[b].Task })
 	whole := textfile.Source{Name: r.src.Name, Text: data}
-	for len(problems) > 0 && problems[0].Task < 0 { // of the plan, which was read without what is between head and tail
-		at := r.locateInPlan(problems[0])
+	ofPlan := func(p plan.Problem) { // which was read without what is between head and tail
+		at := r.locateInPlan(p)
 		if at >= head {
 			at += len(data) - len(r.src.Text)
 		}
-		r.noted(whole.Error(at, problems[0].Message))
+		r.noted(whole.Error(at, p.Message))
+	}
+	for len(problems) > 0 && problems[0].Task < 0 {
+		ofPlan(problems[0])
 		problems = problems[1:]
 	}
+	k, _ := slices.BinarySearchFunc(problems, tasks, func(p plan.Problem, first int) int { return cmp.Compare(p.Task, first) })
+	for _, p := range problems[k:] { // tasks of finally are few, and their names are in the text
+		ofPlan(plan.Problem{Task: -1, Key: "finally", Message: p.Message})
+	}
+	problems = problems[:k]
 	spec, faults := r.spec, r.faults
 	shown := problems[:min(len(problems), textfile.MaxShown)]
 	for i, p := range parts {
-		end := len(spec.Tasks)
+		end := tasks
 		if i+1 < len(parts) {
 			end = parts[i+1].first
 		}

@@ -85,7 +85,7 @@ func (r *reader) errorf(n *yaml.Node, format string, args ...any) {
 	r.add(fault{at: r.at(n), text: fmt.Sprintf(format, args...)})
 }
 
-// planKeys are the keys of a plan, in the order in which they are read: tasks last, since they lean on all others.
+// planKeys are the keys of a plan, in the order in which they are read: tasks and finally last, since they lean on all others.
 func planKeys() *table[*reader] {
 	return newTable(aPlan, planHints,
 		key[*reader]{name: "plan", value: nameShape.about("The name of the plan. Runs of one name are numbered."),
@@ -143,6 +143,10 @@ func planKeys() *table[*reader] {
 			AdditionalProperties: &schema{Ref: "#/definitions/task"}, want: "a mapping of names to tasks, like {build: {run: make}}", must: true,
 			Description: "The tasks, by name."},
 			read: (*reader).readTasks},
+		key[*reader]{name: "finally", value: &schema{Type: []string{"object"}, PropertyNames: nameShape,
+			AdditionalProperties: &schema{Ref: "#/definitions/task"}, want: "a mapping of names to tasks, like {tell: {run: ./mail}}",
+			Description: "Tasks that run when all others have ended, whatever ended them. Their when asks how all of these ended together; default all_done."},
+			read: (*reader).readFinally},
 	)
 }
 
@@ -217,6 +221,15 @@ func (r *reader) readTasks(n *yaml.Node) {
 			r.readTask(&r.spec.Tasks[len(r.spec.Tasks)-1], &r.nodes[len(r.nodes)-1])
 		}
 	})
+}
+
+// readFinally reads tasks of finally, which come after all others.
+func (r *reader) readFinally(n *yaml.Node) {
+	first := len(r.spec.Tasks)
+	r.readTasks(n)
+	for i := first; i < len(r.spec.Tasks); i++ {
+		r.spec.Tasks[i].Finally = true
+	}
 }
 
 // constant reads a text in which no expression may stand.

@@ -36,7 +36,8 @@ func stream(name string, data []byte, o Options, size int) *plan.Spec {
 	}
 	root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "tasks"}, &yaml.Node{Kind: yaml.MappingNode})
 	r.readPlan(root)
-	r.spec.Tasks = make([]plan.TaskSpec, 0, count)
+	last := r.spec.Tasks // those of finally
+	r.spec.Tasks = make([]plan.TaskSpec, 0, count+len(last))
 	for i := range parts {
 		parts[i].first = len(r.spec.Tasks)
 		f := faults{src: &source{textfile.Source{Name: name, Text: parts[i].text}}}
@@ -50,11 +51,13 @@ func stream(name string, data []byte, o Options, size int) *plan.Spec {
 			return nil
 		}
 	}
+	tasks := len(r.spec.Tasks)
+	r.spec.Tasks = append(r.spec.Tasks, last...)
 	if compiler.Validate(r.spec) != nil || r.check != nil && len(r.check(r.spec)) > 0 {
 		return nil
 	}
 	r.nodes = nil
-	r.tellOfParts(data, len(head), parts)
+	r.tellOfParts(data, len(head), parts, tasks)
 	return r.spec
 }
 

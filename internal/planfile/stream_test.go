@@ -27,6 +27,8 @@ func TestAFileInPartsIsReadAsAWhole(t *testing.T) {
 		{"tasks first", "tasks:\n  a: {run: make}\nplan: x\n", false},
 		{"a line that ends where only YAML sees it", head + "tasks:\n  a:\n    run: |\n      make\u2028      all\n", false},
 		{"an explicit key", head + "tasks:\n  ? a\n  : {run: make}\n", false},
+		{"finally behind the tasks", head + "tasks:\n  a: {run: make}\n  b: {run: make}\nfinally:\n  c: {run: make}\n  d: {run: make, needs: c}\n", true},
+		{"finally before the tasks", head + "finally:\n  c: {run: make}\ntasks:\n  a: {run: make}\n  b: {run: make}\n", true},
 		{"the end of a document", head + "tasks:\n  a: {run: make}\n...\n", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

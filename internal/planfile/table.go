@@ -105,6 +105,8 @@ func (r *reader) fits(e entry, name string, kinds kind, s *schema) bool {
 		r.errorf(v, "%s must be %s, not the text %q", name, want, v.Value)
 	case s.quote && is&(number|boolean) != 0:
 		r.errorf(v, "%s must be %s, not %s; to mean the text %s put it in quotes", name, want, not, v.Value)
+	case name == "on_failure" && is&(list|mapping) != 0:
+		r.errorf(v, "%s must be %s, not %s; %s", name, want, not, finallyWord)
 	default:
 		r.errorf(v, "%s must be %s, not %s", name, want, not)
 	}

@@ -10,6 +10,7 @@ const (
 	cronWord    = "what starts a plan by itself is a schedule; write schedule: {cron: LINE}, and apply it with sluice schedule apply FILE"
 	notifyWord  = "what tells people is a task; make one with needs: [TASK], when: any_failed (or all_done), and a run: that sends the message"
 	choicesWord = "the values that a param may have stand at choices:, as in choices: {site: [test, prod]}"
+	finallyWord = "tasks that run when all others have ended stand at finally:, as in finally: {undo: {when: any_failed, run: COMMAND}}"
 	aboutWord   = "texts about params stand at about:, as in about: {site: Where to}"
 )
 
@@ -42,8 +43,9 @@ var (
 		"max_failures": "which failures count is said of a task with items; write max_failures at the task",
 		"include":      "one file holds a plan; anchors and defaults: spare repeating",
 		"extends":      "one file holds a plan; anchors and defaults: spare repeating",
-		"on_success":   "make a last task with needs", "always": "make a last task with when: all_done",
-		"finally": "make a last task with when: all_done", "fail-fast": "write on_failure: stop", "fail_fast": "write on_failure: stop",
+		"on_success":   "write finally: {NAME: {when: all_succeeded, run: COMMAND}}",
+		"always":       finallyWord, "post": finallyWord, "handlers": finallyWord, "triggers": finallyWord, "after": finallyWord, "cleanup": finallyWord,
+		"fail-fast": "write on_failure: stop", "fail_fast": "write on_failure: stop",
 		"timeout-minutes": "write timeout: 8h", "timeout_minutes": "write timeout: 8h", "deadline": "write timeout: 8h", "max_duration": "write timeout: 8h",
 		"ttl": "how long a finished plan is kept stands at keep:", "retention": "how long a finished plan is kept stands at keep:",
 		"working-directory": "write dir:", "workdir": "write dir:", "cwd": "write dir:",
