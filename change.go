@@ -20,7 +20,8 @@ import (
 // Cancel cancels a plan: nothing more of it is started, and what runs is stopped by its nodes. It
 // returns the plan as it is then. If a node is still stopping tasks, the plan has not ended yet:
 // Wait for it. Cancel itself ends a plan that no live node serves. That may take until the lease of
-// a dead node is over, 30 s at most. Cancel returns plan.ErrPlanEnded for a plan that has ended.
+// a dead node is over, 30 s at most. Cancel returns plan.ErrPlanEnded for a plan that has ended. Tasks of
+// finally run after the others all the same. If they run already, Cancel stops them.
 func (s *Store) Cancel(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	p, err := s.shown.Plan(ctx, id)
 	if err != nil {

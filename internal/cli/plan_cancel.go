@@ -35,6 +35,9 @@ func planCancel(a *app) *cobra.Command {
 			"its waiting items are cancelled too. To run a clean-up of a cancelled plan, name it: " +
 			"sluice plan retry PLAN TASK --run; with when: any_failed it runs if one of its " +
 			"parents failed or was stopped.\n" +
+			"\n" +
+			"Tasks of finally run after the others all the same. Cancel the plan again to stop " +
+			"them too.\n" +
 			"\n" + planHelp,
 		Example: "  sluice plan cancel --running nightly    stop what runs, and let clean-ups run\n" +
 			"  sluice plan cancel nightly              stop all, and leave clean-ups out",
@@ -51,7 +54,8 @@ func planCancel(a *app) *cobra.Command {
 				return a.cancelRunning(ctx, st, &p)
 			}
 			var unrun, active []plan.Task
-			if p.State == plan.PlanRunning && p.Closing == plan.Open {
+			finally := p.InFinally()
+			if p.State == plan.PlanRunning && p.Closing == plan.Open && !finally {
 				var err error
 				if unrun, active, err = halt.Left(ctx, st, p); err != nil {
 					return err
@@ -70,7 +74,16 @@ func planCancel(a *app) *cobra.Command {
 				return fmt.Errorf("cancel %s: %w", p.Title(), err)
 			}
 			word := "is cancelled"
-			if !p.State.Ended() {
+			switch {
+			case finally && p.State.Ended():
+				word = fmt.Sprintf("is %s, with its tasks of finally stopped", p.State)
+			case finally:
+				word = "is stopping its tasks of finally: " + leftToCancel(&p.Counts)
+			case forsaken.RunsFinally(&p):
+				word = "is cancelled, and runs its tasks of finally; to stop them too: " + a.command("plan", "cancel", p.Title())
+			case !p.State.Ended() && p.Finally:
+				word = fmt.Sprintf("is being cancelled: %s still to be stopped, and then its tasks of finally run", view.Number(p.Counts.Running+p.Counts.Claimed, "task"))
+			case !p.State.Ended():
 				word = "is being cancelled: " + leftToCancel(&p.Counts)
 			}
 			_, err = fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(p.Title()), word)
@@ -133,7 +146,7 @@ func (a *app) endForsaken(ctx context.Context, st store.Store, p plan.Plan) (now
 func (a *app) awaitEnd(ctx context.Context, st store.Reader, p plan.Plan, within time.Duration) (now plan.Plan, left bool, err error) {
 	began, told, counts := time.Now(), within <= forsaken.Soon, p.Counts
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, serverPoll) {
-		if p, err = st.Plan(ctx, p.ID); err != nil || p.State.Ended() {
+		if p, err = st.Plan(ctx, p.ID); err != nil || p.State.Ended() || forsaken.RunsFinally(&p) {
 			return p, false, err
 		}
 		if p.Counts != counts { // which takes long where there are many tasks

@@ -118,7 +118,32 @@ func graphOfSpec(spec *plan.Spec) draw.Graph {
 			}
 		}
 	}
+	drawFinally(&g, func(i int) bool { return spec.Tasks[i].Finally })
 	return g
+}
+
+// drawFinally puts a node between the tasks and those of finally, which need all of them. It has a line from
+// each task that no other one needs.
+func drawFinally(g *draw.Graph, finally func(i int) bool) {
+	tasks := len(g.Nodes)
+	parent, child := make([]bool, tasks), make([]bool, tasks)
+	for _, e := range g.Edges {
+		parent[e[0]], child[e[1]] = true, true
+	}
+	for i := range tasks {
+		switch {
+		case !finally(i) || child[i]:
+			continue
+		case len(g.Nodes) == tasks:
+			g.Nodes = append(g.Nodes, draw.Node{Name: "finally"})
+		}
+		g.Edges = append(g.Edges, [2]int{tasks, i})
+	}
+	for i := range tasks {
+		if len(g.Nodes) > tasks && !parent[i] && !finally(i) {
+			g.Edges = append(g.Edges, [2]int{i, tasks})
+		}
+	}
 }
 
 // drawnWhen is the rule that is drawn at a task: any but the one that nobody has to write.
@@ -139,6 +164,7 @@ func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph,
 	index := map[plan.TaskID]int{}
 	var needs [][]plan.TaskID
 	var foreach []*plan.Foreach
+	var finally []bool
 	now := time.Now()
 	err := store.EachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
 		index[t.ID] = len(g.Nodes)
@@ -159,7 +185,7 @@ func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph,
 			state = "allowed"
 		}
 		g.Nodes = append(g.Nodes, draw.Node{Name: t.Key(), State: state, When: drawnWhen(t.When), Note: note})
-		needs, foreach = append(needs, t.Needs), append(foreach, t.Foreach)
+		needs, foreach, finally = append(needs, t.Needs), append(foreach, t.Foreach), append(finally, t.Finally)
 		return nil
 	})
 	for i := range needs {
@@ -172,6 +198,7 @@ func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph,
 			}
 		}
 	}
+	drawFinally(&g, func(i int) bool { return finally[i] })
 	return g, err
 }
 

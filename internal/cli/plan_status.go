@@ -108,6 +108,10 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	case p.State == plan.PlanRunning && p.Closing == plan.ClosedByFailure:
 		closing = "a task failed; what runs goes on, and nothing more starts"
 	}
+	last := ""
+	if p.InFinally() {
+		last = fmt.Sprintf("the other tasks ended (%s), and tasks of finally run; to stop them: %s", p.Ending, a.command("plan", "cancel", p.Title()))
+	}
 	if explain.Stalled(nodes, p) {
 		n, err := explain.Outside(ctx, st, nodes, p)
 		if err != nil {
@@ -145,7 +149,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 		started += ", by a retry; first " + ago(p.Created, now)
 	}
 	for _, row := range [][2]string{
-		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", started}, {"left", leftOf(p, now)}, {"timeout", timeoutOf(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"lost", lost}, {"tasks", half},
+		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", started}, {"left", leftOf(p, now)}, {"timeout", timeoutOf(p, now)}, {"closing", closing}, {"finally", last}, {"stalled", stalled}, {"nodes", outside}, {"lost", lost}, {"tasks", half},
 		{"outdated", report.Outdated(p, old, a.command)}, {"failures", failures}, {"asks", asks(asked, p, a.command)},
 	} {
 		if row[1] != "" {

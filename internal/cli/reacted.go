@@ -24,7 +24,7 @@ func reactedStored(ctx context.Context, r store.Reader, p *plan.Plan) (report.Re
 	err := store.EachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
 		tasks = append(tasks, plan.Task{
 			ID: t.ID, Name: t.Name, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded, Items: t.Items,
-			Definition: plan.Definition{When: t.When, Foreach: t.Foreach, ContinueOnError: t.ContinueOnError},
+			Definition: plan.Definition{When: t.When, Foreach: t.Foreach, ContinueOnError: t.ContinueOnError, Finally: t.Finally},
 		})
 		return nil
 	})

@@ -94,6 +94,7 @@ type taskDetails struct {
 	Timeout         string          `json:"timeout,omitempty"`
 	OnLost          plan.OnLost     `json:"on_lost,omitempty"`
 	ContinueOnError bool            `json:"continue_on_error,omitempty"`
+	Finally         bool            `json:"finally,omitempty"`
 	MaxFailures     string          `json:"max_failures,omitempty"`
 	ItemKey         string          `json:"item_key,omitempty"`
 	Estimate        string          `json:"estimate,omitempty"`
@@ -112,7 +113,7 @@ type taskDetails struct {
 func detailsOfTask(t *plan.Task, queues map[plan.QueueID]string) taskDetails {
 	d := taskDetails{
 		taskEntry: entryOfTask(t, queues), Description: t.Description, When: t.When, If: t.If, SkipOn: t.SkipOn, Approve: t.Approve, Foreach: t.Foreach, Attempts: t.Retry.Attempts,
-		OnLost: t.OnLost, ContinueOnError: t.ContinueOnError, MaxFailures: t.MaxFailures, ItemKey: t.ItemKey, Rank: t.Rank, Cancel: t.Cancel, Needs: t.Needs, Params: t.Params,
+		OnLost: t.OnLost, ContinueOnError: t.ContinueOnError, Finally: t.Finally, MaxFailures: t.MaxFailures, ItemKey: t.ItemKey, Rank: t.Rank, Cancel: t.Cancel, Needs: t.Needs, Params: t.Params,
 		Output: t.Output, Batch: t.Batch, took: tookTask(t, time.Now()), Retry: api.TaskOf(t, "").Retry,
 	}
 	if len(d.Output) == 0 {
@@ -214,6 +215,9 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 	b.Add("max_failures", d.MaxFailures)
 	if d.ContinueOnError {
 		b.Add("continue-on-error", "true")
+	}
+	if d.Finally {
+		b.Add("finally", "true")
 	}
 	b.Members("params", d.Params)
 	b.Value("output", d.Output)

@@ -74,7 +74,7 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 
 // handled returns the first task for whose failure the given one ran, nil if its rule waits for none.
 func (e *explainer) handled(t *plan.Task) (*plan.Task, error) {
-	if t.Attempt == 0 || rules.Decide(t.When, rules.OutcomeSucceeded, true) != rules.ToSkip {
+	if t.Finally || t.Attempt == 0 || rules.Decide(t.When, rules.OutcomeSucceeded, true) != rules.ToSkip {
 		return nil, nil
 	}
 	parents, err := e.parents(t)
@@ -99,6 +99,9 @@ func byPerson(t *plan.Task) string {
 
 // skipped finds the parent because of which a task did not run.
 func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error) {
+	if t.Finally && !rules.SkippedItself(t) {
+		return Link{Why: fmt.Sprintf("its when %s does not hold: %s", whenWord(t.When), othersEnded(t))}, nil, nil
+	}
 	parents, err := e.parents(t)
 	if err != nil {
 		return Link{}, nil, err
@@ -126,6 +129,14 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 		return Link{Why: fmt.Sprintf("its plan %s started nothing more once a task had failed (on_failure: stop)", p.Title()), Hint: hint.Retry(t, p)}, nil, nil
 	}
 	return Link{Why: "it was skipped", Hint: hint.Retry(t, p)}, nil, nil
+}
+
+// othersEnded says how the other tasks of the plan ended because of which a task of finally was skipped.
+func othersEnded(t *plan.Task) string {
+	if rules.Decide(t.When, rules.OutcomeSucceeded, true) == rules.ToSkip {
+		return "the other tasks succeeded"
+	}
+	return "not all other tasks succeeded"
 }
 
 // wanted has the verb for each outcome that a rule may want of some parent.
@@ -209,6 +220,9 @@ func skipOf(t *plan.Task, parents map[plan.TaskID]*plan.Task) string {
 	rule := ""
 	if w := whenWord(t.When); w != string(plan.AllSucceeded) {
 		rule = "when " + w + ": "
+	}
+	if t.Finally {
+		return rule + othersEnded(t)
 	}
 	var seen rules.Outcome
 	for _, id := range t.Needs {

@@ -87,6 +87,8 @@ func (e *explainer) one(t *plan.Task) (Link, *plan.Task, error) {
 	case !t.Plan.IsZero() && p.State == plan.PlanSubmitting && p.Closing == plan.Open:
 		how, h := hint.Submission(&p, e.now)
 		return Link{Why: fmt.Sprintf("its plan %s is not ready: %s", p.Title(), how), Hint: h}, nil, nil
+	case t.Finally && rules.HoldsFinally(p.State, p.Ending):
+		return e.awaitsEnd(t)
 	case p.Closing == plan.ClosedByPerson:
 		return Link{Why: fmt.Sprintf("its plan %s is being cancelled", p.Title())}, nil, nil
 	case p.Closing == plan.ClosedByTimeout:
@@ -99,8 +101,28 @@ func (e *explainer) one(t *plan.Task) (Link, *plan.Task, error) {
 		link, err := e.queued(t)
 		return link, nil, err
 	}
-	return e.held(t)
+	return e.held(t, &p)
 }
+
+// awaitsEnd explains a task of finally that waits for others.
+func (e *explainer) awaitsEnd(t *plan.Task) (Link, *plan.Task, error) {
+	link := Link{Why: "it is one of finally, and waits for all tasks of the plan to end"}
+	for k := range stuck { // a task that runs or waits for a person says most
+		found, err := e.r.Tasks(e.ctx, store.TaskQuery{Plan: t.Plan, Statuses: stuck[len(stuck)-1-k:][:1], Needs: true, Limit: mostAsked})
+		if err != nil {
+			return Link{}, nil, err
+		}
+		for i := range found {
+			if !found[i].Finally && found[i].Of.IsZero() {
+				return link, &found[i], nil
+			}
+		}
+	}
+	return link, nil, nil
+}
+
+// mostAsked is how many tasks of a plan are read to find one that others wait for.
+const mostAsked = 1000
 
 func (e *explainer) plan(id plan.PlanID) (plan.Plan, error) {
 	if id.IsZero() {
@@ -165,7 +187,7 @@ func (e *explainer) approval(t *plan.Task) (Link, error) {
 	return link, err
 }
 
-func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
+func (e *explainer) held(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error) {
 	switch {
 	case t.Expanding:
 		link, err := e.nextTurn(t, fmt.Sprintf("its %d items are being made", t.Items))
@@ -202,7 +224,11 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 	for i := range parents {
 		seen |= rules.OutcomeOfTask(&parents[i])
 	}
-	switch rules.Decide(t.When, seen, waits == 0) {
+	decision := rules.Decide(t.When, seen, waits == 0)
+	if t.Finally {
+		decision = rules.DecideFinally(t.When, p.Ending, waits == 0)
+	}
+	switch decision {
 	case rules.ToWait:
 		full, err := e.task(following.ID)
 		why := "it waits for " + following.Key() + others(waits-1, len(parents))

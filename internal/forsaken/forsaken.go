@@ -50,6 +50,10 @@ func Look(ctx context.Context, r store.Reader, p *plan.Plan, gone func(plan.Inst
 	return within, others, nil
 }
 
+// RunsFinally reports whether a plan that was cancelled runs its tasks of finally now, which need a node that
+// can run them.
+func RunsFinally(p *plan.Plan) bool { return p.InFinally() && p.Closing == plan.Open }
+
 // Config says where plans are ended, and by whom.
 type Config struct {
 	Store   store.Store
@@ -65,6 +69,9 @@ type Config struct {
 // long as tasks end.
 func (c Config) End(ctx context.Context, p plan.Plan) (now plan.Plan, left bool, err error) {
 	within, others, err := Look(ctx, c.Store, &p, procid.Gone)
+	if RunsFinally(&p) && err == nil {
+		return p, within > 0, nil
+	}
 	if err != nil || within == 0 || others {
 		return p, others, err
 	}
@@ -88,7 +95,7 @@ func (c Config) End(ctx context.Context, p plan.Plan) (now plan.Plan, left bool,
 		if err != nil {
 			return p, false, err
 		}
-		if now, err = c.Store.Plan(ctx, p.ID); err != nil || now.State.Ended() || now.Counts == p.Counts {
+		if now, err = c.Store.Plan(ctx, p.ID); err != nil || now.State.Ended() || RunsFinally(&now) || now.Counts == p.Counts {
 			return now, !now.State.Ended(), err
 		}
 		p = now

@@ -172,7 +172,7 @@ func (f *foresight) keeps(i int) bool {
 // undone returns the clean-ups that may have undone work that the retry keeps. It also returns the
 // tasks that a retry with downstream has to name so that this work runs again. A clean-up that needs
 // tasks which succeeded undoes the work of its parents. A clean-up that needs only what failed may
-// undo the work of any task above it. A clean-up that goes along with others undoes items of its parents
+// undo the work of any task above it, and one of finally that of any task. A clean-up that goes along with others undoes items of its parents
 // alone; one that the retry takes runs those of its items again that failed.
 func (f *foresight) undone(chosen []int) (cleaned, undone []plan.Task) {
 	var kept []int
@@ -186,10 +186,15 @@ func (f *foresight) undone(chosen []int) (cleaned, undone []plan.Task) {
 		isKept[i] = true
 	}
 	var unsaid []int // clean-ups that need nothing that succeeded
+	any := false     // one of finally ran
 	belowKept := f.Below(kept)
 	for i := range f.tasks {
 		t, parents := &f.tasks[i], f.Parents(i)
-		if t.When != plan.AnyFailed && t.When != plan.AllFailed || !belowKept[i] || !f.reacted(i) {
+		if t.When != plan.AnyFailed && t.When != plan.AllFailed || !belowKept[i] && !(t.Finally && len(kept) > 0) || !f.reacted(i) {
+			continue
+		}
+		if t.Finally {
+			any, cleaned = true, append(cleaned, *t)
 			continue
 		}
 		along := t.Foreach != nil && len(t.Foreach.Each) > 0
@@ -209,7 +214,7 @@ func (f *foresight) undone(chosen []int) (cleaned, undone []plan.Task) {
 	}
 	above := f.Above(unsaid)
 	for _, i := range kept {
-		if above[i] {
+		if above[i] || any {
 			chosen = append(chosen, i)
 		}
 	}
@@ -218,7 +223,7 @@ func (f *foresight) undone(chosen []int) (cleaned, undone []plan.Task) {
 	}
 	named, covered := make([]bool, len(f.tasks)), f.Below(chosen)
 	for _, i := range chosen {
-		named[i] = !covered[i] && f.tasks[i].Of.IsZero()
+		named[i] = !covered[i] && f.tasks[i].Of.IsZero() && !f.tasks[i].Finally // which goes along
 	}
 	for i := range f.tasks {
 		if named[i] && f.tasks[i].Status.Finished() {

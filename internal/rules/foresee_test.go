@@ -34,6 +34,11 @@ func TestForesee(t *testing.T) {
 			again: "copy copy[1] verify clean-up report", cleaned: "clean-up", undone: "list",
 		},
 		{
+			name: "a roll-back of finally may have undone all that is kept", whole: true,
+			tasks: []string{"copy", "switch: copy = failed", "finally rollback when any_failed", "finally tell when all_done: rollback"},
+			again: "switch rollback tell", cleaned: "rollback", undone: "copy",
+		},
+		{
 			name: "with downstream what is above is kept, and may be undone", tasks: items, chosen: "copy", downstream: true, whole: true,
 			again: "copy copy[0] copy[1] copy[2] verify clean-up report", cleaned: "clean-up", undone: "list",
 		},

@@ -14,7 +14,7 @@ import (
 )
 
 // graph reads tasks from lines as in "copy[1] of copy: list, check = failed" or "mail when
-// any_failed: copy = skipped". A task without a state has succeeded.
+// any_failed: copy = skipped" or "finally tell". A task without a state has succeeded.
 func graph(lines ...string) []plan.Task {
 	var tasks []plan.Task
 	byName := map[string]plan.TaskID{}
@@ -28,6 +28,7 @@ func graph(lines ...string) []plan.Task {
 		name, when, _ := strings.Cut(name, " when ")
 		t.When = plan.When(when)
 		name, of, item := strings.Cut(name, " of ")
+		name, t.Finally = strings.CutPrefix(name, "finally ")
 		if t.Name = name; item {
 			t.Of = byName[of]
 		}

@@ -160,10 +160,8 @@ func Settle(w *Waiter) (Next, Step) {
 
 func (w *Waiter) decide() Decision {
 	switch {
-	case w.Finally && w.All:
-		return Decide(w.When, outcomeOfEnding(w.Ending), true)
 	case w.Finally:
-		return ToWait
+		return DecideFinally(w.When, w.Ending, w.All)
 	case !w.Along.Ready():
 		return Decide(w.When, w.Seen, w.All)
 	case w.Seen&^Waits(w.When) != 0:

@@ -257,10 +257,11 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		state   uint8
 		aside   bool
 		lenient bool
+		finally bool
 	}
 	all, items := make([]read, 0, p.Counts.Stored()), false
 	err := store.EachTask(ctx, d.a.st, store.TaskQuery{Plan: p.ID, Needs: true, Brief: true, Limit: readPage}, func(t *plan.Task) error {
-		all = append(all, read{t.ID, t.Of, rules.PlaceOf(t), t.Key(), t.Needs, ranOf(t), drawnState(t.Status, t.Reason, t.ContinueOnError), rules.TellsResults(t.When), t.ContinueOnError})
+		all = append(all, read{t.ID, t.Of, rules.PlaceOf(t), t.Key(), t.Needs, ranOf(t), drawnState(t.Status, t.Reason, t.ContinueOnError), rules.TellsResults(t.When) && !t.Finally, t.ContinueOnError, t.Finally})
 		items = items || !t.Of.IsZero()
 		return nil
 	})
@@ -283,6 +284,11 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		needs[i], of[i] = t.needs, t.of
 	}
 	n.link(needs, of)
+	if p.Finally {
+		if err := n.linkFinally(func(i int) bool { return all[i].finally }); err != nil {
+			return fmt.Errorf("plan %s cannot be drawn: %w", p.Title(), err)
+		}
+	}
 	if n.level, err = layout.Levels(len(n.ids), n.edges); err != nil {
 		return fmt.Errorf("plan %s cannot be drawn: %w", p.Title(), err)
 	}
@@ -290,6 +296,30 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	w.stand(p, began)
 	w.ids, w.index, w.names, w.runs, w.state, w.edges, w.level, w.items, w.aside, w.lenient = n.ids, n.index, n.names, n.runs, n.state, n.edges, n.level, n.items, n.aside, n.lenient
 	w.size.Store(int64(len(n.ids)))
+	return nil
+}
+
+// linkFinally draws the tasks of finally behind all others: those that need none of finally have an edge from
+// the last of the others.
+func (w *drawing) linkFinally(finally func(i int) bool) error {
+	level, err := layout.Levels(len(w.ids), w.edges)
+	if err != nil {
+		return err
+	}
+	last, child := -1, make([]bool, len(w.ids))
+	for _, e := range w.edges {
+		child[e[1]] = true
+	}
+	for i := range w.ids {
+		if !finally(i) && (last < 0 || level[i] >= level[last]) {
+			last = i
+		}
+	}
+	for i := range w.ids {
+		if finally(i) && !child[i] && last >= 0 {
+			w.edges = append(w.edges, [2]int{last, i})
+		}
+	}
 	return nil
 }
 

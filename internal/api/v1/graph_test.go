@@ -213,6 +213,28 @@ func (w *worker) run(n int) {
 	}
 }
 
+func TestTasksOfFinallyAreDrawnBehindAllOthers(t *testing.T) {
+	st := model.New(model.Options{})
+	s := plan.New("release")
+	for _, t := range []plan.TaskSpec{
+		{Name: "alone"}, {Name: "copy"}, {Name: "switch", Needs: []string{"copy"}},
+		{Name: "rollback", Finally: true, When: plan.AnyFailed}, {Name: "tidy", Finally: true}, {Name: "tell", Finally: true, Needs: []string{"rollback"}},
+	} {
+		t.Plugin = "demo"
+		s.Add(t)
+	}
+	p := submitted(t, st, s)
+	var g api.Graph
+	fetch(t, on(t, st).URL+"/api/v1/plans/"+p.ID.String()+"/graph", &g)
+	x := map[string]int{}
+	for i, name := range g.Names {
+		x[name] = g.X[i]
+	}
+	if len(x) != 6 || x["rollback"] <= x["switch"] || x["tidy"] != x["rollback"] || x["tell"] <= x["rollback"] || x["alone"] >= x["rollback"] || len(g.Lane) > 0 {
+		t.Errorf("the tasks are drawn at %v, with the lane %v", x, g.Lane)
+	}
+}
+
 func TestALargeGraphIsFoldedAndOpened(t *testing.T) {
 	st := openSQLite(t, nil)
 	s := layered("wide", 3000, 1000)

@@ -42,11 +42,13 @@ export default async function plan({ main, params, query, page }) {
     h('button', { type: 'button', class: 'quiet', 'aria-label': 'Close the notes', onclick: () => { forgetNotes(id); noted.remove(); } }, '✕')),
     h('ul', {}, notes.map((n) => h('li', {}, h('p', {}, n.line > 0 && h('span', { class: 'place num' }, `${n.line}:${n.column} `), n.message), n.do && command(n.do)))));
   const cancel = action('Cancel', async () => {
+    const last = Boolean(p.ending), finally_ = last ? '?finally=true' : ''; // as a person saw the plan
     const { unrun, all, running } = await get(`/plans/${id}/unrun`);
     const names = unrun.slice(0, UNRUN), more = all - names.length;
     const agreed = await ask({
       title: `Cancel ${p.name} #${p.run}?`, ok: 'Cancel the plan', cancel: 'Let it run', danger: true, wide: all > 0, other: all > 0 && running > 0 && `Cancel only what runs (${number(running)})`,
       body: [h('p', {}, 'Nothing more of it is started, and what runs is told to stop. What has succeeded stays, and the rest can be run again later.'),
+        p.finally && h('p', {}, last ? 'That stops its tasks of finally, too.' : 'Its tasks of finally run after that all the same. Cancel the plan once more to stop them, too.'),
         all > 0 && h('div', { class: 'hint unrun' }, h('p', {}, h('strong', {}, all === 1 ? 'A clean-up will not finish: ' : `${number(all)} clean-ups will not finish: `),
           names.map((t, i) => [i > 0 && ', ', h('span', { class: 'name' }, t.name)]), more > 0 && ` and ${number(more)} more`, '.'),
         h('p', {}, running > 0 ? `To have ${all === 1 ? 'it' : 'them'} run, cancel only what runs: ${plural(running, 'task')} will count as failed, and the plan goes on from there.`
@@ -56,7 +58,7 @@ export default async function plan({ main, params, query, page }) {
     if (agreed === 'other') {
       const { stopped } = await api.post(`/plans/${id}/cancel-running`);
       put(said, `${plural(stopped, 'task')} ${stopped === 1 ? 'is' : 'are'} being cancelled. The plan goes on.`);
-    } else await api.post(`/plans/${id}/cancel`);
+    } else await api.post(`/plans/${id}/cancel${finally_}`);
     await refresh();
   }, { class: 'danger needs-operate' });
   const retry = action('Run again…', async () => {
@@ -110,11 +112,12 @@ export default async function plan({ main, params, query, page }) {
     page.title(`${p.name} #${p.run} ${p.state}`);
     put(title, `${p.name} #${p.run}`);
     const closes = ended(p) ? p.closing === 'timeout' && 'timed out' : { cancelled: 'being cancelled', timeout: 'being stopped, as its timeout is over', failed: 'starting nothing more' }[p.closing];
-    state.set(shown, closes ? `${p.state}, ${closes}` : shown);
+    const last = p.ending && !ended(p) && `${p.state} finally, after it ${p.ending === 'cancelled' ? 'was cancelled' : p.ending}`;
+    state.set(shown, closes ? `${p.state}, ${closes}` : last || shown);
     bar.set(p);
     const all = p.sums.tasks, ready = p.sums.done;
     if (ended(p)) put(said, ''); // what was to run has
-    const now = JSON.stringify([p.state, p.stalled, p.counts, p.closing, p.outdated]);
+    const now = JSON.stringify([p.state, p.stalled, p.counts, p.closing, p.ending, p.outdated]);
     tick();
     if (now === mark) return;
     mark = now;
@@ -127,7 +130,7 @@ export default async function plan({ main, params, query, page }) {
     cancel.hidden = ended(p) || Boolean(p.closing) && !p.stalled; // once more has the server end what nobody else does
     const notDone = failed + allowed + (p.counts.cancelled || 0) + (p.counts.skipped || 0);
     const busy = p.counts.running + p.counts.claimed;
-    retry.hidden = p.state === 'submitting' || p.state === 'abandoned' || !may('operate') && !may('submit') || (ended(p) ? false : !(failed + allowed) || busy > 0);
+    retry.hidden = p.state === 'submitting' || p.state === 'abandoned' || Boolean(p.ending) && !ended(p) || !may('operate') && !may('submit') || (ended(p) ? false : !(failed + allowed) || busy > 0);
     retry.classList.toggle('primary', notDone > 0 && p.state !== 'succeeded');
     first(failed, allowed);
     if (p.stalled) {
