@@ -194,7 +194,7 @@ class Graph {
     this.along = new Set(g.along); // edges from items to those with the same index
     const aside = (i) => this.lane && this.y[i] >= this.lane[1];
     this.bottom = this.names.reduce((most, _, i) => (aside(i) ? most : Math.max(most, this.y[i] + this.h)), 0); // of the others
-    this.across = Uint8Array.from(this.from, (i, e) => aside(i) !== aside(this.to[e])); // between the lane and the others: one line stands for them
+    this.toLane = Uint8Array.from(this.from, (i, e) => aside(i) !== aside(this.to[e])); // between the lane and the others: one line stands for them
     this.index();
     this.chosen = this.hovered = -1;
     this.near = null;
@@ -634,7 +634,7 @@ class Graph {
         // Of very many that pass by only those matter that begin or end here: those of a wide fan are all next to each other.
         if (k >= 0.25 && lines.length > CURVES) lines = lines.filter((e) => inside(this.from[e]) || inside(this.to[e]));
         if (lines.length > LINES) lines = null;
-        lines = lines && lines.filter((e) => !this.across[e]);
+        lines = lines && lines.filter((e) => !this.toLane[e]);
       }
       this.lines(c, lines, k, dim, p);
       this.boxes(c, nodes, k, dim, p);
@@ -717,7 +717,7 @@ class Graph {
     e.width = Math.ceil(this.width * k * ratio) + 2;
     e.height = Math.ceil(this.height * k * ratio) + 2;
     c.scale(k * ratio, k * ratio);
-    this.lines(c, this.m > LINES ? null : [...this.from.keys()].filter((e) => !this.across[e]), k, 1, p);
+    this.lines(c, this.m > LINES ? null : [...this.from.keys()].filter((e) => !this.toLane[e]), k, 1, p);
     this.boxes(c, [...this.names.keys()], k, 1, p);
     this.sheet = { k, ratio, layout: this.layout, colours: p, version: this.version, e };
     return e;
@@ -906,7 +906,7 @@ class Graph {
       c.globalAlpha = Math.max(0.2, Math.min(0.7, 8000 / Math.max(this.m, 1)));
       for (let e = 0; e < this.m;) {
         c.beginPath();
-        for (const end = Math.min(e + 500, this.m); e < end; e++) if (!this.across[e]) this.line(c, this.points[e], 0);
+        for (const end = Math.min(e + 500, this.m); e < end; e++) if (!this.toLane[e]) this.line(c, this.points[e], 0);
         c.stroke();
       }
       this.picture = { edges };
