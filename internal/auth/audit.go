@@ -118,15 +118,17 @@ func (g *Guard) record(r *http.Request, done *call, status int, c caller) {
 
 // An Audit is the file of who changed what, an Entry a line, as JSON. A nil one keeps nothing.
 type Audit struct {
-	path string
-	mu   sync.Mutex
-	file *os.File
-	info fs.FileInfo // of file
+	path  string
+	spare func(path string) error
+	mu    sync.Mutex
+	file  *os.File
+	info  fs.FileInfo // of file
 }
 
-// OpenAudit opens an audit log, and makes it if it is not there. It is its owner's alone.
-func OpenAudit(path string) (*Audit, error) {
-	a := &Audit{path: path}
+// OpenAudit opens an audit log, and makes it if it is not there. It is its owner's alone. spare is asked
+// before each time that the file is opened by its name: it refuses a file that is something else by now.
+func OpenAudit(path string, spare func(path string) error) (*Audit, error) {
+	a := &Audit{path: path, spare: spare}
 	return a, a.Reopen()
 }
 
@@ -141,6 +143,9 @@ func (a *Audit) Reopen() error {
 }
 
 func (a *Audit) open() error {
+	if err := a.spare(a.path); err != nil {
+		return err
+	}
 	file, err := os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("the audit log cannot be opened: %w", err)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -144,5 +145,34 @@ func TestAnEntryNamesAHundredIDs(t *testing.T) {
 	Changed(t.Context(), "of no request")
 	if len(done.entry.IDs) != mostIDs || done.entry.More != 5 {
 		t.Errorf("%d ids, and %d more", len(done.entry.IDs), done.entry.More)
+	}
+}
+
+// Somebody moved the log away, and put something else in its place that the server must not write into.
+func TestAnAuditLogReplacesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	precious := errors.New("it is something else now")
+	a, err := OpenAudit(path, func(path string) error {
+		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+			return precious
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	other := filepath.Join(t.TempDir(), "store")
+	if err := errors.Join(os.WriteFile(other, []byte("precious"), 0o600), os.Rename(path, path+".1"), os.Symlink(other, path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.write(&Entry{Path: "/plans"}); !errors.Is(err, precious) {
+		t.Errorf("the error is %v", err)
+	}
+	if text, err := os.ReadFile(other); string(text) != "precious" {
+		t.Errorf("the other file has %q, %v", text, err)
+	}
+	if text, err := os.ReadFile(path + ".1"); err != nil || !strings.Contains(string(text), "/plans") {
+		t.Errorf("the log that was moved away has %q, %v", text, err)
 	}
 }

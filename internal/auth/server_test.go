@@ -50,7 +50,7 @@ type testServer struct {
 func serve(t *testing.T, kind string, c Config) *testServer {
 	t.Helper()
 	s := &testServer{audit: filepath.Join(t.TempDir(), "audit"), log: &lines{}}
-	audit, err := OpenAudit(s.audit)
+	audit, err := OpenAudit(s.audit, func(string) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,8 @@ type app struct {
 	opened      store.Store    // that the command works on; nil: none is open
 	colorFlag   choice
 	quiet       bool       // print no notes
-	written     []usedFile // see checkWritten
+	written     []usedFile // see checkWritten,
+	spared      []usedFile // and spareLater
 	quit        quitting
 }
 

@@ -32,7 +32,8 @@ type dciSettings struct {
 	certificate, private string
 	insecure             bool
 
-	plan plan.PlanID // whose page is named; zero: that of all plans
+	spare func(path string) error // see auth.OpenAudit
+	plan  plan.PlanID             // whose page is named; zero: that of all plans
 }
 
 func serveCommand(a *app) *cobra.Command {
@@ -61,6 +62,7 @@ func serveCommand(a *app) *cobra.Command {
 		stop, release := a.interruptible(cmd.Context())
 		defer release()
 		log := slog.New(slog.NewTextHandler(a.Stderr, nil))
+		s.spare = a.spareLater
 		set, err := s.setUp(log)
 		if err != nil {
 			return err
@@ -138,7 +140,7 @@ func (s *dciSettings) setUp(log *slog.Logger) (set *dciSetup, err error) {
 		return nil, asUsage(err)
 	}
 	if s.audit != "" {
-		if set.audits, err = auth.OpenAudit(s.audit); err != nil {
+		if set.audits, err = auth.OpenAudit(s.audit, s.spare); err != nil {
 			return nil, asUsage(err)
 		}
 	}

@@ -175,9 +175,10 @@ func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
 			return nil, err
 		}
 	}
-	if d.log, err = newDenLog(a.Stderr, s.logFormat.value, s.logLevel.value, s.logFile, d.conf.Log); err != nil {
+	if d.log, err = newDenLog(a.Stderr, s.logFormat.value, s.logLevel.value, s.logFile, d.conf.Log, a.spareLater); err != nil {
 		return nil, err
 	}
+	d.web.spare = a.spareLater
 	return d, d.equip(d.runners)
 }
 

@@ -25,8 +25,9 @@ type denLog struct {
 }
 
 // newDenLog opens the log. The words are those of flags; "" is one that was not given.
-func newDenLog(stderr io.Writer, format, level, file string, c config.Log) (*denLog, error) {
-	l := &denLog{out: logFiles{stderr: stderr}}
+// spare is asked before a file is opened by its name: it refuses one that is something else by now.
+func newDenLog(stderr io.Writer, format, level, file string, c config.Log, spare func(path string) error) (*denLog, error) {
+	l := &denLog{out: logFiles{stderr: stderr, spare: spare}}
 	if level != "" {
 		l.byFlags.level = true
 		if err := l.ofFlags.Level.UnmarshalText([]byte(strings.ToUpper(level))); err != nil {
@@ -124,6 +125,7 @@ func (l *denLog) reopen(c config.Log) bool {
 // logFiles writes each line to all of its files, or to standard error if it has none.
 type logFiles struct {
 	stderr io.Writer
+	spare  func(path string) error
 
 	mu    sync.Mutex
 	files []*os.File
@@ -132,7 +134,11 @@ type logFiles struct {
 func (f *logFiles) open(paths []string) error {
 	files := make([]*os.File, 0, len(paths))
 	for _, path := range paths {
-		file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+		var file *os.File
+		err := f.spare(path)
+		if err == nil {
+			file, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+		}
 		if err != nil {
 			closeAll(files)
 			return fmt.Errorf("cannot be written: %w", err)

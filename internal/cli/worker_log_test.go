@@ -26,7 +26,7 @@ func TestALogThatCannotBeWrittenIsNotSaidToBeTakenOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newDenLog(&strings.Builder{}, "text", "", "", conf.Log)
+	l, err := newDenLog(&strings.Builder{}, "text", "", "", conf.Log, func(string) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,8 +120,9 @@ func (a *app) checkWritten(cmd *cobra.Command, args []string) error {
 			}
 		}
 	}
+	a.spared = slices.Concat(kept, reads)
 	for i := range a.written {
-		others := slices.Concat(kept, reads, a.written[:i])
+		others := slices.Concat(a.spared, a.written[:i])
 		for k := range others {
 			if err := over(a.written[i:i+1], &others[k]); err != nil {
 				return err
@@ -151,6 +152,7 @@ func (a *app) spare(ctx context.Context, st store.Reader, p *plan.Plan) error {
 	}
 	if p.Source != "" {
 		f := newUsedFile("the plan's file "+p.Source, p.Source)
+		a.spared = append(a.spared, f)
 		if err := over(a.written, &f); err != nil {
 			return err
 		}
@@ -189,7 +191,23 @@ func (a *app) spareFile(dir, path, who string) error {
 		path = filepath.Join(dir, path)
 	}
 	f := newUsedFile(fmt.Sprintf("the file %s, %s", path, who), path)
+	a.spared = append(a.spared, f)
 	return over(a.written, &f)
+}
+
+// spareLater refuses to write a file that was opened, or looked at, before: somebody may have put another
+// file, or a link, in its place since.
+func (a *app) spareLater(path string) error {
+	now := []usedFile{newUsedFile(path, path)}
+	for _, f := range a.spared {
+		if f.path != "" { // it may have been made since
+			f = newUsedFile(f.what, f.path)
+		}
+		if err := over(now, &f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // spareInputs refuses to write any of the command's files over a file that tasks read: the lines of a

@@ -22,7 +22,7 @@ import (
 // The audit log names the queues, tasks and nodes that a request changes, and has no line for a search.
 func TestTheAuditLogNamesWhatDisbatchsRoutesChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	audit, err := auth.OpenAudit(path)
+	audit, err := auth.OpenAudit(path, func(string) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 // The audit log names what each request changes, and has nothing of those that change nothing.
 func TestTheAuditLogNamesWhatChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	audit, err := auth.OpenAudit(path)
+	audit, err := auth.OpenAudit(path, func(string) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
