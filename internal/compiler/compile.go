@@ -546,6 +546,9 @@ func validateParams(s *plan.Spec, i int, params json.RawMessage, add addProblem)
 		}
 		for _, path := range expr.Paths(text) {
 			validatePath(s, i, "params", path, add)
+			if command && keys[0] == "env" && text == "${{ "+path+" }}" && listOf(s, t, path) {
+				add(i, "params", -1, "task %q: ${{ %s }} is the list of the outputs of all items, and a variable takes one value; the list is in $SLUICE_PARAMS", t.Name, path).Expr = path
+			}
 			if given(keys) && waits(path) {
 				p := add(i, "params", -1, "task %q: ${{ %s }} stands in params.%s, which is made of what parents and foreach give; choose another name", t.Name, path, keys[0])
 				p.Expr = path
@@ -553,6 +556,16 @@ func validateParams(s *plan.Spec, i int, params json.RawMessage, add addProblem)
 		}
 		return nil, nil
 	})
+}
+
+// listOf reports whether a path leads to the list of the outputs of a foreach task. To a task that goes along
+// with it, it leads to that of one item.
+func listOf(s *plan.Spec, t *plan.TaskSpec, path string) bool {
+	steps, err := expr.Parse(path)
+	if err != nil || len(steps) != 2 || steps[0] != "needs" || t.Foreach != nil && slices.Contains(t.Foreach.Each, steps[1]) {
+		return false
+	}
+	return slices.ContainsFunc(s.Tasks, func(other plan.TaskSpec) bool { return other.Name == steps[1] && other.Foreach != nil })
 }
 
 // head returns the word that a path begins with, up to its first dot or bracket.

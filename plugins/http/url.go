@@ -51,7 +51,7 @@ func readTemplate(text string, fields *fields, open bool) (*template, error) {
 	case host == "":
 		return nil, hostError(text)
 	case strings.HasPrefix(rest, "@"):
-		return nil, errors.New("a user name in it would be stored and shown; give it by headers: {Authorization: {from_env: NAME}}")
+		return nil, errors.New("a user name in it would be stored and shown; leave it out, or in a task give it by headers: {Authorization: {from_env: NAME}}")
 	case rest != "" && !strings.ContainsAny(rest[:1], "/?#{"):
 		return nil, fmt.Errorf("%q cannot be in a host", rest[:1])
 	case strings.HasPrefix(rest, "{") && !strings.HasPrefix(rest, "{/") && !strings.HasPrefix(rest, "{?"):
