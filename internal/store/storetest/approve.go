@@ -124,6 +124,48 @@ var approveCases = []testCase{
 			}
 		}
 	}},
+	{"of two answers, a cancellation and a time-out at one instant one wins", func(w *world) {
+		n := w.node("n1")
+		for i := range 5 {
+			p := w.submit(approval("ask", time.Hour))
+			n.asks()
+			id, yes, no := w.named(p, "ask").ID, w.answer(p, "ask", true), w.answer(p, "ask", false)
+			w.pass(61 * time.Minute)
+			n.sweep()
+			var errs [4]error
+			var wg sync.WaitGroup
+			wg.Go(func() { errs[0] = w.s.AnswerTask(w.ctx, id, yes) })
+			wg.Go(func() { errs[1] = w.s.AnswerTask(w.ctx, id, no) })
+			wg.Go(func() { errs[2] = w.s.CancelTask(w.ctx, id) })
+			wg.Go(func() {
+				var did protocol.Turned
+				if did, errs[3] = n.try(protocol.Turn{Slots: 8}); errs[3] != nil {
+					return
+				}
+				var late []protocol.Ending
+				for _, c := range did.Claimed {
+					late = append(late, rules.AskApproval(&c))
+				}
+				_, errs[3] = n.try(protocol.Turn{Ended: late})
+			})
+			wg.Wait()
+			got, answers := w.named(p, "ask"), 0
+			for _, err := range errs[:2] {
+				if err == nil {
+					answers++
+				}
+			}
+			ends := map[string]bool{
+				"succeeded":  errs[0] == nil && answers == 1 && errs[2] != nil,
+				"failed":     errs[1] == nil && answers == 1 && errs[2] != nil || got.Reason == plan.ReasonTimeout && answers == 0, // a cancellation is a mark on what runs
+				"cancelled":  errs[2] == nil && answers == 0,
+				"terminated": errs[2] == nil && answers == 0,
+			}
+			if errs[3] != nil || !ends[got.State()] {
+				w.Errorf("round %d: the task is %s (%s), and the calls returned %v", i, got.State(), got.Reason, errs)
+			}
+		}
+	}},
 	{"a node that dies as it asks loses nothing", func(w *world) {
 		p := w.submit(approval("ask", time.Hour))
 		n := w.node("n1")
