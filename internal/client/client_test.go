@@ -119,6 +119,35 @@ func TestAnswersOfOthersAreTold(t *testing.T) {
 	}
 }
 
+// Another program may answer 200 with JSON of its own. That is no empty list, and no plan without a name.
+func TestJSONOfOthersIsTold(t *testing.T) {
+	asks := map[string]func(*Client) error{
+		"plan":     func(c *Client) error { _, err := c.Plan(t.Context(), plan.PlanID{}); return err },
+		"plans":    func(c *Client) error { _, err := c.Plans(t.Context(), store.PlanQuery{}); return err },
+		"task":     func(c *Client) error { _, err := c.Task(t.Context(), plan.TaskID{}); return err },
+		"queues":   func(c *Client) error { _, err := c.Queues(t.Context()); return err },
+		"nodes":    func(c *Client) error { _, err := c.Instances(t.Context()); return err },
+		"schedule": func(c *Client) error { _, err := c.ScheduleService().Show(t.Context(), "x"); return err },
+		"a prune":  func(c *Client) error { _, _, err := c.Prune(t.Context(), 0, 1); return err },
+	}
+	for _, text := range []string{`{}`, `null`, ` {"data": [], "message": "welcome"} `} {
+		c := answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
+		for name, ask := range asks {
+			if err := ask(c); err == nil || !strings.Contains(err.Error(), "did not answer as a server of Sluice does: its answer has none of the fields") {
+				t.Errorf("%s: %s: %v", text, name, err)
+			}
+		}
+	}
+	empty := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"plans": 0, "more": false, "queues": null}`)
+	})
+	for _, name := range []string{"queues", "a prune"} {
+		if err := asks[name](empty); err != nil {
+			t.Errorf("%s: an answer with nothing in it: %v", name, err)
+		}
+	}
+}
+
 // A server that does not end takes neither this program's memory nor its time.
 func TestAnswersWithoutAnEnd(t *testing.T) {
 	endless := answering(t, func(w http.ResponseWriter, _ *http.Request) {

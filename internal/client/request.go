@@ -13,6 +13,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -78,7 +80,26 @@ func (c *Client) do(ctx context.Context, r *request, out any) error {
 		if err := json.Unmarshal(text, out); err != nil {
 			return c.nonsense(err)
 		}
+		if lacks(text, out) {
+			return c.nonsense(errLacks)
+		}
 		return nil
+	})
+}
+
+// lacks reports whether an answer has none of the fields that all answers of its type have, so that it says
+// nothing. Only an answer that was decoded to nothing is read again for that.
+func lacks(text []byte, out any) bool {
+	is := reflect.ValueOf(out).Elem()
+	if !is.IsZero() {
+		return false
+	}
+	var said map[string]json.RawMessage
+	_ = json.Unmarshal(text, &said) // null, or an object, which was decoded before
+	return !slices.ContainsFunc(reflect.VisibleFields(is.Type()), func(f reflect.StructField) bool {
+		name, omitted, _ := strings.Cut(f.Tag.Get("json"), ",")
+		_, there := said[name]
+		return there && omitted == ""
 	})
 }
 
@@ -86,6 +107,9 @@ func (c *Client) do(ctx context.Context, r *request, out any) error {
 func (c *Client) nonsense(why error) error {
 	return fmt.Errorf("the server %s did not answer as a server of Sluice does: %w", c.shown, why)
 }
+
+// errLacks is an answer with other fields than those of its route, as another program may give.
+var errLacks = errors.New("its answer has none of the fields of such an answer")
 
 // errStandsStill is a page that says of itself that it is the next one.
 var errStandsStill = errors.New("its list does not end")
