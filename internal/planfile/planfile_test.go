@@ -375,6 +375,25 @@ func TestLoadReadsAFile(t *testing.T) {
 	}
 }
 
+// The plugin http reads secrets from files as commands do.
+func TestTheFilesOfSecretsStartFromTheFolder(t *testing.T) {
+	for params, want := range map[string]string{
+		`{url: "http://h/<>", headers: {A: {from_file: a}, B: {from_env: b}, from_file: c}}`: `{"headers":{"A":{"from_file":"/home/me/a"},"B":{"from_env":"b"},"from_file":"c"},"url":"http://h/<>"}`,
+		`{query: {q: {from_file: /a}, r: 1}, sign: {from_file: ../k}}`:                       `{"query":{"q":{"from_file":"/a"},"r":1},"sign":{"from_file":"/home/k"}}`,
+		`{sign: [{from_file: "k/${{ params.p }}"}, whsec_x], body: {from_file: b}}`:          `{"body":{"from_file":"b"},"sign":[{"from_file":"/home/me/k/${{ params.p }}"},"whsec_x"]}`,
+		`{url: x, headers: [{from_file: a}], sign: {from_file: [a]}}`:                        `{"headers":[{"from_file":"a"}],"sign":{"from_file":["a"]},"url":"x"}`,
+		`{url: x, headers: {A: b}}`: `{"url":"x","headers":{"A":"b"}}`,
+	} {
+		s, err := Parse("plan.yaml", []byte(`{plan: x, params: {p: 1}, defaults: {plugin: http}, tasks: {a: {params: `+params+`}}}`), Options{Dir: "/home/me"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := s.Tasks[0].Params.(json.RawMessage); string(got) != want {
+			t.Errorf("%s is read as %s, want %s", params, got, want)
+		}
+	}
+}
+
 func TestAFolderIsNoExpression(t *testing.T) {
 	const file = `{plan: x, tasks: {a: {run: [ls, "${{ item }}"], foreach: [1], env: {A: {from_file: secret}}}, b: {run: "echo ${{ '${{' }} x }}", dir: b}}}`
 	s, err := Parse("plan.yaml", []byte(file), Options{Dir: "/home/${{ item }}"})

@@ -163,6 +163,8 @@ func (r *reader) readTask(spec *plan.TaskSpec, node *taskNode) {
 		params = t.command()
 	case spec.Plugin == ofWorkers:
 		params = t.withDir(params)
+	case spec.Plugin == ofRequests:
+		params = t.placed(params)
 	}
 	if params != nil {
 		spec.Params = json.RawMessage(params)
@@ -262,6 +264,49 @@ func (t *task) withDir(params []byte) []byte {
 		b = append(bytes.TrimSuffix(bytes.TrimSpace(params), []byte("}")), ',')
 	}
 	return append(jsontext.AppendText(append(b, `"dir":`...), dir), '}')
+}
+
+// ofRequests is the plugin that takes secrets for its headers, its query and its signatures, as env does for variables.
+const ofRequests = "http"
+
+// placed returns the params of such a task with absolute paths of the files of its secrets.
+func (t *task) placed(params []byte) []byte {
+	var own map[string]json.RawMessage
+	if !bytes.Contains(params, []byte(`"from_file"`)) || json.Unmarshal(params, &own) != nil {
+		return params
+	}
+	for _, key := range []string{"headers", "query"} {
+		var values map[string]json.RawMessage
+		if json.Unmarshal(own[key], &values) != nil { // the plugin says what is wrong with it
+			continue
+		}
+		for name, value := range values {
+			values[name] = t.placedSecret(value)
+		}
+		own[key], _ = jsontext.Marshal(values)
+	}
+	var keys []json.RawMessage
+	switch raw := own["sign"]; {
+	case raw == nil:
+	case json.Unmarshal(raw, &keys) == nil:
+		for i := range keys {
+			keys[i] = t.placedSecret(keys[i])
+		}
+		own["sign"], _ = jsontext.Marshal(keys)
+	default:
+		own["sign"] = t.placedSecret(raw)
+	}
+	params, _ = jsontext.Marshal(own) // of JSON that was just decoded
+	return params
+}
+
+// placedSecret returns a value with the absolute path of its file, if it is {from_file: PATH}.
+func (t *task) placedSecret(value json.RawMessage) json.RawMessage {
+	var from map[string]string
+	if json.Unmarshal(value, &from) != nil || len(from) != 1 || from["from_file"] == "" {
+		return value
+	}
+	return append(jsontext.AppendText([]byte(`{"from_file":`), t.r.absolute(from["from_file"])), '}')
 }
 
 // command writes the params of the exec plugin.
