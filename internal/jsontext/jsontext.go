@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -96,6 +98,39 @@ func Decode(value json.RawMessage) (v any, err error) {
 // Valid reports whether b is one JSON value. That is UTF-8 (RFC 8259, 8.1), which json.Valid does not look at, and which other programs,
 // and some stores, insist on.
 func Valid(b []byte) bool { return json.Valid(b) && utf8.Valid(b) }
+
+// Whole returns a valid text with \ufffd, the replacement character, for each half of a surrogate pair, such as
+// \ud800 alone. encoding/json reads a half so. Other programs, jq among them, refuse the whole text for it.
+func Whole(valid []byte) []byte {
+	whole := valid
+	for i := 0; ; {
+		next := bytes.IndexByte(valid[i:], '\\')
+		if next < 0 {
+			return whole
+		}
+		i += next
+		switch r := escaped(valid[i:]); {
+		case !utf16.IsSurrogate(r):
+			i += 2 // the digits of a number have no escape
+		case utf16.DecodeRune(r, escaped(valid[i+6:])) != utf8.RuneError:
+			i += 12
+		default:
+			if &whole[0] == &valid[0] {
+				whole = bytes.Clone(valid)
+			}
+			i += copy(whole[i:], `\ufffd`)
+		}
+	}
+}
+
+// escaped returns the number that a valid text begins with, as in \u00e4, or -1.
+func escaped(valid []byte) rune {
+	if !bytes.HasPrefix(valid, []byte(`\u`)) {
+		return -1
+	}
+	n, _ := strconv.ParseUint(string(valid[2:6]), 16, 16)
+	return rune(n)
+}
 
 // Depth returns how deep arrays and objects lie within each other, or 0 where there are at most so many
 // of them.

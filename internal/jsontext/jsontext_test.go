@@ -21,3 +21,23 @@ func TestANameThatIsTwiceInAnObjectIsFound(t *testing.T) {
 		}
 	}
 }
+
+func TestHalvesOfSurrogatePairsAreReplaced(t *testing.T) {
+	for text, want := range map[string]string{
+		`"\ud800"`:                    `"\ufffd"`,
+		`"a\uDFFFb"`:                  `"a\ufffdb"`,
+		`{"\udc00":["\ud800\ud800"]}`: `{"\ufffd":["\ufffd\ufffd"]}`,
+		`"\ud83d\ud83d\ude00"`:        `"\ufffd\ud83d\ude00"`,
+		`"\ud83d\n\ude00"`:            `"\ufffd\n\ufffd"`,
+		`"\ud83dx"`:                   `"\ufffdx"`,
+		`"\uD83D\uDE00"`:              `"\uD83D\uDE00"`,
+		`"\\ud800 \u00e4 \""`:         `"\\ud800 \u00e4 \""`,
+		`1`:                           `1`,
+		``:                            ``,
+	} {
+		in := []byte(text)
+		if got := Whole(in); string(got) != want || string(in) != text {
+			t.Errorf("%s becomes %s, want %s; it was handed %s", text, got, want, in)
+		}
+	}
+}

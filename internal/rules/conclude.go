@@ -24,7 +24,7 @@ func Most(attempts, rescues int) int { return attempts + rescues }
 // result that is Final, or has ReasonInput or ReasonOutput, because the next attempt would end the
 // same, and every failure that the task's Retry leaves out by On and NotOn. A result that is Fatal, which
 // also closes the plan, has ReasonFatal from then on. An exit status of SkipOn ends the attempt as skipped,
-// before anything else is asked of the failure.
+// before anything else is asked of the failure. Halves of surrogate pairs in an output are replaced.
 func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tried int) time.Duration) protocol.Ending {
 	tried := Tried(t.Attempt, t.Rescues)
 	e := protocol.Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}
@@ -53,6 +53,7 @@ func Conclude(t *protocol.ClaimedTask, r plan.Result, wait func(r plan.Retry, tr
 	if e.Status != plan.Succeeded {
 		e.Output = nil
 	}
+	e.Output = jsontext.Whole(e.Output)
 	return e
 }
 

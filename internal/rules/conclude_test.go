@@ -36,6 +36,7 @@ func TestWhatFollowsAnAttempt(t *testing.T) {
 		{"the last failure ends it, however many losses there were", 2, 4, 2, plan.Result{Status: plan.Failed}, plan.Failed, "", 0, ""},
 		{"what was stopped is not tried again", 3, 1, 0, plan.Result{Status: plan.Terminated, Reason: plan.ReasonCancelled}, plan.Terminated, plan.ReasonCancelled, 0, ""},
 		{"an output that is not JSON fails it for good", 3, 1, 0, plan.Result{Status: plan.Succeeded, Output: json.RawMessage(`hello`)}, plan.Failed, plan.ReasonOutput, 0, ""},
+		{"half of a surrogate pair in it is replaced", 3, 1, 0, plan.Result{Status: plan.Succeeded, Output: json.RawMessage(`"\udcff"`)}, plan.Succeeded, "", 0, `"\ufffd"`},
 		{"and one that is not UTF-8", 3, 1, 0, plan.Result{Status: plan.Succeeded, Output: json.RawMessage("\"\xff\"")}, plan.Failed, plan.ReasonOutput, 0, ""},
 		{"so does one that is nested too deep", 3, 1, 0, plan.Result{Status: plan.Succeeded, Output: nested(plan.MaxOutputDepth + 1)}, plan.Failed, plan.ReasonOutput, 0, ""},
 		{"but not one that is nested as deep as may be, with much in texts", 3, 1, 0, plan.Result{Status: plan.Succeeded, Output: nested(plan.MaxOutputDepth)}, plan.Succeeded, "", 0, string(nested(plan.MaxOutputDepth))},
