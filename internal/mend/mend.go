@@ -98,7 +98,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(changes) == 0 && !(r.again[old.ID] && bytes.Contains(old.Params, []byte(secret.Hidden))):
+	case len(changes) == 0 && !(r.again[old.ID] && (bytes.Contains(old.Params, []byte(secret.Hidden)) || strings.Contains(old.If, secret.Hidden))):
 		return nil, nil // else the server does not show whether a secret is another one now
 	case !r.again[old.ID] && old.Status.Finished() && r.asBefore(old): // also one that was skipped, or may fail
 		r.kept = append(r.kept, old.Key())
@@ -155,7 +155,8 @@ func Changes(old, now *plan.Task, mark string, secrets secret.Names, hidden ...s
 	for i := range x.NumField() {
 		field := x.Type().Field(i)
 		was, is := x.Field(i).Interface(), y.Field(i).Interface()
-		if field.Name == "Rank" || field.Name == "Secrets" || reflect.DeepEqual(was, is) || field.Name == "Foreach" && SameForeach(old.Foreach, now.Foreach, secrets, hidden...) {
+		if field.Name == "Rank" || field.Name == "Secrets" || reflect.DeepEqual(was, is) || reflect.DeepEqual(was, shownY.Field(i).Interface()) ||
+			field.Name == "Foreach" && SameForeach(old.Foreach, now.Foreach, secrets, hidden...) {
 			continue
 		}
 		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")

@@ -390,7 +390,9 @@ func (s Names) HideTask(t *plan.Task, values ...string) {
 	}
 	values = LongestFirst(append(s.Values(t.Params), values...))
 	t.Params, t.Output = s.Hide(t.Params, values...), s.Hide(t.Output, values...)
-	t.Detail, t.Description, t.Subject = HideText(t.Detail, values), HideText(t.Description, values), HideText(t.Subject, values)
+	for _, text := range []*string{&t.Detail, &t.Description, &t.Subject, &t.If} {
+		*text = HideText(*text, values)
+	}
 	if p := t.Progress; p != nil {
 		t.Progress = &plan.Progress{Fraction: p.Fraction, Text: HideText(p.Text, values)}
 	}

@@ -333,6 +333,9 @@ func hide(t *plan.Task, o own, known bool) {
 		return
 	}
 	blank(&t.Detail, &t.Output)
+	if t.If != "" {
+		t.If = secret.Hidden
+	}
 	if t.Progress != nil {
 		t.Progress = &plan.Progress{Fraction: t.Progress.Fraction}
 	}
@@ -355,7 +358,7 @@ func (r *reader) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, err
 	l, apart := r.look(s), map[plan.TaskID]bool{} // whose params have to be read
 	var ids []plan.TaskID
 	for i := range tasks {
-		if t := &tasks[i]; !q.Params && (t.Detail != "" || len(t.Output) > 0 || t.Foreach != nil || t.Progress != nil) && (len(t.Secrets) > 0 || !s.None()) {
+		if t := &tasks[i]; !q.Params && (t.Detail != "" || len(t.Output) > 0 || t.If != "" || t.Foreach != nil || t.Progress != nil) && (len(t.Secrets) > 0 || !s.None()) {
 			apart[t.ID], ids = true, append(ids, t.ID)
 		}
 	}
