@@ -103,6 +103,9 @@ func planRetry(a *app) *cobra.Command {
 		}
 		ctx := cmd.Context()
 		if *run {
+			if err := a.canReport(how.junit); err != nil {
+				return err
+			}
 			stop, release := a.interruptible(ctx)
 			defer release()
 			outlivePipes()

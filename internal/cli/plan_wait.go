@@ -37,7 +37,7 @@ func planWait(a *app) *cobra.Command {
 	spanFlag(cmd, &timeout, "timeout", 0, "wait no longer")
 	junit := cmd.Flags().String("junit", "", "write a report to this `FILE`, as JUnit XML")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := canWrite("junit", *junit); err != nil {
+		if err := a.canReport(*junit); err != nil {
 			return err
 		}
 		stop, release := a.interruptible(cmd.Context())

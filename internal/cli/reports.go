@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,13 @@ const (
 	mostJUnit   = 1000 // tasks whose last lines are in a JUnit file: those that failed, or had an attempt that did
 )
 
+// canReport refuses reports that a command is to write at its end, if they cannot be written.
+func (a *app) canReport(junit string) error {
+	return cmp.Or(canWrite("--junit", junit), canWrite(summaryVariable, a.summaryFile()))
+}
+
 // canWrite refuses a file that is to be written at the end of what may take long, if it cannot be written; "" is none. It leaves no trace.
-func canWrite(flag, path string) error {
+func canWrite(what, path string) error {
 	if path == "" {
 		return nil
 	}
@@ -36,7 +42,7 @@ func canWrite(flag, path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
-		return usagef("--%s: the file cannot be written: %w", flag, err)
+		return usagef("%s: the file cannot be written: %w", what, err)
 	}
 	err = f.Close()
 	if made { // what a link leads to, and not the link
@@ -146,7 +152,7 @@ func (a *app) tellGitHub(ctx context.Context, st store.Reader, r *report.Run) er
 	if _, err := fmt.Fprint(a.Stderr, r.Annotations(filepath.ToSlash(file))); err != nil {
 		return err
 	}
-	path := a.Getenv(summaryVariable)
+	path := a.summaryFile()
 	if path == "" {
 		return nil
 	}

@@ -31,6 +31,14 @@ var (
 // summaryVariable names the file of the step's summary of GitHub Actions.
 const summaryVariable = "GITHUB_STEP_SUMMARY"
 
+// summaryFile returns the file of the step's summary, if this runs under GitHub Actions.
+func (a *app) summaryFile() string {
+	if a.Getenv("GITHUB_ACTIONS") != "true" {
+		return ""
+	}
+	return a.Getenv(summaryVariable)
+}
+
 // A usedFile is a file that a command reads or writes.
 type usedFile struct {
 	what string      // as an error names it
@@ -90,7 +98,7 @@ func (a *app) checkWritten(cmd *cobra.Command, args []string) error {
 			a.written = append(a.written, newUsedFile("--"+name+" "+f.Value.String(), f.Value.String()))
 		}
 	}
-	if path := a.Getenv(summaryVariable); path != "" && a.Getenv("GITHUB_ACTIONS") == "true" && cmd.Flags().Lookup("junit") != nil {
+	if path := a.summaryFile(); path != "" && cmd.Flags().Lookup("junit") != nil {
 		a.written = append(a.written, newUsedFile(summaryVariable+" "+path, path))
 	}
 	a.written = slices.DeleteFunc(a.written, func(f usedFile) bool { return f.stream() })
