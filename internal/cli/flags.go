@@ -189,6 +189,14 @@ func keyFlag(cmd *cobra.Command, key *string, usage string) {
 
 func cpus() int { return runtime.GOMAXPROCS(0) }
 
+// checkUTF8 refuses a word that tasks would not get as it is given.
+func checkUTF8(flag, word string) error {
+	if !utf8.ValidString(word) {
+		return usagef("%s %q is not UTF-8, and tasks would get other bytes; put the value into a file and give its name", flag, word)
+	}
+	return nil
+}
+
 // pairs reads words like NAME=VALUE.
 func pairs(flag string, words []string) (map[string]string, error) {
 	values := make(map[string]string, len(words))
@@ -200,9 +208,8 @@ func pairs(flag string, words []string) (map[string]string, error) {
 		if _, twice := values[name]; twice {
 			return nil, usagef("%s %s is given twice", flag, name)
 		}
-		if !utf8.ValidString(w) {
-			return nil, usagef("%s %q is not UTF-8, and tasks would get other bytes; put the value into a "+
-				"file and give its name", flag, w)
+		if err := checkUTF8(flag, w); err != nil {
+			return nil, err
 		}
 		values[name] = value
 	}
@@ -214,6 +221,9 @@ func jsonObject(flag, text string) (json.RawMessage, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
 		return nil, usagef(`%s is not a JSON object, as in '{"run": "date"}': %s`, flag, text)
+	}
+	if err := checkUTF8(flag, text); err != nil {
+		return nil, err
 	}
 	if name := jsontext.Twice([]byte(text)); name != "" {
 		return nil, usagef("%s has %q twice in one object; give it once", flag, name)

@@ -106,8 +106,16 @@ func (a *addedFlags) add(cmd *cobra.Command) {
 func (a *addedFlags) task(argv []string) (map[string]any, error) {
 	task := map[string]any{}
 	for key, value := range map[string]string{"run": *a.run, "plugin": *a.plugin, "queue": *a.queue, "when": *a.when, "dir": *a.dir, "timeout": *a.timeout} {
+		if err := checkUTF8("--"+key, value); err != nil {
+			return nil, err
+		}
 		if value != "" {
 			task[key] = value
+		}
+	}
+	for _, arg := range argv {
+		if err := checkUTF8("the argument", arg); err != nil {
+			return nil, err
 		}
 	}
 	if len(argv) > 0 {
