@@ -26,10 +26,10 @@ func tokenAdd(a *app) *cobra.Command {
 	file := accessFlag(cmd)
 	var scopes auth.Scopes
 	expires := 90 * 24 * time.Hour // 0: never
-	cmd.Flags().Var(&value[auth.Scopes]{&scopes, "SCOPES", auth.ParseScopes, auth.Scopes.String}, "scope", "its scopes, separated by commas: read, operate, submit, admin")
+	cmd.Flags().Var(&value[auth.Scopes]{&scopes, "SCOPES", auth.ParseScopes, auth.Scopes.String}, "scope", "its scopes, separated by commas: read, operate, approve, submit, admin")
 	cmd.Flags().Var(&value[time.Duration]{&expires, "AGE", parseExpiry, expiryText}, "expires", "when it expires, such as 180d, or never")
 	note := cmd.Flags().String("note", "", "a `TEXT` on its purpose")
-	completeWords(cmd, "scope", []string{"read", "operate", "submit", "admin", "read,submit", "read,operate,submit"})
+	completeWords(cmd, "scope", []string{"read", "operate", "approve", "submit", "admin", "read,submit", "read,operate,submit"})
 	completeWords(cmd, "expires", []string{"30d", "90d", "365d", "never"})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if scopes == nil {
