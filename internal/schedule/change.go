@@ -178,6 +178,9 @@ func (c *Setter) checkPlan(ctx context.Context, p *plan.ScheduledPlan) error {
 	if len(p.File.Text) > plan.MaxFile {
 		return wrong("plan", "plan: the file has %d bytes, and a schedule keeps at most %d", len(p.File.Text), plan.MaxFile)
 	}
+	if p.File.Dir == "" {
+		return wrong("dir", "dir: there is none; give the folder, on the nodes' hosts, where commands run and relative paths in the file start, as in /srv/nightly")
+	}
 	if !filepath.IsAbs(p.File.Dir) {
 		return wrong("dir", "dir: %q is not an absolute path", p.File.Dir)
 	}

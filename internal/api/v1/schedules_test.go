@@ -219,6 +219,7 @@ func TestBadSchedules(t *testing.T) {
 		{"a plan file without a param", file("plan: x\nparams: {host: null}\ntasks: {a: {run: 'true'}}\n"), "body.plan.file.text:2:", 0, "host"},
 		{"a param that the file does not have", `{"cron": "@daily", "plan": {"params": {"host": "a"}, "file": {"text": "plan: x\ntasks: {a: {run: 'true'}}\n", "dir": "/srv"}}}`, "body.plan.params", 0, "host"},
 		{"a secret param of a plan", `{"cron": "@daily", "plan": {"params": {"token": "a"}, "file": {"text": "plan: x\nsecrets: [token]\nparams: {token: null}\ntasks: {a: {run: 'true'}}\n", "dir": "/srv"}}}`, "body.plan.params", 0, "from_file"},
+		{"no folder", `{"cron": "@daily", "plan": {"file": {"text": "plan: x\ntasks: {a: {run: 'true'}}\n"}}}`, "body.plan.file.dir", 0, "give the folder"},
 		{"a relative folder", `{"cron": "@daily", "plan": {"file": {"text": "plan: x\ntasks: {a: {run: 'true'}}\n", "dir": "srv"}}}`, "body.plan.file.dir", 0, "absolute"},
 		{"a queue of another plugin", file("plan: x\ntasks: {a: {run: 'true', queue: keys}}\n"), "", 409, "keys"},
 	} {
