@@ -32,6 +32,8 @@ type answer struct {
 	host    string
 	masks   []string
 	release func() // of the memory that the body takes
+
+	redirects int // that led to it
 }
 
 func (a *answer) success() bool { return a.status/100 == 2 }
@@ -88,7 +90,11 @@ func (a *answer) meantAsJSON(body []byte) bool {
 func (a *answer) detail() string {
 	how := fmt.Sprintf("%d %s from %s", a.status, http.StatusText(a.status), a.host)
 	if to := a.header.Get("Location"); a.status/100 == 3 && to != "" {
-		return fmt.Sprintf("%s: it leads to %s, and only redirects of a GET on the same host are followed", how, brief(secret.HideText(to, a.masks)))
+		why := "only redirects of a GET on the same host are followed"
+		if a.redirects >= mostRedirects {
+			why = fmt.Sprintf("no more than %d redirects are followed", mostRedirects)
+		}
+		return fmt.Sprintf("%s: it leads to %s, and %s", how, brief(secret.HideText(to, a.masks)), why)
 	}
 	if said := brief(secret.HideText(string(a.body[:min(len(a.body), loggedBody)]), a.masks)); said != "" { // a cut secret would not be found
 		return failures.Detail(said, how)

@@ -183,6 +183,9 @@ func (p *Plugin) send(ctx context.Context, t *plugins.Task, s *settings, v *valu
 	}
 	defer got.Body.Close()
 	a := &answer{status: got.StatusCode, header: got.Header, host: req.URL.Host, masks: v.masks, release: func() {}}
+	for before := got.Request.Response; before != nil; before = before.Request.Response {
+		a.redirects++
+	}
 	return a, p.readBody(ctx, got.Body, a)
 }
 
