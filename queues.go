@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +23,8 @@ func (s *Store) Queues(ctx context.Context) ([]plan.Queue, error) {
 // CreateQueue makes a queue and returns it with its ID. A queue needs a Name and a Plugin, and has no
 // threads unless it says Threads or Unlimited. A name that is taken is plan.ErrExists.
 func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
-	for _, name := range []string{q.Name, q.Plugin} {
-		if err := plan.CheckQueueName(name); err != nil {
-			return plan.Queue{}, fmt.Errorf("queue %q of plugin %q: %w", q.Name, q.Plugin, err)
-		}
+	if err := cmp.Or(plan.CheckQueueName(q.Name), compiler.CheckPluginName(q.Plugin)); err != nil {
+		return plan.Queue{}, fmt.Errorf("queue %q: %w", q.Name, err)
 	}
 	if err := checkSettings(&q); err != nil {
 		return plan.Queue{}, err

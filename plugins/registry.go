@@ -3,18 +3,17 @@ package plugins
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"sync"
-)
 
-var validName = regexp.MustCompile(`^[\w:]+$`)
+	"github.com/seed-1177d267/sluice/internal/rules"
+)
 
 // CheckName returns why a plugin cannot have the name, nil if it can. The rule is Disbatch's, [\w:]+ in ASCII: queues name plugins, and
 // other nodes on the database load what a queue names.
 func CheckName(name string) error {
-	if !validName.MatchString(name) {
-		return fmt.Errorf("plugin name %q: a name has only letters, digits, _ and :, as in copy_mail or Disbatch::Plugin::Demo", name)
+	if err := rules.CheckPluginName(name); err != nil {
+		return fmt.Errorf("plugin name %q: %w", name, err)
 	}
 	return nil
 }

@@ -566,7 +566,7 @@ type QueueSettings struct {
 type NewQueue struct {
 	ID     plan.QueueID `json:"id,omitzero" doc:"The caller may choose it; by default the server does."`
 	Name   string       `json:"name" minLength:"1" doc:"At most 200 letters, digits, _, -, colons and dots, without - in front. Not 24 hex digits, which would be taken for an id, nor . and .., which the path of a URL drops."`
-	Plugin string       `json:"plugin" minLength:"1" doc:"The work of its tasks; the rules of the name hold for it too."`
+	Plugin string       `json:"plugin" minLength:"1" doc:"The work of its tasks: at most 200 letters, digits, _ and :, as in copy_mail."`
 	SetQueue
 }
 

@@ -29,7 +29,7 @@ func queueCreate(a *app) *cobra.Command {
 		if err := flags.apply(cmd, &q); err != nil {
 			return err
 		}
-		if err := cmp.Or(compiler.CheckQueueName("queue", q.Name), compiler.CheckQueueName("plugin", q.Plugin)); err != nil {
+		if err := cmp.Or(compiler.CheckQueueName("queue", q.Name), compiler.CheckPluginName(q.Plugin)); err != nil {
 			return asUsage(err)
 		}
 		return a.makingStore(ctx, func(st store.Store) error {

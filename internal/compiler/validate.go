@@ -52,8 +52,23 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// CheckQueueName returns why no queue that is made here, or plugin of one, can have the name. Other
-// programs may make queues of other names in the same database.
+// CheckPluginName returns why no task, and no queue that is made here, can be for a plugin of that name.
+func CheckPluginName(name string) error {
+	err := plan.CheckQueueName(name)
+	if err == nil {
+		err = rules.CheckPluginName(name)
+	}
+	switch {
+	case len(name) > plan.MaxQueueName:
+		return fmt.Errorf("plugin %.20q…: %w", name, err)
+	case err != nil:
+		return fmt.Errorf("plugin %q: %w", name, err)
+	}
+	return nil
+}
+
+// CheckQueueName returns why no queue that is made here can have the name. Other programs may make
+// queues of other names in the same database.
 func CheckQueueName(what, name string) error {
 	err := plan.CheckQueueName(name)
 	switch {
@@ -156,8 +171,8 @@ func validateLimits(s *plan.Spec, add addProblem) {
 		switch {
 		case CheckQueueName("queue", l.Queue) != nil:
 			add(-1, "queues", -1, "%v", CheckQueueName("queue", l.Queue)).Word = l.Queue
-		case l.Plugin != "" && CheckQueueName("plugin", l.Plugin) != nil:
-			problem("%v", CheckQueueName("plugin", l.Plugin))
+		case l.Plugin != "" && CheckPluginName(l.Plugin) != nil:
+			problem("%v", CheckPluginName(l.Plugin))
 		case twice:
 			problem("it is there twice; one limit is enough")
 		case l.Threads < 1:
@@ -229,10 +244,11 @@ func validateTask(s *plan.Spec, i int, index map[string]int, names func() []stri
 	if t.Approve == nil && t.Plugin == plan.ApprovalPlugin {
 		add(i, "plugin", -1, "task %q: the plugin %s asks questions, and the task has none; write approve: QUESTION instead", t.Name, plan.ApprovalPlugin)
 	}
-	for _, called := range []struct{ key, name string }{{"plugin", t.Plugin}, {"queue", t.Queue}} {
-		if err := CheckQueueName(called.key, called.name); called.name != "" && err != nil {
-			add(i, called.key, -1, "task %q: %v", t.Name, err)
-		}
+	if err := CheckPluginName(t.Plugin); t.Plugin != "" && err != nil {
+		add(i, "plugin", -1, "task %q: %v", t.Name, err)
+	}
+	if err := CheckQueueName("queue", t.Queue); t.Queue != "" && err != nil {
+		add(i, "queue", -1, "task %q: %v", t.Name, err)
 	}
 	validateExpressions(s, i, index, add)
 }

@@ -172,7 +172,7 @@ func TestLimitsOfQueues(t *testing.T) {
 		{"a step of a path", []plan.QueueLimit{{Queue: "..", Threads: 1}}, `queue "..": a name cannot be . or .., which the path of a URL drops; choose another name`},
 		{"too long", []plan.QueueLimit{{Queue: strings.Repeat("q", 201), Threads: 1}}, `queue "qqqqqqqqqqqqqqqqqqqq"…: a name has at most 200 bytes, and this one has 201; choose a shorter one`},
 		{"not a plugin", []plan.QueueLimit{{Queue: "imap", Plugin: "a b", Threads: 1}},
-			"queue \"imap\": plugin \"a b\": a name has only letters, digits, _, -, colons and dots; choose another name\ntask \"a\": queue \"imap\" is for plugin \"a b\", and the task needs \"demo\"; choose another queue"},
+			"queue \"imap\": plugin \"a b\": a name has only letters, digits, _ and :, as in copy_mail or Disbatch::Plugin::Demo\ntask \"a\": queue \"imap\" is for plugin \"a b\", and the task needs \"demo\"; choose another queue"},
 		{"twice", []plan.QueueLimit{{Queue: "imap", Threads: 1}, {Queue: "imap", Threads: 2}}, `queue "imap": it is there twice; one limit is enough`},
 		{"nobody goes there", []plan.QueueLimit{{Queue: "impa", Threads: 1}}, `queue "impa": no task goes there; give a task queue: impa, or drop it`},
 		{"another plugin", []plan.QueueLimit{{Queue: "imap", Plugin: "exec", Threads: 1}},

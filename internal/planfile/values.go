@@ -29,7 +29,7 @@ var (
 	subjectShape  = &schema{Type: []string{"string", "number"}, Pattern: `\S`, want: "a line of text"}
 	nameShape     = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_][A-Za-z0-9_-]{0,199}$`, want: "a name", must: true, quote: true}
 	shellShape    = &schema{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: expressionPattern}, want: "the name of a shell"}
-	pluginShape   = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:.][A-Za-z0-9_:.-]*$`, want: "the name of a plugin", quote: true}
+	pluginShape   = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:]+$`, want: "the name of a plugin", quote: true}
 	queueShape    = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:.][A-Za-z0-9_:.-]*$`, want: "the name of a queue", quote: true}
 	durationShape = &schema{Type: []string{"string"}, Pattern: "^" + duration.Pattern + "$", want: "a duration like 30s, 30m or 1h30m"}
 	keepShape     = &schema{Type: []string{"string"}, Pattern: "^(" + forever + "|" + duration.Pattern + ")$", want: "a duration like 30d, or forever"}

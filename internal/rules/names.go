@@ -42,6 +42,18 @@ func CheckNodeName(name string) error {
 	return fmt.Errorf("%q cannot name a node: it %s; take a name as a host has", name, wrong)
 }
 
+var pluginSyntax = regexp.MustCompile(`^[\w:]+$`)
+
+// CheckPluginName returns why a plugin cannot have the name, nil if it can. The rule is Disbatch's, [\w:]+ in
+// ASCII: queues name plugins, and other nodes on the database load what a queue names. Queues that exist are
+// read by any name.
+func CheckPluginName(name string) error {
+	if !pluginSyntax.MatchString(name) {
+		return errors.New("a name has only letters, digits, _ and :, as in copy_mail or Disbatch::Plugin::Demo")
+	}
+	return nil
+}
+
 // The patterns of the variables that a task may set, and of those that it may not.
 const (
 	VariablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`

@@ -131,7 +131,7 @@ func (a *API) createQueue(ctx context.Context, in *struct {
 	if err := compiler.CheckQueueName("queue", q.Name); err != nil {
 		return nil, api.InvalidAt("body.name", "%v", err)
 	}
-	if err := compiler.CheckQueueName("plugin", q.Plugin); err != nil {
+	if err := compiler.CheckPluginName(q.Plugin); err != nil {
 		return nil, api.InvalidAt("body.plugin", "%v", err)
 	}
 	if q.ID.IsZero() {

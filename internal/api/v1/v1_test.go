@@ -158,6 +158,7 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"POST", "/queues", `{"name": "..", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
 			{"POST", "/queues", `{"name": "` + strings.Repeat("a1", 12) + `", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
 			{"POST", "/queues", `{"name": "q", "plugin": "de mo", "threads": 1}`, 422, "invalid", "body.plugin"},
+			{"POST", "/queues", `{"name": "q", "plugin": "a.b-c", "threads": 1}`, 422, "invalid", "body.plugin"},
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "pin": [""]}`, 422, "invalid", "body.pin"},
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "ignore": ["n1", "a,b"]}`, 422, "invalid", "body.ignore"},
 			{"PUT", "/nodes/a,b", `{"maxthreads": 1}`, 422, "invalid", "path.node"},
