@@ -65,6 +65,11 @@ func planValidate(a *app) *cobra.Command {
 				errs = append(errs, err)
 				continue
 			}
+			if spec.Schedule != nil {
+				if over := fires(spec.Schedule); over != nil {
+					a.note("%s: %v; sluice schedule apply refuses it until that is changed", path, over)
+				}
+			}
 			for _, plugin := range pluginsOf(spec) {
 				if why := a.notBuiltIn(plugin); why != "" {
 					a.note("%s: the plan has tasks for plugin %q, %s", path, plugin, why)

@@ -111,7 +111,10 @@ func (r *reader) readSchedule(n *yaml.Node) {
 	if settings.Every != 0 && settings.From.IsZero() {
 		settings.From = time.Unix(0, 0) // else when it is applied
 	}
-	_, err := timetable.New(settings)
+	t, err := timetable.New(settings)
+	if err == nil && t.Fires(time.Now()) != nil {
+		err = t.Fires(time.Unix(0, 0)) // a plan whose schedule is over is valid
+	}
 	var problems plan.Problems
 	if errors.As(err, &problems) {
 		for _, p := range problems {
