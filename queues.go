@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,7 +27,7 @@ func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, erro
 	if err := cmp.Or(plan.CheckQueueName(q.Name), compiler.CheckPluginName(q.Plugin)); err != nil {
 		return plan.Queue{}, fmt.Errorf("queue %q: %w", q.Name, err)
 	}
-	if err := checkSettings(&q); err != nil {
+	if err := cmp.Or(checkSettings(&q), s.checkDefault(&q)); err != nil {
 		return plan.Queue{}, err
 	}
 	return s.shown.CreateQueue(ctx, q)
@@ -47,6 +48,17 @@ func checkSettings(q *plan.Queue) error {
 	return nil
 }
 
+// checkDefault asks the plugins of the store about the params among the defaults of a queue.
+func (s *Store) checkDefault(q *plan.Queue) error {
+	if s.plugins == nil {
+		return nil
+	}
+	if _, err := compiler.RefusedDefault(q, s.plugins.Refused); err != nil {
+		return fmt.Errorf("defaults of queue %q: %w", q.Name, err)
+	}
+	return nil
+}
+
 // SetQueue changes a queue by its name, and returns the queue as it is then. change gets the queue
 // as it is and sets the new values. It is called again if somebody else changes the queue at the
 // same time. Name and Plugin stay as they are. Nodes follow with their next claim, and running
@@ -60,7 +72,11 @@ func (s *Store) SetQueue(ctx context.Context, name string, change func(*plan.Que
 		}
 		q := was
 		change(&q)
-		if err := checkSettings(&q); err != nil {
+		err = checkSettings(&q)
+		if err == nil && !bytes.Equal(was.Defaults.Params, q.Defaults.Params) {
+			err = s.checkDefault(&q)
+		}
+		if err != nil {
 			return was, err
 		}
 		if err := s.shown.ChangeQueue(ctx, was, q); !errors.Is(err, plan.ErrConflict) || try == tries {

@@ -26,7 +26,7 @@ func queueCreate(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		q := plan.Queue{Name: args[0], Plugin: *plugin, Unlimited: true}
-		if err := flags.apply(cmd, &q); err != nil {
+		if err := flags.apply(a, cmd, &q); err != nil {
 			return err
 		}
 		if err := cmp.Or(compiler.CheckQueueName("queue", q.Name), compiler.CheckPluginName(q.Plugin)); err != nil {

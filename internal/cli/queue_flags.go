@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,7 +64,7 @@ func (f *queueFlags) add(a *app, cmd *cobra.Command) {
 }
 
 // apply changes of a queue what the flags say that were given.
-func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
+func (f *queueFlags) apply(a *app, cmd *cobra.Command, q *plan.Queue) error {
 	given := cmd.Flags().Changed
 	if given("threads") {
 		q.Threads, q.Unlimited = max(0, f.threads), f.threads < 0
@@ -102,7 +104,11 @@ func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
 		}
 	}
 	if given("defaults") && err == nil {
-		q.Defaults, err = defaultsFlag(f.defaults)
+		if q.Defaults, err = defaultsFlag(f.defaults); err == nil {
+			if _, wrong := compiler.RefusedDefault(q, a.Plugins.Refused); wrong != nil {
+				err = usagef("--defaults: no task of queue %q can have these: %w", q.Name, wrong)
+			}
+		}
 	}
 	if given("secret") && err == nil {
 		if q.Secrets, err = secret.CheckNames(f.secret); err != nil {
@@ -120,7 +126,14 @@ func defaultsFlag(text string) (d plan.TaskDefaults, err error) {
 	}
 	in := json.NewDecoder(bytes.NewReader(raw))
 	in.DisallowUnknownFields()
+	var said struct{ Retry struct{ Attempts *int } }
 	if err = in.Decode(&d); err == nil {
+		err = json.Unmarshal(raw, &said)
+	}
+	if err == nil && said.Retry.Attempts != nil { // 0 would say nothing
+		_, err = rules.ParseCount("retry.attempts", strconv.Itoa(*said.Retry.Attempts), math.MaxInt32)
+	}
+	if err == nil {
 		err = compiler.CheckDefaults(&d)
 	}
 	if err == nil && reflect.ValueOf(d).IsZero() && strings.TrimSpace(strings.Trim(text, "{} ")) != "" {

@@ -36,7 +36,7 @@ func queueSet(a *app) *cobra.Command {
 			return usagef("nothing to change: give one of --%s", strings.Join(limitFlags, ", --"))
 		}
 		return a.withStore(ctx, func(st store.Store) error {
-			q, err := changeQueue(ctx, st, args[0], func(q *plan.Queue) error { return flags.apply(cmd, q) })
+			q, err := changeQueue(ctx, st, args[0], func(q *plan.Queue) error { return flags.apply(a, cmd, q) })
 			if err != nil {
 				return err
 			}

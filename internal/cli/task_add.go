@@ -84,7 +84,7 @@ func taskAdd(a *app) *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			if err := a.refusedParams(&plan.Spec{Tasks: []plan.TaskSpec{{Name: *name, Plugin: q.Plugin, Params: rules.FillParams(&q.Defaults, raw)}}}); err != nil {
+			if err := a.refusedWith(&q, *name, raw); err != nil {
 				return err
 			}
 			ids := make([]string, len(*needs))
@@ -134,12 +134,31 @@ func plainParams(text, name string) (json.RawMessage, error) {
 	return raw, err
 }
 
+// refusedWith asks the plugin of a queue about params of a task of that name, with the defaults of the queue.
+func (a *app) refusedWith(q *plan.Queue, name string, params json.RawMessage) error {
+	spec := &plan.Spec{Tasks: []plan.TaskSpec{{Name: name, Plugin: q.Plugin, Params: rules.FillParams(&q.Defaults, params)}}}
+	problems := a.Plugins.Refused(spec)
+	if len(problems) == 0 {
+		return nil
+	}
+	with := ""
+	if rules.ByDefault(&q.Defaults, params, problems[0].Word) {
+		with = fmt.Sprintf(" with the defaults of queue %q", q.Name)
+	}
+	return refusedParam(with, name, &problems[0])
+}
+
 // refusedParams asks the plugin of the one task in a spec about its params.
 func (a *app) refusedParams(spec *plan.Spec) error {
 	for _, p := range a.Plugins.Refused(spec) {
-		return usagef("--params: %s", strings.TrimPrefix(p.Message, fmt.Sprintf("task %q: params.", spec.Tasks[0].Name)))
+		return refusedParam("", spec.Tasks[0].Name, &p)
 	}
 	return nil
+}
+
+// refusedParam says what is wrong with --params of a task of that name, together with others.
+func refusedParam(with, name string, p *plan.Problem) error {
+	return usagef("--params%s: %s", with, strings.TrimPrefix(p.Message, fmt.Sprintf("task %q: params.", name)))
 }
 
 // atFlag reads --at with --zone. The zero instant is now.

@@ -190,8 +190,7 @@ func (a *app) refusedIn(ctx context.Context, st store.Store, tasks []plan.Task, 
 
 // refusedBy asks the plugin of a queue about params of a task of no plan.
 func (a *app) refusedBy(q *plan.Queue, params []byte) error {
-	spec := plan.TaskSpec{Name: "task", Plugin: q.Plugin, Params: rules.FillParams(&q.Defaults, params)}
-	if err := a.refusedParams(&plan.Spec{Tasks: []plan.TaskSpec{spec}}); err != nil {
+	if err := a.refusedWith(q, "task", params); err != nil {
 		return fmt.Errorf("queue %q: %w", q.Name, err)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/expr"
@@ -44,4 +45,30 @@ func CheckDefaults(d *plan.TaskDefaults) error {
 		return errors.New("params has an expression, and a queue has none; write the value itself")
 	}
 	return rules.CheckNULIn("params", d.Params)
+}
+
+// bySelf are params that tasks of a plugin say themselves, and on which others depend.
+var bySelf = map[string][]string{plan.DefaultPlugin: {"run"}, pluginHTTP: {"url", "body"}, pluginDisco: {"worker", "dir"}}
+
+// RefusedDefault returns which of the params among the defaults of a queue no task can have, and why. check asks
+// plugins, and nil asks none. A task says itself what the defaults lack. So only plugins are asked of which it is
+// known what that is.
+func RefusedDefault(q *plan.Queue, check func(*plan.Spec) plan.Problems) (name string, err error) {
+	names, known := bySelf[q.Plugin]
+	if !known || check == nil || len(q.Defaults.Params) == 0 {
+		return "", nil
+	}
+	own := map[string]string{}
+	for _, name := range names {
+		own[name] = "${{ params." + name + " }}" // whose value is not known
+	}
+	open, err := jsontext.Marshal(own)
+	if err != nil {
+		return "", err
+	}
+	params := rules.FillParams(&plan.TaskDefaults{Params: open}, q.Defaults.Params)
+	for _, p := range check(&plan.Spec{Tasks: []plan.TaskSpec{{Plugin: q.Plugin, Params: params}}}) {
+		return p.Word, errors.New(strings.TrimPrefix(p.Message, `task "": `))
+	}
+	return "", nil
 }

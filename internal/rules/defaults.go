@@ -23,6 +23,14 @@ func FillDefaults(t *protocol.ClaimedTask) {
 	}
 }
 
+// ByDefault reports whether a task has the param by the defaults of its queue, and not by its own params.
+func ByDefault(d *plan.TaskDefaults, params json.RawMessage, name string) bool {
+	var filled, own map[string]json.RawMessage
+	_ = json.Unmarshal(d.Params, &filled) // none, if they are no object
+	_ = json.Unmarshal(params, &own)
+	return filled[name] != nil && own[name] == nil
+}
+
 // FillParams returns the params of a task with each key of the defaults that they lack. Params that
 // are not an object stay as they are.
 func FillParams(d *plan.TaskDefaults, params json.RawMessage) json.RawMessage {

@@ -27,6 +27,16 @@ func TestATaskHasTheDefaultsOfItsQueue(t *testing.T) {
 			t.Errorf("params %s by default %s are %s, want %s", c.params, c.defaults, got, c.want)
 		}
 	}
+	for _, c := range []struct {
+		defaults, params string
+		want             bool
+	}{
+		{`{"a":1}`, `{}`, true}, {`{"a":1}`, ``, true}, {`{"a":1}`, `{"a":2}`, false}, {`{"b":1}`, `{}`, false}, {``, `{}`, false},
+	} {
+		if got := rules.ByDefault(&plan.TaskDefaults{Params: json.RawMessage(c.defaults)}, json.RawMessage(c.params), "a"); got != c.want {
+			t.Errorf("params %s have a by default %s: %v", c.params, c.defaults, got)
+		}
+	}
 	said := plan.TaskDefaults{Retry: plan.RetryText{Attempts: 3, Delay: plan.Duration(time.Second)}, Timeout: plan.Duration(time.Minute)}
 	silent := protocol.ClaimedTask{Settings: plan.QueueSettings{Defaults: said}}
 	if rules.FillDefaults(&silent); silent.Retry != (plan.Retry{Attempts: 3, Delay: time.Second}) || silent.Timeout != time.Minute {

@@ -125,7 +125,7 @@ func misplaced(err error) error {
 }
 
 // paramOfTask is what the plugin http puts before a fault of an address: words that OSTE does not have.
-var paramOfTask = regexp.MustCompile(`task "[^"]*": params\.url: `)
+var paramOfTask = regexp.MustCompile(`(with the defaults of queue "[^"]*": )?task "[^"]*": params\.url: `)
 
 // ofAddress returns what the plugin http says of an address, in the words of OSTE.
 func ofAddress(fault string) string { return paramOfTask.ReplaceAllString(fault, "") }

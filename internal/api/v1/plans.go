@@ -332,6 +332,9 @@ func (a *API) checkRunnable(ctx context.Context, tasks []plan.Task, at func(task
 		spec.Tasks[i] = plan.TaskSpec{Name: tasks[i].Name, Plugin: q.Plugin, Params: rules.FillParams(&q.Defaults, tasks[i].Params), Foreach: tasks[i].Foreach}
 	}
 	for _, p := range a.c.Check(&spec) {
+		if q := byID[tasks[p.Task].Queue]; rules.ByDefault(&q.Defaults, tasks[p.Task].Params, p.Word) {
+			return api.InvalidAt(at(p.Task), "with the defaults of queue %q: %s", q.Name, p.Message)
+		}
 		return api.InvalidAt(at(p.Task), "%s", p.Message)
 	}
 	return nil

@@ -137,7 +137,7 @@ func (a *API) createQueue(ctx context.Context, in *struct {
 	if q.ID.IsZero() {
 		q.ID.ID = plan.NewID(time.Now())
 	}
-	if err := cmp.Or(checkDefaults(&in.Body.Defaults), in.Body.SetQueue.Apply(&q)); err != nil {
+	if err := cmp.Or(checkDefaults(&in.Body.Defaults), in.Body.SetQueue.Apply(&q), a.checkDefault(&q)); err != nil {
 		return nil, err
 	}
 	create := a.st.CreateQueue
@@ -173,6 +173,11 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 	if !jsontext.Same(was.Defaults.Params, q.Defaults.Params) && !may(ctx, Submit) {
 		return nil, api.NewProblem(http.StatusForbidden, api.CodeForbidden, "params among the defaults of queue %q change what its tasks do, which needs the scope submit", was.Name)
 	}
+	if !jsontext.Same(was.Defaults.Params, q.Defaults.Params) {
+		if err := a.checkDefault(&q); err != nil {
+			return nil, err
+		}
+	}
 	switch now := api.VersionOf(&was); {
 	case in.IfMatch == "" || in.IfMatch == "*":
 		err = a.st.SetQueue(ctx, q)
@@ -202,6 +207,14 @@ func ungrouped(err error, group string) error {
 func checkDefaults(d *plan.TaskDefaults) error {
 	if err := compiler.CheckDefaults(d); err != nil {
 		return api.InvalidAt("body.defaults", "%v", err)
+	}
+	return nil
+}
+
+// checkDefault refuses params among the defaults of a queue that no task of it can have.
+func (a *API) checkDefault(q *plan.Queue) error {
+	if name, err := compiler.RefusedDefault(q, a.c.Check); err != nil {
+		return api.InvalidAt("body.defaults.params."+name, "no task of queue %q can have it: %v", q.Name, err)
 	}
 	return nil
 }

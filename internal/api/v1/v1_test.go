@@ -451,6 +451,33 @@ func TestWhatAPluginRefusesIsNotAdded(t *testing.T) {
 	}
 }
 
+// The defaults of a queue have nothing that no task can have. Defaults of before stay.
+func TestDefaultsThatNoTaskCanHaveAreRefused(t *testing.T) {
+	registry := plugins.NewRegistry()
+	registry.Register(exec.Name, exec.New(exec.Options{}))
+	st := model.New(model.Options{})
+	s := serveStore(t, st, v1.Config{Store: st, Check: registry.Refused})
+	const bad = `{"params": {"env": {"SLUICE_X": "1"}}}`
+	var of api.Queue
+	s.must("POST", "/queues", `{"name": "q", "plugin": "exec", "threads": 3}`, &of)
+	old, err := st.CreateQueue(t.Context(), plan.Queue{Name: "old", Plugin: "exec", QueueSettings: plan.QueueSettings{Defaults: plan.TaskDefaults{Params: json.RawMessage(`{"env":{"SLUICE_X":"1"}}`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.must("PUT", "/queues/old", `{"threads": 4, "defaults": `+bad+`}`, nil)
+	s.must("PUT", "/queues/q", `{"threads": 4, "defaults": {"params": {"env": {"X": "1"}}}}`, nil)
+	task := `{"tasks": [{"id": "` + plan.NewID(time.Now()).String() + `", "queue_id": "` + old.ID.String() + `", "params": {"run": "true"}}]}`
+	for _, c := range []struct{ method, path, body, location, want string }{
+		{"PUT", "/queues/q", `{"threads": 4, "defaults": ` + bad + `}`, "body.defaults.params.env", `no task of queue \"q\" can have it: params.env: SLUICE_X: names that begin`},
+		{"POST", "/queues", `{"name": "r", "plugin": "exec", "threads": 3, "defaults": ` + bad + `}`, "body.defaults.params.env", `no task of queue \"r\" can have it`},
+		{"POST", "/tasks", task, "body.tasks[0].params", `with the defaults of queue \"old\": task \"\": params.env: SLUICE_X`},
+	} {
+		if status, text := s.ask(c.method, c.path, c.body); status != 422 || !strings.Contains(text, c.want) || !strings.Contains(text, `"location":"`+c.location+`"`) {
+			t.Errorf("%s %s: %d %s, want %s", c.method, c.path, status, text, c.want)
+		}
+	}
+}
+
 // No process can be started with a NUL byte, so no such command is added.
 func TestACommandWithANULByteIsNotAdded(t *testing.T) {
 	registry := plugins.NewRegistry()
