@@ -32,10 +32,8 @@ func Resolve(t *protocol.ClaimedTask, params json.RawMessage, state PlanState) (
 	if err := json.Unmarshal(params, &own); err != nil {
 		return nil, fmt.Errorf("params are not a JSON object: %w", err)
 	}
-	if t.Plugin == plan.DefaultPlugin {
-		if i, why := expr.InScript(own[shellLine]); i >= 0 {
-			return nil, fmt.Errorf("params.run: argument %d: ${{ }} %s", i, why)
-		}
+	if err := readAsCode(t.Plugin, own); err != nil {
+		return nil, fmt.Errorf("params.run: %w", err)
 	}
 	scope := func(steps []string) (json.RawMessage, bool, error) {
 		value, ok, err := delivered(own, steps, state)
@@ -48,11 +46,8 @@ func Resolve(t *protocol.ClaimedTask, params json.RawMessage, state PlanState) (
 		return nil, false, fmt.Errorf("${{ %s }}: the task has none", steps[0])
 	}
 	return expr.EachText(params, func(keys []string, s string) (json.RawMessage, error) {
-		switch {
-		case given(keys):
+		if given(keys) {
 			return nil, nil
-		case t.Plugin == plan.DefaultPlugin && keys[0] == shellLine && jsontext.IsText(own[shellLine]) && expr.Has(s):
-			return nil, errors.New(`params.run: ${{ }} in a shell line could be read as commands; pass the value by env, and write "$NAME" in the line`)
 		}
 		v, err := expr.Evaluate(s, scope, false)
 		if err == nil {
@@ -60,6 +55,59 @@ func Resolve(t *protocol.ClaimedTask, params json.RawMessage, state PlanState) (
 		}
 		return v, expr.Under(slices.Concat([]string{"params." + keys[0]}, keys[1:]), secret.OfClaim(t).Uncited(strconv.Quote(s), err))
 	})
+}
+
+// readAsCode refuses the command of a task if an expression is in a part that a program reads as code.
+func readAsCode(plugin string, params map[string]json.RawMessage) error {
+	if plugin != plan.DefaultPlugin {
+		return nil
+	}
+	if i, why := expr.InScript(params[shellLine]); i >= 0 {
+		return fmt.Errorf("argument %d: ${{ }} %s", i, why)
+	}
+	if line, is := jsontext.TextOf(params[shellLine]); is && expr.Has(line) {
+		return errors.New(`${{ }} in a shell line could be read as commands; pass the value by env, and write "$NAME" in the line`)
+	}
+	return nil
+}
+
+// UnusedShell is why a command cannot have a shell.
+const UnusedShell = "shell is for a line, and run is a list here, which no shell sees; drop shell, or write run: as a line"
+
+// CheckParams returns which of the params of a compiled task is wrong whatever its parents give, and why; nil if
+// none is. template says that they hold expressions.
+func CheckParams(plugin string, params json.RawMessage, template bool) (name string, err error) {
+	var own map[string]json.RawMessage
+	if len(params) == 0 || json.Unmarshal(params, &own) != nil {
+		return "", nil // no object is refused elsewhere
+	}
+	shell, _ := jsontext.TextOf(own["shell"])
+	if run := own[shellLine]; plugin == plan.DefaultPlugin && shell != "" && len(run) > 0 && run[0] == '[' {
+		return "shell", errors.New(UnusedShell)
+	}
+	if !template {
+		return "", nil
+	}
+	if err := readAsCode(plugin, own); err != nil {
+		return shellLine, err
+	}
+	_, err = expr.EachText(params, func(keys []string, s string) (json.RawMessage, error) {
+		if given(keys) {
+			return nil, nil
+		}
+		for _, path := range expr.Paths(s) {
+			steps, err := expr.Parse(path)
+			if err == nil && !waits(strings.Join(steps, ".")) {
+				err = fmt.Errorf("${{ %s }} is not known when the task runs; it takes %s and %s, and else the value itself", path, strings.Join(later, ", "), planState)
+			}
+			if err != nil {
+				name = keys[0]
+				return nil, err
+			}
+		}
+		return nil, nil
+	})
+	return name, err
 }
 
 // withSecrets are the params of a plugin in which an object names a secret of the node.

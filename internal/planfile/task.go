@@ -236,7 +236,7 @@ func (t *task) checkKeys(found []entry) bool {
 		}
 		return misplaced
 	case key("shell") != nil && len(t.run) > 0 && t.run[0] == '[':
-		r.errorf(key("shell"), "shell is for a line, and run is a list here, which no shell sees; drop shell, or write run: as a line")
+		r.errorf(key("shell"), compiler.UnusedShell)
 	default:
 		return false
 	}

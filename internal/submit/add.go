@@ -164,6 +164,9 @@ func Last(spec *plan.Spec, p *plan.Plan, parents []plan.Task, queues func(compil
 		return plan.Task{}, err
 	}
 	t := tasks[len(tasks)-1]
+	if name, err := compiler.CheckParams(cmp.Or(last.Plugin, plan.DefaultPlugin), t.Params, t.Template); err != nil {
+		return plan.Task{}, plan.Problems{{Task: len(spec.Tasks) - 1, Key: "params", Word: name, Item: -1, Message: fmt.Sprintf("task %q: params.%s: %v", last.Name, name, err)}}
+	}
 	t.ID = plan.TaskID{ID: plan.NewID(time.Now())} // of the plan's tasks another one has the id that follows from the plan's
 	t.Needs = nil
 	for i := range parents {

@@ -40,7 +40,7 @@ func (a *API) bulk() {
 		}
 		if o.Change.Params != nil {
 			o.Accept = func(ctx context.Context, tasks []plan.Task) error {
-				return a.checkParams(ctx, tasks, o.Change.Params, "body.change")
+				return a.checkParams(ctx, tasks, &o.Change, "body.change")
 			}
 		}
 		if !in.Body.Check && o.Change.Empty() {

@@ -245,7 +245,7 @@ func checkDate(date time.Time, needed bool) error {
 
 // checkCall asks the plugin of a type whether a task can have these params.
 func (a *API) checkCall(ctx context.Context, t *plan.Task, c *oste.Call) error {
-	err := a.checkRunnable(ctx, []plan.Task{*t}, func(int) string { return "body." + blamed(c) })
+	err := a.checkRunnable(ctx, []plan.Task{*t}, func(int, string) string { return "body." + blamed(c) })
 	if p, ok := errors.AsType[*api.Problem](err); ok {
 		p.Detail = ofAddress(p.Detail)
 		for i := range p.Fields {

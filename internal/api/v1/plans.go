@@ -308,14 +308,20 @@ func domain(field string, given []api.NewTask) ([]plan.Task, error) {
 func (a *API) accepted(ctx context.Context, field string, given []api.NewTask) ([]plan.Task, error) {
 	tasks, err := domain(field, given)
 	if err == nil {
-		err = a.checkRunnable(ctx, tasks, func(task int) string { return fmt.Sprintf("body.%s[%d].params", field, task) })
+		err = a.checkRunnable(ctx, tasks, func(task int, name string) string {
+			return paramAt(fmt.Sprintf("body.%s[%d]", field, task), name)
+		})
 	}
 	return tasks, err
 }
 
-// checkRunnable asks the plugins of the tasks' queues. at is the place of the params of a task.
-func (a *API) checkRunnable(ctx context.Context, tasks []plan.Task, at func(task int) string) error {
-	if a.c.Check == nil || len(tasks) == 0 {
+// paramAt is the place of a param; of all params without a name.
+func paramAt(at, name string) string { return strings.TrimSuffix(at+".params."+name, ".") }
+
+// checkRunnable refuses tasks that no attempt can succeed with. It asks the plugins of the tasks' queues, too. at
+// is the place of a param of a task.
+func (a *API) checkRunnable(ctx context.Context, tasks []plan.Task, at func(task int, name string) string) error {
+	if len(tasks) == 0 {
 		return nil
 	}
 	queues, err := a.st.Queues(ctx)
@@ -329,13 +335,20 @@ func (a *API) checkRunnable(ctx context.Context, tasks []plan.Task, at func(task
 	spec := plan.Spec{Tasks: make([]plan.TaskSpec, len(tasks))}
 	for i := range tasks {
 		q := byID[tasks[i].Queue]
+		if name, err := compiler.CheckParams(q.Plugin, tasks[i].Params, tasks[i].Template); err != nil {
+			return api.InvalidAt(at(i, name), "task %q: params.%s: %v", tasks[i].Name, name, err)
+		}
 		spec.Tasks[i] = plan.TaskSpec{Name: tasks[i].Name, Plugin: q.Plugin, Params: rules.FillParams(&q.Defaults, tasks[i].Params), Foreach: tasks[i].Foreach}
 	}
-	for _, p := range a.c.Check(&spec) {
+	if a.c.Check == nil {
+		return nil
+	}
+	if problems := a.c.Check(&spec); len(problems) > 0 {
+		p := problems[0]
 		if q := byID[tasks[p.Task].Queue]; rules.ByDefault(&q.Defaults, tasks[p.Task].Params, p.Word) {
-			return api.InvalidAt(at(p.Task), "with the defaults of queue %q: %s", q.Name, p.Message)
+			return api.InvalidAt(at(p.Task, p.Word), "with the defaults of queue %q: %s", q.Name, p.Message)
 		}
-		return api.InvalidAt(at(p.Task), "%s", p.Message)
+		return api.InvalidAt(at(p.Task, p.Word), "%s", p.Message)
 	}
 	return nil
 }

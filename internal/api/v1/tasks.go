@@ -3,7 +3,6 @@ package v1
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -296,7 +295,7 @@ func (a *API) checkTaskChange(ctx context.Context, id plan.TaskID, c *rules.Task
 	if err != nil {
 		return err
 	}
-	return a.checkParams(ctx, tasks, c.Params, "body")
+	return a.checkParams(ctx, tasks, c, "body")
 }
 
 // checkChange refuses a change that no task can take, and params that the caller may not give. at is
@@ -326,13 +325,13 @@ func checkChange(ctx context.Context, c *rules.TaskChange, at, they string) erro
 	return object(at+".params", c.Params)
 }
 
-// checkParams asks the plugins of tasks whether they accept these params.
-func (a *API) checkParams(ctx context.Context, tasks []plan.Task, params json.RawMessage, at string) error {
+// checkParams asks the plugins of tasks whether they accept the params of a change.
+func (a *API) checkParams(ctx context.Context, tasks []plan.Task, c *rules.TaskChange, at string) error {
 	tasks = slices.Clone(tasks)
 	for i := range tasks {
-		tasks[i].Params = params
+		tasks[i].Params, tasks[i].Template = c.Params, c.Template
 	}
-	return a.checkRunnable(ctx, tasks, func(int) string { return at + ".params" })
+	return a.checkRunnable(ctx, tasks, func(_ int, name string) string { return paramAt(at, name) })
 }
 
 func (a *API) inputs(ctx context.Context, in *ByTaskID) (*api.InputsAnswer, error) {

@@ -431,7 +431,7 @@ func TestWhatAPluginRefusesIsNotAdded(t *testing.T) {
 		return fmt.Sprintf(`{"tasks": [{"id": %q, "queue_id": %q}, {"id": %q, "queue_id": %q, "params": %s}]}`,
 			plan.NewID(time.Now()), q.ID, plan.NewID(time.Now()), q.ID, params)
 	}
-	if status, text := s.ask("POST", "/tasks", tasks(`{"print": "bad"}`)); status != 422 || !strings.Contains(text, "body.tasks[1].params: params.print: it is bad") {
+	if status, text := s.ask("POST", "/tasks", tasks(`{"print": "bad"}`)); status != 422 || !strings.Contains(text, "body.tasks[1].params.print: params.print: it is bad") {
 		t.Errorf("%d %s", status, text)
 	}
 	s.must("POST", "/tasks", tasks(`{"print": "good"}`), nil)
@@ -440,7 +440,7 @@ func TestWhatAPluginRefusesIsNotAdded(t *testing.T) {
 		"/plans/" + plan.NewID(time.Now()).String() + "/tasks": tasks(`{"print": "bad"}`),
 		"/tasks/retry-with": again, "/plans/" + plan.NewID(time.Now()).String() + "/retry-with": again,
 	} {
-		if status, text := s.ask("POST", path, body); status != 422 || !strings.Contains(text, ".params: params.print: it is bad") {
+		if status, text := s.ask("POST", path, body); status != 422 || !strings.Contains(text, ".params.print: params.print: it is bad") {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}
@@ -448,6 +448,38 @@ func TestWhatAPluginRefusesIsNotAdded(t *testing.T) {
 	var p api.Problem
 	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || len(p.Fields) != 1 || p.Fields[0].Line != 3 || p.Fields[0].Column != 37 {
 		t.Errorf("%d %s (%v)", status, text, err)
+	}
+}
+
+// A task that comes compiled is held to what plan files are.
+func TestExpressionsThatNoAttemptCouldReadAreRefused(t *testing.T) {
+	st := model.New(model.Options{})
+	s := serveStore(t, st, v1.Config{Store: st})
+	var q api.Queue
+	s.must("POST", "/queues", `{"name": "q", "plugin": "exec", "threads": 3}`, &q)
+	in := "/plans/" + plan.NewID(time.Now()).String()
+	s.must("PUT", in, `{"name": "p"}`, nil)
+	for _, c := range []struct{ template, params, name, want string }{
+		{"true", `{"run": "echo ${{ needs.x }}"}`, "run", "${{ }} in a shell line could be read as commands; pass the value by env"},
+		{"true", `{"run": ["sh", "-c", "echo ${{ needs.x }}"]}`, "run", "argument 2: ${{ }} in a script of sh could be read as code"},
+		{"true", `{"run": ["echo", "${{ bogus.x }}"]}`, "run", "${{ bogus.x }} is not known when the task runs; it takes needs, item, results, failures and plan.state, and else the value itself"},
+		{"true", `{"run": "true", "env": {"A": ["${{ params.x }}"]}}`, "env", "${{ params.x }} is not known when the task runs"},
+		{"true", `{"run": "true", "dir": "${{ needs.x y }}"}`, "dir", "an expression is a dotted path"},
+		{"false", `{"run": ["true"], "shell": "bash"}`, "shell", "shell is for a line, and run is a list here"},
+		{"true", `{"run": ["echo", "${{ needs.x }}", "${{ plan.state }}"], "needs": {"x": "${{ bogus }}"}}`, "", ""},
+		{"false", `{"run": "echo ${{ bogus.x }}"}`, "", ""}, // text
+	} {
+		for _, path := range []string{"/tasks", in + "/tasks"} {
+			status, text := s.ask("POST", path, fmt.Sprintf(`{"tasks": [{"id": %q, "queue_id": %q, "name": %q, "template": %s, "params": %s}]}`,
+				plan.NewID(time.Now()), q.ID, "a"+plan.NewID(time.Now()).String(), c.template, c.params))
+			if c.want == "" && status != 204 || c.want != "" && (status != 422 || !strings.Contains(text, c.want) || !strings.Contains(text, `"location":"body.tasks[0].params.`+c.name+`"`)) {
+				t.Errorf("%s: %d %s, want %s", c.params, status, text, c.want)
+			}
+		}
+	}
+	path := s.newPlain("q", `, "params": {"run": "true"}, "not_before": "2099-01-01T00:00:00Z"`)
+	if status, text := s.ask("PATCH", path, `{"template": true, "params": {"run": "echo ${{ needs.x }}"}}`); status != 422 || !strings.Contains(text, `"location":"body.params.run"`) {
+		t.Errorf("%d %s", status, text)
 	}
 }
 
@@ -470,7 +502,7 @@ func TestDefaultsThatNoTaskCanHaveAreRefused(t *testing.T) {
 	for _, c := range []struct{ method, path, body, location, want string }{
 		{"PUT", "/queues/q", `{"threads": 4, "defaults": ` + bad + `}`, "body.defaults.params.env", `no task of queue \"q\" can have it: params.env: SLUICE_X: names that begin`},
 		{"POST", "/queues", `{"name": "r", "plugin": "exec", "threads": 3, "defaults": ` + bad + `}`, "body.defaults.params.env", `no task of queue \"r\" can have it`},
-		{"POST", "/tasks", task, "body.tasks[0].params", `with the defaults of queue \"old\": task \"\": params.env: SLUICE_X`},
+		{"POST", "/tasks", task, "body.tasks[0].params.env", `with the defaults of queue \"old\": task \"\": params.env: SLUICE_X`},
 	} {
 		if status, text := s.ask(c.method, c.path, c.body); status != 422 || !strings.Contains(text, c.want) || !strings.Contains(text, `"location":"`+c.location+`"`) {
 			t.Errorf("%s %s: %d %s, want %s", c.method, c.path, status, text, c.want)
@@ -493,7 +525,7 @@ func TestACommandWithANULByteIsNotAdded(t *testing.T) {
 		`{"run": "a", "env": {"A": "\u0000"}}`:     "params.env A has a NUL byte",
 	} {
 		status, text := s.ask("POST", "/tasks", fmt.Sprintf(`{"tasks": [{"id": %q, "queue_id": %q, "params": %s}]}`, plan.NewID(time.Now()), q.ID, params))
-		if status != 422 || !strings.Contains(text, want) || !strings.Contains(text, `"location":"body.tasks[0].params"`) {
+		if status != 422 || !strings.Contains(text, want) || !strings.Contains(text, `"location":"body.tasks[0].params.`) {
 			t.Errorf("%s: %d %s, want %s", params, status, text, want)
 		}
 	}
