@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"math"
@@ -122,10 +121,9 @@ func decodeFields(raw bson.Raw, v any) error {
 	return nil
 }
 
+// unmarshal decodes a document as a value: a decoder of a stream has a buffer of 4 KiB for each document.
 func unmarshal(raw bson.Raw, v any) error {
-	dec := bson.NewDecoder(bson.NewDocumentReader(bytes.NewReader(raw)))
-	dec.SetRegistry(types)
-	return dec.Decode(v)
+	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw}.UnmarshalWithRegistry(types, v)
 }
 
 // sift returns a document without what does not fit, and the keys of that. whole puts the document back into the one that it is a part of.
