@@ -3,7 +3,6 @@ package roll
 import (
 	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -20,7 +19,7 @@ type activity struct {
 
 const (
 	fewAtOnce   = 16      // tasks that are read at once, before anybody knows how large they are
-	mostAtOnce  = 250     // the same, if they are small
+	mostAtOnce  = 500     // the same, if they are small
 	bytesAtOnce = 1 << 20 // about how many bytes are read at once
 )
 
@@ -70,9 +69,9 @@ func (p *pass) body(ctx context.Context, w *work, b *store.Batch, tasks []plan.T
 
 // read returns activities as JSON, without secrets; nil for a task that is not there.
 func (p *pass) read(ctx context.Context, queue plan.QueueID, tasks []plan.Task) ([][]byte, error) {
-	ids := make([]plan.TaskID, len(tasks))
+	ids, at := make([]plan.TaskID, len(tasks)), make(map[plan.TaskID]int, len(tasks))
 	for i := range tasks {
-		ids[i] = tasks[i].ID
+		ids[i], at[tasks[i].ID] = tasks[i].ID, i
 	}
 	found, err := store.TasksByID(ctx, p.st, store.TaskQuery{Params: true, Output: true}, ids)
 	if err != nil {
@@ -92,7 +91,7 @@ func (p *pass) read(ctx context.Context, queue plan.QueueID, tasks []plan.Task) 
 		for k := range entries {
 			a.LogDetails[k] = api.LogEntryOf(&entries[k])
 		}
-		if texts[slices.Index(ids, t.ID)], err = json.Marshal(a); err != nil {
+		if texts[at[t.ID]], err = json.Marshal(a); err != nil {
 			return nil, err
 		}
 	}

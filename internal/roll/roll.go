@@ -242,24 +242,8 @@ func (p *pass) serve(ctx context.Context, w *work) error {
 		}
 	}
 	for i := range w.rolls {
-		roll := &w.rolls[i]
-		for more := true; more; {
-			tasks, err := p.st.ToRoll(ctx, roll.Queue.ID, roll.Limits, batchesAhead*rules.MostRolled)
-			if err != nil {
-				return err
-			}
-			for more = false; len(tasks) > 0; more = true {
-				b, body, left, err := p.begin(ctx, w, roll.Queue.ID, tasks)
-				if err != nil {
-					return err
-				}
-				if tasks = left; len(b.Tasks) == 0 { // other processes have them
-					break
-				}
-				if received, err := p.send(ctx, w, b, body); err != nil || !received {
-					return err
-				}
-			}
+		if more, err := p.roll(ctx, w, &w.rolls[i]); err != nil || !more {
+			return err
 		}
 	}
 	return nil
@@ -267,7 +251,57 @@ func (p *pass) serve(ctx context.Context, w *work) error {
 
 // batchesAhead is for how many batches the roller looks for tasks at once. On MongoDB a look may cost all
 // tasks that are to be handed over.
-const batchesAhead = 10
+const batchesAhead = 25
+
+// errNotReceived ends the batches of a receiver that fails.
+var errNotReceived = errors.New("the receiver has not taken a batch")
+
+// roll hands over the tasks of a queue. It reports whether the receiver has all of them. Once the receiver
+// has taken a batch, the next one begins while that one is sent and deleted.
+func (p *pass) roll(ctx context.Context, w *work, roll *rules.Roll) (received bool, err error) {
+	var sending errgroup.Group // one batch
+	defer func() {
+		if failed := sending.Wait(); err == nil {
+			err = failed
+		}
+		if received = err == nil; errors.Is(err, errNotReceived) {
+			err = nil
+		}
+	}()
+	for more, taken := true, false; more; {
+		tasks, err := p.st.ToRoll(ctx, roll.Queue.ID, roll.Limits, batchesAhead*rules.MostRolled)
+		if err != nil {
+			return false, err
+		}
+		for more = false; len(tasks) > 0; more = true {
+			b, body, left, err := p.begin(ctx, w, roll.Queue.ID, tasks)
+			if err != nil {
+				return false, err
+			}
+			if err := sending.Wait(); err != nil {
+				return false, err
+			}
+			if tasks = left; len(b.Tasks) == 0 { // other processes have them
+				break
+			}
+			sending.Go(func() error {
+				received, err := p.send(ctx, w, b, body)
+				if err == nil && !received {
+					err = errNotReceived
+				}
+				return err
+			})
+			if taken {
+				continue
+			}
+			if err := sending.Wait(); err != nil {
+				return false, err
+			}
+			taken = true
+		}
+	}
+	return true, nil
+}
 
 // begin begins a batch of the first of some tasks, and returns it with its body, if that is known, and the
 // tasks that are left. The batch has no tasks if none of these is to be handed over any more.

@@ -16,13 +16,15 @@ func (r *round) forgetBeside(ctx context.Context, ids idList) error {
 	return r.dropFiles(ctx, files)
 }
 
-// forgetTasks deletes tasks, and all that is kept beside them.
-func (r *round) forgetTasks(ctx context.Context, ids idList) error {
+// forgetTasks deletes tasks, and all that is kept beside them. Those of them that may have joins are named.
+func (r *round) forgetTasks(ctx context.Context, ids, joined idList) error {
 	if err := r.forgetBeside(ctx, ids); err != nil {
 		return err
 	}
-	if _, err := r.Remove(ctx, r.joins, d("child", d("$in", ids))); err != nil {
-		return err
+	if len(joined) > 0 {
+		if _, err := r.Remove(ctx, r.joins, d("child", d("$in", joined))); err != nil {
+			return err
+		}
 	}
 	_, err := r.Remove(ctx, r.tasks, d("_id", d("$in", ids)))
 	return err

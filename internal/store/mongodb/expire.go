@@ -172,7 +172,7 @@ func (r *round) deleteMarked(ctx context.Context, docs []taskDoc) (n int, err er
 		return 0, nil
 	}
 	r.budget -= len(ids)
-	return len(ids), r.forgetTasks(ctx, ids)
+	return len(ids), r.forgetTasks(ctx, ids, ids)
 }
 
 // keepNeeded counts on finished tasks of no plan that tasks, held by now, need them, and reports whether all parents are there.
@@ -280,7 +280,8 @@ func (r *round) DeleteTasks(ctx context.Context, p *planDoc) (done bool, err err
 		if err != nil || len(docs) == 0 {
 			return err == nil, err
 		}
-		if err := r.forgetTasks(ctx, idsOfTasks(docs)); err != nil {
+		ids := idsOfTasks(docs)
+		if err := r.forgetTasks(ctx, ids, ids); err != nil {
 			return false, err
 		}
 		r.budget -= len(docs)

@@ -53,16 +53,24 @@ func (s *Store) ToRoll(ctx context.Context, q plan.QueueID, limits map[plan.Stat
 	return found[:min(len(found), limit)], err
 }
 
+// An endedDoc is what ToRoll tells of a task. A look reads many: each has no more than that.
+type endedDoc struct {
+	ID     bson.ObjectID `bson:"_id"`
+	Status plan.Status   `bson:"status"`
+	Ended  time.Time     `bson:"ended"`
+}
+
 // unneeded returns up to limit tasks of a queue that ended so before an instant, and that no task needs, by their codes and ends.
-func (r *round) unneeded(ctx context.Context, queue bson.ObjectID, status plan.Status, before time.Time, limit int) (found []taskDoc, err error) {
-	old, q := endedBefore(queue, status, before), wire.Query{Fields: unneededFields, Sort: d("status", 1, "ended", 1), Limit: limit}
+func (r *round) unneeded(ctx context.Context, queue bson.ObjectID, status plan.Status, before time.Time, limit int) (found []endedDoc, err error) {
+	old, q := endedBefore(queue, status, before), wire.Query{Fields: ones("status ended"), Sort: d("status", 1, "ended", 1), Limit: limit}
 	for len(found) < limit {
-		docs, err := wire.Find[taskDoc](ctx, r.tasks, old, q)
+		docs, err := wire.Find[endedDoc](ctx, r.tasks, old, q)
 		if err != nil {
 			return nil, err
 		}
 		needed := map[bson.ObjectID]bool{}
-		if err := r.eachNeeded(ctx, idsOfTasks(docs), func(id bson.ObjectID) { needed[id] = true }); err != nil {
+		ids := idsFrom(docs, func(t endedDoc) bson.ObjectID { return t.ID })
+		if err := r.eachNeeded(ctx, ids, func(id bson.ObjectID) { needed[id] = true }); err != nil {
 			return nil, err
 		}
 		for i := range docs {
@@ -85,49 +93,70 @@ func (s *Store) BeginBatch(ctx context.Context, id plan.ID, q plan.QueueID, task
 	if _, err := s.Insert(ctx, s.rolls, doc); err != nil {
 		return nil, err
 	}
-	ended := make(map[bson.ObjectID]time.Time, len(tasks))
-	for i := range tasks {
-		ended[doc.Tasks[i]] = tasks[i].Ended
-	}
+	var marked idList
 	err = s.inRound(ctx, 0, func(r *round) error {
-		for ids := range slices.Chunk(doc.Tasks, deleteAtOnce) {
-			docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "gate", nil, "ended", d("$exists", true)), wire.Query{Fields: unneededFields})
+		for some := range slices.Chunk(tasks, deleteAtOnce) {
+			ids, err := r.markToRoll(ctx, some, doc.ID)
 			if err != nil {
 				return err
 			}
-			docs = slices.DeleteFunc(docs, func(t taskDoc) bool { return !t.Ended.Equal(ended[t.ID]) })
-			if _, err := r.markUnneeded(ctx, docs, doc.ID, "rolling"); err != nil {
-				return err
-			}
+			marked = append(marked, ids...)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if doc, err = s.sealBatch(ctx, doc); err != nil || doc == nil {
+	if doc, err = s.sealBatch(ctx, doc, marked); err != nil || doc == nil {
 		return nil, err
 	}
 	return taskIDs(doc.Tasks), nil
 }
 
-// sealBatch has a batch that has begun be those tasks that have its mark, and returns it as it is then. It is nil if there are none.
-func (s *Store) sealBatch(ctx context.Context, b *rollDoc) (*rollDoc, error) {
-	var in idList
+// markToRoll writes a batch into those tasks that are as ToRoll returned them, and returns the tasks that have it. Nearly always one
+// command marks all.
+func (r *round) markToRoll(ctx context.Context, tasks []plan.Task, batch bson.ObjectID) (idList, error) {
+	docs, ended := make([]taskDoc, len(tasks)), make(map[bson.ObjectID]time.Time, len(tasks))
+	for i := range tasks {
+		docs[i] = taskDoc{ID: idOf(&tasks[i]), Ended: tasks[i].Ended}
+		ended[docs[i].ID] = tasks[i].Ended
+	}
+	marked, err := r.markUnneeded(ctx, docs, batch, "rolling")
+	if err != nil || len(marked) == len(docs) {
+		return idsOfTasks(marked), err
+	}
+	// Some have changed, or a child was added to them once.
+	left, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", idsOfTasks(docs)), "gate", nil, "shared", d("$gt", 0), "ended", d("$exists", true)), wire.Query{Fields: unneededFields})
+	if err != nil {
+		return nil, err
+	}
+	left = slices.DeleteFunc(left, func(t taskDoc) bool { return !t.Ended.Equal(ended[t.ID]) })
+	more, err := r.markUnneeded(ctx, left, batch, "rolling")
+	return append(idsOfTasks(marked), idsOfTasks(more)...), err
+}
+
+// markedBy returns those tasks of a batch that has begun which have its mark.
+func (s *Store) markedBy(ctx context.Context, b *rollDoc) (marked idList, err error) {
 	for ids := range slices.Chunk(b.Tasks, deleteAtOnce) {
-		marked, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "gate", b.ID), wire.Query{Fields: ones("_id")})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "gate", b.ID), wire.Query{Fields: ones("_id")})
 		if err != nil {
 			return nil, err
 		}
-		in = append(in, idsOfTasks(marked)...)
+		marked = append(marked, idsOfTasks(docs)...)
 	}
+	return marked, nil
+}
+
+// sealBatch has a batch that has begun be those tasks that have its mark, and returns it as it is then. It is nil if there are none.
+func (s *Store) sealBatch(ctx context.Context, b *rollDoc, marked idList) (*rollDoc, error) {
 	begun := d("_id", b.ID, "fate", nil)
-	if len(in) == 0 {
+	if len(marked) == 0 {
 		if _, err := s.Remove(ctx, s.rolls, begun); err != nil {
 			return nil, err
 		}
-	} else if _, err := s.UpdateOne(ctx, s.rolls, begun, d("$set", d("fate", rollSealed, "tasks", in))); err != nil {
-		return nil, err
+	} else if is, err := s.UpdateOne(ctx, s.rolls, begun, d("$set", d("fate", rollSealed, "tasks", marked))); is || err != nil {
+		b.Fate, b.Tasks = rollSealed, marked
+		return b, err
 	}
 	return wire.FindOne[rollDoc](ctx, s.rolls, d("_id", b.ID), wire.Query{}) // another process may have sealed it
 }
@@ -153,7 +182,10 @@ func (s *Store) Batches(ctx context.Context) (all []store.Batch, err error) {
 		case rollReceived:
 			err = s.endReceived(ctx, b)
 		case "":
-			b, err = s.sealBatch(ctx, b)
+			var marked idList
+			if marked, err = s.markedBy(ctx, b); err == nil {
+				b, err = s.sealBatch(ctx, b, marked)
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -218,9 +250,10 @@ func (s *Store) endReceived(ctx context.Context, b *rollDoc) error {
 	err := s.inRound(ctx, 0, func(r *round) error {
 		for ids := range slices.Chunk(b.Tasks, deleteAtOnce) {
 			finished := d("_id", d("$in", ids), "gate", b.ID, "$nor", bson.A{onlyUnfinished(nil)})
-			docs, err := wire.Find[taskDoc](ctx, r.tasks, finished, wire.Query{Fields: ones("_id")})
+			docs, err := wire.Find[taskDoc](ctx, r.tasks, finished, wire.Query{Fields: ones("joins")})
 			if err == nil && len(docs) > 0 {
-				err = r.forgetTasks(ctx, idsOfTasks(docs))
+				joined := slices.DeleteFunc(slices.Clone(docs), func(t taskDoc) bool { return t.Joins == 0 })
+				err = r.forgetTasks(ctx, idsOfTasks(docs), idsOfTasks(joined))
 			}
 			if err != nil {
 				return err
