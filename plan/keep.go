@@ -10,7 +10,10 @@ import (
 // A Duration is a span of time, written as in "1m30s". It is also read in days and weeks, as in "1d".
 type Duration time.Duration
 
-var daysAndWeeks = regexp.MustCompile(`([0-9.]+)([dw])`)
+var (
+	daysAndWeeks = regexp.MustCompile(`([0-9.]+)([dw])`)
+	durations    = regexp.MustCompile(`^[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d|w))+$`)
+)
 
 // inHours writes days and weeks, which time.ParseDuration does not know, in hours.
 func inHours(text string) string {
@@ -35,6 +38,9 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(inHours(string(text)))
+	if err != nil && durations.Match(text) {
+		return fmt.Errorf("%q is longer than 292 years", text)
+	}
 	if err != nil {
 		return fmt.Errorf("%q is not a duration, as in 90s, 10m, 1h30m or 1d", text)
 	}

@@ -337,9 +337,10 @@ func checkDefinition(d *plan.Definition, add func(key, format string, args ...an
 	for _, span := range []struct {
 		key   string
 		value time.Duration
-	}{{"timeout", d.Timeout}, {"estimate", d.Estimate}, {"retry", d.Retry.Delay}, {"retry", d.Retry.Max}} {
-		if span.value < 0 && (span.key != "retry" || span.value != plan.NoDelay) {
-			add(span.key, "%s is %v; it cannot be negative", span.key, span.value)
+	}{{"timeout", d.Timeout}, {"estimate", d.Estimate}, {"retry.delay", d.Retry.Delay}, {"retry.max", d.Retry.Max}} {
+		key, _, retry := strings.Cut(span.key, ".")
+		if span.value < 0 && (!retry || span.value != plan.NoDelay) {
+			add(key, "%s is %v; it cannot be negative", span.key, span.value)
 		}
 	}
 	for _, count := range []struct {

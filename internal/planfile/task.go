@@ -123,7 +123,7 @@ func taskKeys() *table[*task] {
 		key[*task]{name: "max_rescues", value: countShape.about("How often it is queued again after its node died. Default: 3."),
 			read: func(t *task, n *yaml.Node) {
 				if n.Value == "0" {
-					t.r.errorf(n, "max_rescues is 0; for a task that fails if its node dies, write on_lost: fail")
+					t.r.errorf(n, "%v", rules.ErrNoRescues)
 					return
 				}
 				t.spec.MaxRescues = t.r.count(n, "max_rescues")

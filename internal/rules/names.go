@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
@@ -136,10 +137,47 @@ func ParseCount(name, text string, most int64) (int, error) {
 }
 
 // CheckLimit returns why a person cannot let so many tasks run at once: those of a queue, those of a queue on
-// one node, or those of a node. name is the key of the limit. Databases may hold higher limits.
+// one node, or those of a node. name is the key of the limit. Databases may hold other limits.
 func CheckLimit(name string, n int) error {
+	if n < 0 {
+		return fmt.Errorf("%s is %d; it is 0 to %d: raise it, or set no limit", name, n, plan.MaxThreads)
+	}
 	if n > plan.MaxThreads {
 		return fmt.Errorf("%s is %d; it is at most %d: lower it, or set no limit", name, n, plan.MaxThreads)
 	}
 	return nil
 }
+
+// CheckNumber returns why the setting with that key, in a request, cannot have a number; nil if it can, or if no rule
+// is about the key. text is the number as JSON. The reasons are those of plan files and of flags.
+func CheckNumber(key, text string) (err error) {
+	n, noInt := strconv.Atoi(text) // what is out of range is the next that an int holds
+	switch key {
+	case "attempts", "max_rescues":
+		if _, err = ParseCount(key, text, math.MaxInt32); key == "max_rescues" && noInt == nil && n == 0 {
+			err = ErrNoRescues
+		}
+		return err
+	case "weight":
+		err = plan.CheckWeight(n)
+	case "priority":
+		err = plan.CheckPriority(n)
+	case "starts":
+		if n < 1 { // how many are too many depends on the period
+			err = plan.Rate{Starts: n, Per: plan.Duration(time.Second)}.Check()
+		}
+	case "burst":
+		_, err = plan.ParseRate("1/1s,burst=" + strconv.Itoa(n))
+	case "threads", "node_threads", "maxthreads":
+		err = CheckLimit(key, n)
+	default:
+		return nil
+	}
+	if errors.Is(noInt, strconv.ErrSyntax) {
+		return fmt.Errorf("%s is %s; it is a whole number", key, text)
+	}
+	return err
+}
+
+// ErrNoRescues is why nobody can let a task be rescued 0 times.
+var ErrNoRescues = errors.New("max_rescues is 0; for a task that fails if its node dies, write on_lost: fail")

@@ -13,6 +13,10 @@ import (
 func TestNamesAndCountsThatAreRefused(t *testing.T) {
 	count := func(text string) error { _, err := rules.ParseCount("attempts", text, math.MaxInt32); return err }
 	limit := func(text string) error { n, _ := strconv.Atoi(text); return rules.CheckLimit("threads", n) }
+	number := func(setting string) error {
+		key, text, _ := strings.Cut(setting, "=")
+		return rules.CheckNumber(key, text)
+	}
 	nul := func(text string) error { return rules.CheckNUL("run", text) }
 	nulIn := func(text string) error { return rules.CheckNULIn("run", json.RawMessage(text)) }
 	for _, c := range []struct {
@@ -54,6 +58,21 @@ func TestNamesAndCountsThatAreRefused(t *testing.T) {
 		{nulIn, `{"A": "a", "B": {"from_file": "\u0000"}}`, "run B from_file has a NUL byte"},
 		{limit, "0", ""},
 		{limit, "1000000", ""},
+		{limit, "-1", "threads is -1; it is 0 to 1000000: raise it, or set no limit"},
+		{number, "weight=1000", ""},
+		{number, "weight=0", "weight is 0; it is 1 to 1000 (to let nothing start, pause the group, or give the queue 0 threads)"},
+		{number, `weight="5"`, `weight is "5"; it is a whole number`},
+		{number, "weight=1" + strings.Repeat("0", 30), "; it is 1 to 1000 ("},
+		{number, "starts=20000", ""}, // a day
+		{number, "starts=0", "starts is 0; at least 1 task starts in a period"},
+		{number, "burst=0", "burst is 0; it is 1 to 1000000"},
+		{number, "attempts=0", "attempts is 0; it is a whole number of at least 1"},
+		{number, "attempts=1.5", "attempts is 1.5; it is a whole number of at least 1"},
+		{number, "max_rescues=0", "max_rescues is 0; for a task that fails if its node dies, write on_lost: fail"},
+		{number, "max_rescues=-1", "max_rescues is -1; it is a whole number of at least 1"},
+		{number, "priority=101", "priority is 101; it is 1 to 100, and 10 is usual"},
+		{number, "node_threads=-1", "node_threads is -1; it is 0 to 1000000: raise it, or set no limit"},
+		{number, "other=-1", ""},
 		{limit, "1000001", "threads is 1000001; it is at most 1000000: lower it, or set no limit"},
 	} {
 		if err := c.check(c.text); (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -34,9 +34,9 @@ func (a *API) nodes() {
 		most := -1
 		if in.Body.MaxThreads != nil {
 			most = *in.Body.MaxThreads
-		}
-		if err := rules.CheckLimit("maxthreads", most); err != nil {
-			return nil, api.InvalidAt("body.maxthreads", "%v", err)
+			if err := rules.CheckLimit("maxthreads", most); err != nil {
+				return nil, api.InvalidAt("body.maxthreads", "%v", err)
+			}
 		}
 		auth.Changed(ctx, string(in.Node))
 		return nil, a.st.SetMaxThreads(ctx, in.Node, most)

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
@@ -332,6 +333,9 @@ func refused(status int, message string, errs ...error) *api.Problem {
 			f.Message = err.Error()
 		} else { // its Error writes the whole value
 			f.Message, f.Location = d.ErrorDetail().Message, d.ErrorDetail().Location
+			if err := refusedNumber(d.ErrorDetail()); err != nil {
+				f.Message = err.Error()
+			}
 			if place, what, ok := strings.Cut(f.Message, ": "); ok && strings.HasSuffix(what, unfit) {
 				f.Message, f.Location = what, strings.TrimSuffix(f.Location+"."+place, ".")
 			}
@@ -347,3 +351,23 @@ func refused(status int, message string, errs ...error) *api.Problem {
 	}
 	return p
 }
+
+// refusedNumber returns what the rule of a setting says of a value in the body that its schema refuses; nil if no
+// rule does.
+func refusedNumber(d *huma.ErrorDetail) error {
+	at := strings.LastIndexByte(d.Location, '.')
+	if at < 0 || !strings.HasPrefix(d.Location, "body.") {
+		return nil
+	}
+	text, err := json.Marshal(d.Value)
+	if f, is := d.Value.(float64); is {
+		text = strconv.AppendFloat(nil, f, 'f', -1, 64) // JSON writes 1e+99
+	}
+	if err != nil || len(text) > mostNumber {
+		return nil
+	}
+	return rules.CheckNumber(d.Location[at+1:], string(text))
+}
+
+// mostNumber is how many bytes of a value, in place of a number, an answer repeats at most.
+const mostNumber = 40

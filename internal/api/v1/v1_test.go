@@ -141,6 +141,12 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "thread": 2}`, 422, "invalid", "body.thread"},
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": -1}`, 422, "invalid", "body.threads"},
 			{"PUT", "/queues/q", `{"threads": -1}`, 422, "invalid", "body.threads"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "weight": 0}`, 422, "invalid", "body.weight"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "weight": 1001}`, 422, "invalid", "body.weight"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "rate": {"starts": 0, "per": "1s"}}`, 422, "invalid", "body.rate.starts"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "rate": {"starts": 1, "per": "1s", "burst": 0}}`, 422, "invalid", "body.rate.burst"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "defaults": {"retry": {"attempts": 0}}}`, 422, "invalid", "body.defaults.retry.attempts"},
+			{"PUT", "/nodes/n1", `{"maxthreads": -1}`, 422, "invalid", "body.maxthreads"},
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1000001}`, 422, "invalid", "body.threads"},
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "node_threads": 1000001}`, 422, "invalid", "body.node_threads"},
 			{"PUT", "/nodes/n1", `{"maxthreads": 1000001}`, 422, "invalid", "body.maxthreads"},
@@ -214,6 +220,9 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			}
 			if c.location != "" && (len(p.Fields) == 0 || p.Fields[0].Location != c.location) {
 				t.Errorf("%s %.60s: %+v, want %s", c.method, c.path, p.Fields, c.location)
+			}
+			if strings.Contains(text, "expected number") { // a rule knows the remedy too
+				t.Errorf("%s %.60s: %s", c.method, c.path, text)
 			}
 		}
 	})
