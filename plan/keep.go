@@ -52,7 +52,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // status. It is about tasks of no plan. Tasks of plans go with their plans. A field counts as
 // Plan.Keep does: 0 is as long as the store's default says, and less than 0 is for ever.
 type Keep struct {
-	Succeeded  Duration `json:"succeeded,omitempty" doc:"The time after its end; below 0 for ever, 0 the store's default. The others are the same."`
+	Succeeded  Duration `json:"succeeded,omitempty" doc:"The time after its end; -1ns for ever, 0s the store's default. The others are the same."`
 	Failed     Duration `json:"failed,omitempty"` // with every code above 1
 	Terminated Duration `json:"terminated,omitempty"`
 	Cancelled  Duration `json:"cancelled,omitempty" doc:"Skipped ones too."`

@@ -86,7 +86,7 @@ type Plan struct {
 	Source    string          `json:"source,omitempty" doc:"The absolute path of its file."`
 	By        string          `json:"submitted_by,omitempty" doc:"The user or the token that submitted it; left out if it did not come through a server with an access file."`
 	Own       bool            `json:"own,omitempty" doc:"A node of its own runs it; others may help."`
-	Keep      Duration        `json:"keep,omitempty" doc:"How long it is kept after its end; below 0 for ever, 0 the store's default."`
+	Keep      Duration        `json:"keep,omitempty" doc:"How long it is kept after its end; -1ns for ever, 0s the store's default."`
 	Timeout   Duration        `json:"timeout,omitempty" doc:"How long it may run, from its begin or its last retry on. Then what runs is stopped, and it has failed."`
 	Deadline  time.Time       `json:"deadline,omitzero" doc:"When that is over; left out before it has begun."`
 	Size      int             `json:"size,omitempty" doc:"How many tasks it is submitted with, if that is known before."`
@@ -157,7 +157,7 @@ type NewPlan struct {
 
 // NewPlanOf writes what of a plan its submitter decides, but its id.
 func NewPlanOf(p *plan.Plan) NewPlan {
-	n := NewPlan{Name: p.Name, OnFailure: p.OnFailure, Finally: p.Finally, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, Keep: Duration(p.Keep), Timeout: Duration(p.Timeout), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params, Secrets: p.Secrets}
+	n := NewPlan{Name: p.Name, OnFailure: p.OnFailure, Finally: p.Finally, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, Keep: Duration(max(p.Keep, rules.ForEver)), Timeout: Duration(p.Timeout), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params, Secrets: p.Secrets}
 	if p.File != (plan.File{}) {
 		n.File = &p.File
 	}
@@ -573,6 +573,10 @@ type NewQueue struct {
 // SettingsOf writes what of a queue may be set.
 func SettingsOf(q *plan.Queue) SetQueue {
 	w := QueueOf(q)
+	for _, s := range rules.KeptStatuses {
+		age := rules.KeepOf(&w.Keep, s)
+		*age = max(*age, Duration(rules.ForEver))
+	}
 	return SetQueue{Threads: w.Threads, Sort: w.Sort, Pin: w.Pin, Ignore: w.Ignore, NodeThreads: w.NodeThreads, QueueSettings: w.QueueSettings}
 }
 
@@ -665,6 +669,9 @@ func (s *SetQueue) Apply(q *plan.Queue) error {
 	}
 	if err := s.Rate.Check(); err != nil {
 		return InvalidAt("body.rate", "%v", err)
+	}
+	if err := rules.CheckKeep("keep", q.Keep, s.Keep); err != nil {
+		return InvalidAt("body.keep", "%v", err)
 	}
 	if s.Weight != 0 {
 		if err := plan.CheckWeight(s.Weight); err != nil {

@@ -117,6 +117,9 @@ func (a *API) checkGroup(groups []plan.Group, was, g *plan.Group) error {
 	if err := g.GroupSettings.Check(); err != nil {
 		return api.InvalidAt("body.weight", "%v", err)
 	}
+	if err := rules.CheckKeep("keep", was.Keep, g.Keep); err != nil {
+		return api.InvalidAt("body.keep", "%v", err)
+	}
 	for _, x := range []struct{ location, was, uri string }{
 		{"body.success_uri", was.SuccessURI, g.SuccessURI}, {"body.dead_letter_uri", was.DeadLetterURI, g.DeadLetterURI},
 	} {

@@ -150,7 +150,7 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		}
 		var q api.Queue
 		r.get("create-group", "/groups", `{"name": "customer", "weight": 4, "rate": {"starts": 5, "per": "1m", "burst": 7}}`, 201)
-		no(json.Unmarshal([]byte(r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": 7, "pin": ["n1"], "ignore": ["n2"], "node_threads": 3, "group": "customer", "weight": 2, "on_lost": "fail", "keep": {"succeeded": "24h", "failed": "-1s"}, "rate": {"starts": 5, "per": "1m", "burst": 7}, "defaults": {"params": {"a": 1}, "retry": {"attempts": 3, "delay": "1s"}, "timeout": "1m"}}`, 201)), &q))
+		no(json.Unmarshal([]byte(r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": 7, "pin": ["n1"], "ignore": ["n2"], "node_threads": 3, "group": "customer", "weight": 2, "on_lost": "fail", "keep": {"succeeded": "24h", "failed": "-1ns"}, "rate": {"starts": 5, "per": "1m", "burst": 7}, "defaults": {"params": {"a": 1}, "retry": {"attempts": 3, "delay": "1s"}, "timeout": "1m"}}`, 201)), &q))
 		r.get("create-queue", "/queues?ensure=true", `{"name": "q", "plugin": "demo", "threads": null}`, 201)
 		r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": null}`, 409)
 		r.get("create-queue", "/queues", `{"name": 7}`, 422)

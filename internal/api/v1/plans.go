@@ -234,6 +234,9 @@ func (a *API) createPlan(ctx context.Context, in *createPlan) (*api.Plan, error)
 	if err != nil {
 		return nil, api.InvalidAt("body.secrets", "%v", err)
 	}
+	if err := rules.CheckAge("keep", 0, time.Duration(in.Body.Keep)); err != nil {
+		return nil, api.InvalidAt("body.keep", "%v", err)
+	}
 	if in.Body.Timeout < 0 {
 		return nil, api.InvalidAt("body.timeout", "it cannot be less than 0; it is how long the plan may run, as in 8h, or left out")
 	}
