@@ -98,7 +98,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(changes) == 0 && !(r.again[old.ID] && (bytes.Contains(old.Params, []byte(secret.Hidden)) || strings.Contains(old.If, secret.Hidden))):
+	case len(changes) == 0 && !(r.again[old.ID] && holdsHidden(old)):
 		return nil, nil // else the server does not show whether a secret is another one now
 	case !r.again[old.ID] && old.Status.Finished() && r.asBefore(old): // also one that was skipped, or may fail
 		r.kept = append(r.kept, old.Key())
@@ -138,6 +138,12 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 		out = append(out, rules.ItemTask(&of, t.Index, rules.ItemOf(t.Params), params, time.Now()))
 	}
 	return out, nil
+}
+
+// holdsHidden reports whether a part of a task is not shown.
+func holdsHidden(t *plan.Task) bool {
+	return bytes.Contains(t.Params, []byte(secret.Hidden)) || strings.Contains(t.If, secret.Hidden) ||
+		t.Approve != nil && strings.Contains(t.Approve.Question, secret.Hidden)
 }
 
 // Changes returns what differs between two versions of a task, by the keys of a plan file, with

@@ -396,6 +396,9 @@ func (s Names) HideTask(t *plan.Task, values ...string) {
 	if p := t.Progress; p != nil {
 		t.Progress = &plan.Progress{Fraction: p.Fraction, Text: HideText(p.Text, values)}
 	}
+	if a := t.Approve; a != nil {
+		t.Approve = &plan.Approval{Question: HideText(a.Question, values), NotSubmitter: a.NotSubmitter}
+	}
 	t.Foreach = s.HideForeach(t.Foreach, values...)
 }
 

@@ -87,7 +87,7 @@ func TestSecretsAreHidden(t *testing.T) {
 func TestATaskIsShownWithoutItsSecrets(t *testing.T) {
 	was := plan.Task{
 		Params: json.RawMessage(`{"password":"hunter22"}`), Output: json.RawMessage(`"it was hunter22"`), Detail: "no hunter22 there",
-		Definition: plan.Definition{Description: "as hunter22", If: `params.o == "hunter22"`, Foreach: &plan.Foreach{List: json.RawMessage(`[{"password":"x"},"hunter22"]`)}},
+		Definition: plan.Definition{Description: "as hunter22", If: `params.o == "hunter22"`, Approve: &plan.Approval{Question: "with hunter22?"}, Foreach: &plan.Foreach{List: json.RawMessage(`[{"password":"x"},"hunter22"]`)}},
 	}
 	got := was
 	secretsOf("password").HideTask(&got)
@@ -95,7 +95,7 @@ func TestATaskIsShownWithoutItsSecrets(t *testing.T) {
 	if err != nil || strings.Contains(string(text), "hunter22") || strings.Contains(string(text), `"x"`) {
 		t.Errorf("it is shown as %s, %v", text, err)
 	}
-	if string(was.Foreach.List) != `[{"password":"x"},"hunter22"]` {
+	if string(was.Foreach.List) != `[{"password":"x"},"hunter22"]` || was.Approve.Question != "with hunter22?" {
 		t.Error("what is shown is what is kept")
 	}
 }
