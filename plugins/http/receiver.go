@@ -18,6 +18,9 @@ import (
 
 // readReceiver reads an address that nothing fills, by the rules of the param url.
 func readReceiver(uri string) (*url.URL, error) {
+	if e := expression.FindString(uri); e != "" {
+		return nil, fmt.Errorf("%s: nothing fills the address of a receiver; write it out, with %%7B and %%7D for braces", e)
+	}
 	t, err := readTemplate(uri, &fields{}, false)
 	if err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ func TestAReceiverIsAnAddressThatNothingFillsAndThatTheNodeReaches(t *testing.T)
 		{"http://198.41.0.4:8080", ""},
 		{"ftp://example.com/", "does not begin with http:// or https:// and a host"},
 		{"example.com", "does not begin with http:// or https:// and a host"},
-		{"https://{host}/x", "stands before the end of the host"},
-		{"https://example.com/{song}", `there is no field "song"`},
+		{"https://{host}/x", "{host}: nothing fills the address of a receiver; write it out, with %7B and %7D for braces"},
+		{"https://example.com/{song}", "{song}: nothing fills the address of a receiver"},
 		{"https://me:secret@example.com/", "a user name in it would be stored and shown"},
 		{"https://example.com:99999/", "the port 99999 is not 1 to 65535"},
 		{"https://example.com/a/../b", "leads upwards"},
@@ -30,7 +30,7 @@ func TestAReceiverIsAnAddressThatNothingFillsAndThatTheNodeReaches(t *testing.T)
 		switch err := p.CheckReceiver(c.uri); {
 		case c.want == "" && err != nil:
 			t.Errorf("%s is refused: %v", c.uri, err)
-		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "headers")):
 			t.Errorf("%s: got %v, want an error that says %q", c.uri, err, c.want)
 		}
 	}

@@ -140,6 +140,9 @@ func readURL(s *settings, raw json.RawMessage, from *fields, draft bool) error {
 		return fmt.Errorf("%s is not a text", source.Brief(raw))
 	}
 	t, err := readTemplate(text, from, draft && hidden(s.body))
+	if errors.Is(err, errUserName) {
+		return fmt.Errorf("%w, and give it by headers: {Authorization: {from_env: NAME}}", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,9 @@ func cutHost(text string) (host, rest string) {
 	return text[:end], text[end:]
 }
 
+// errUserName is the error of an address with a user name, which is before the host.
+var errUserName = errors.New("a user name in it would be stored and shown; leave it out")
+
 // readTemplate refuses a template that no fields fill, or whose fields are missing. With open
 // there may be more fields than are known.
 func readTemplate(text string, fields *fields, open bool) (*template, error) {
@@ -51,7 +54,7 @@ func readTemplate(text string, fields *fields, open bool) (*template, error) {
 	case host == "":
 		return nil, hostError(text)
 	case strings.HasPrefix(rest, "@"):
-		return nil, errors.New("a user name in it would be stored and shown; leave it out, or in a task give it by headers: {Authorization: {from_env: NAME}}")
+		return nil, errUserName
 	case rest != "" && !strings.ContainsAny(rest[:1], "/?#{"):
 		return nil, fmt.Errorf("%q cannot be in a host", rest[:1])
 	case strings.HasPrefix(rest, "{") && !strings.HasPrefix(rest, "{/") && !strings.HasPrefix(rest, "{?"):
