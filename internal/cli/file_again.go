@@ -197,7 +197,10 @@ func (a *app) readAgain(
 	if err != nil {
 		return nil, err
 	}
-	if kept.Text != "" { // a text that is not valid any more has no known defaults
+	switch {
+	case kept.Text == string(text.data):
+		f.began = f.defaults
+	case kept.Text != "": // a text that is not valid any more has no known defaults
 		_, f.began, _ = (&planText{p: p, path: path, dir: kept.Dir, data: []byte(kept.Text)}).load(planfile.Texts(f.was))
 	}
 	f.values = spec.Params
@@ -408,16 +411,22 @@ func (f *fileAgain) asBefore(old *plan.Task) bool {
 // mostEarlier is with how many sets of params a file is compiled, to find those that tasks ran with.
 const mostEarlier = 8
 
-// findEarlier compiles the file with the params that the plan has, and with those that its tasks have of them.
+// findEarlier compiles the file with the params that the plan has, and with those that its tasks have of them. It is
+// compiled already with its present values, which may be the same.
 func (f *fileAgain) findEarlier() []map[string]*plan.Task {
 	earlier := []map[string]*plan.Task{}
 	seen := map[string]bool{}
+	now, _ := json.Marshal(f.values) // as readAgain did
 	add := func(values map[string]json.RawMessage) {
 		key, err := json.Marshal(values)
 		if err != nil || seen[string(key)] || len(seen) >= mostEarlier {
 			return
 		}
 		seen[string(key)] = true
+		if string(key) == string(now) {
+			earlier = append(earlier, mend.ByName(f.tasks))
+			return
+		}
 		spec, _, err := f.text.load(planfile.Texts(values))
 		if err != nil {
 			return // the file takes other values by now, and what ran with those is another task
