@@ -41,7 +41,7 @@ func (s *Store) Cancel(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 
 // CancelRunning has the running tasks of a plan stopped, and leaves the plan open. A stopped task
 // counts as failed, so that clean-ups run. A foreach task of which an item runs is stopped as a whole:
-// its waiting items are cancelled. CancelRunning leaves the clean-ups that run. It returns how many
+// its waiting items are cancelled. CancelRunning leaves the clean-ups and the tasks of finally that run. It returns how many
 // tasks it stopped. It returns ErrNothingRuns if no other task runs, and ErrNoCleanUps for a plan
 // whose on_failure is stop, in which nothing runs after a failure.
 func (s *Store) CancelRunning(ctx context.Context, id plan.PlanID) (stopped int, err error) {

@@ -30,7 +30,7 @@ func planCancel(a *app) *cobra.Command {
 			"On a terminal the command asks before it leaves out clean-ups. " +
 			"Clean-ups (when: any_failed, all_done) do not finish either. With " +
 			"--running the command cancels the running tasks instead of the plan, except for " +
-			"clean-ups. That counts as their failure, so that clean-ups run. A foreach task runs " +
+			"clean-ups and tasks of finally. That counts as their failure, so that clean-ups run. A foreach task runs " +
 			"while one of its items does: " +
 			"its waiting items are cancelled too. To run a clean-up of a cancelled plan, name it: " +
 			"sluice plan retry PLAN TASK --run; with when: any_failed it runs if one of its " +

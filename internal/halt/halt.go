@@ -90,7 +90,7 @@ type Store interface {
 }
 
 // Running cancels the tasks of a plan that run, which counts as their failure. It leaves the plan, so
-// that clean-ups run, and the clean-ups that run already. It returns how many tasks were told to stop.
+// that clean-ups run. It also leaves the clean-ups and the tasks of finally that run already. It returns how many tasks were told to stop.
 // It fails with ErrStops or ErrIdle where that would be no use.
 func Running(ctx context.Context, st Store, p *plan.Plan) (stopped int, err error) {
 	unrun, running, err := Unrun(ctx, st, p)

@@ -8,7 +8,8 @@ import "github.com/seed-1177d267/sluice/plan"
 // the other tasks that run, with a foreach task in place of its items: a person could stop these
 // instead of the plan.
 //
-// Tasks of finally run whatever stops the others, so that none of them is left out.
+// Tasks of finally run whatever stops the others, so that none of them is left out. They are in neither
+// list: only a cancellation of the plan stops them.
 //
 // tasks are all tasks of the plan, with Finally, Status, Reason, Needs, When, Of, Expanded, Ran and
 // ContinueOnError. The caller may omit items that no node has, except one that ran of each foreach
@@ -31,7 +32,7 @@ func Unrun(tasks []plan.Task, closing plan.Closing) (unrun, running []plan.Task)
 		switch {
 		case u.runs[i]:
 			unrun = append(unrun, tasks[i])
-		case active[tasks[i].ID] && tasks[i].Of.IsZero():
+		case active[tasks[i].ID] && tasks[i].Of.IsZero() && !tasks[i].Finally:
 			running = append(running, tasks[i])
 		}
 	}

@@ -39,6 +39,7 @@ func TestUnrun(t *testing.T) {
 		{"what a clean-up leads to runs with it", []string{"a = running", "undo when any_failed: a = held", "told: undo = held", "log when any_succeeded: told = held"}, plan.Open, "undo log", "a"},
 		{"a failure that is allowed asks for no clean-up", []string{"allowed = running", "undo when any_failed: allowed = held", "late when all_done: allowed = held"}, plan.Open, "late", "allowed"},
 		{"a plan that a failure closed skips the rest", []string{"a = failed", "began-b = running", "c = skipped", "undo when any_failed: began-b = held", "rest when any_skipped: c = skipped"}, plan.ClosedByFailure, "undo rest", "began-b"},
+		{"a task of finally is neither left out nor to be stopped", []string{"a = failed", "finally undo when any_failed = running", "finally tell: undo = held"}, plan.Open, "", ""},
 		{"what a clean-up leads to is no clean-up", []string{"a = running", "undo when any_failed: a = held", "told: undo = held"}, plan.Open, "undo", "a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -108,7 +108,7 @@ func (a *API) plans() {
 	}, ofPlan(a, a.unrun))
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/cancel-running", id: "cancel-running", summary: "Cancel the running tasks of a plan", tag: tag, scope: Operate, errors: []int{404, 409},
-		doc: "The plan continues: a cancelled task counts as failed, so that clean-ups run. Clean-ups that run are left. Refused if nothing else runs, and if the plan has on_failure: stop.",
+		doc: "The plan continues: a cancelled task counts as failed, so that clean-ups run. Clean-ups and tasks of finally that run are left. Refused if nothing else runs, and if the plan has on_failure: stop.",
 	}, a.cancelRunning)
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/retry", id: "retry-plan", summary: "Retry the tasks that did not succeed", tag: tag, scope: Operate, body: tasksBody,
