@@ -76,7 +76,7 @@ func newLoop(n *Node, log *slog.Logger, me plan.Instance, h *heart) *loop {
 	return &loop{
 		node: n, cfg: &n.cfg, log: log, me: me, h: h, teller: &teller{plans: n.store.plans(), log: log, ended: make(chan endedPlan, mostEnded)},
 		running: map[*attempt]bool{}, done: make(chan report, min(n.cfg.Threads, mostReports)), left: make(chan struct{}), max: n.cfg.Threads, limit: -1,
-		poll: backoff.Poll{Idle: n.cfg.Idle}, look: time.NewTimer(0), sweep: time.NewTimer(0), sweepAt: time.Now(), lastWork: time.Now(),
+		poll: backoff.Poll{Idle: n.cfg.Idle}, look: time.NewTimer(0), sweep: time.NewTimer(0), lastWork: time.Now(),
 		usage: usage{used: processorTime},
 	}
 }
@@ -96,6 +96,9 @@ func (l *loop) run(stop, alive context.Context) error {
 	at := make(chan struct{}) // at once: always ready to receive from
 	close(at)
 	due, release := true, false
+	if !l.me.Runner && stop.Err() == nil {
+		l.sweepNow(alive) // before it claims: the time of a plan may have ended while no node ran
+	}
 	for {
 		if alive.Err() != nil {
 			lost := len(l.running) - l.outside() + len(l.ended) // runners continue

@@ -48,3 +48,19 @@ func TestANodeStopsAPlanWhoseTimeIsOver(t *testing.T) {
 		})
 	}
 }
+
+// A node that comes after the time of a plan stops it before any task of it begins.
+func TestANodeStopsAPlanWhoseTimeWasOverBeforeItCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register("begin", func(context.Context, *plugins.Task) (any, error) { t.Error("a task began"); return nil, nil })
+		s := plan.New("p")
+		s.Timeout, s.Tasks = time.Hour, []plan.TaskSpec{{Name: "a", Plugin: "begin"}}
+		p := w.submit(s)
+		time.Sleep(2 * s.Timeout)
+		if err := w.node(den.Config{Plan: p.ID}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.wantEnd(p, plan.PlanFailed)
+	})
+}

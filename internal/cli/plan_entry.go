@@ -86,8 +86,11 @@ func leftOf(p *plan.Plan, now time.Time) string {
 
 // timeoutOf says when the time of a plan that runs is over.
 func timeoutOf(p *plan.Plan, now time.Time) string {
-	if p.State != plan.PlanRunning || p.Closing.Stops() || !p.Deadline.After(now) {
+	switch {
+	case p.Deadline.IsZero() || !rules.TimesOut(p.State, p.Ending, p.Closing, false):
 		return ""
+	case rules.Overdue(p, now):
+		return "over for " + duration.Roughly(now.Sub(p.Deadline)) + "; a node stops the plan before it starts anything more"
 	}
 	return "in " + duration.Roughly(p.Deadline.Sub(now))
 }

@@ -97,6 +97,8 @@ func (e *explainer) one(t *plan.Task) (Link, *plan.Task, error) {
 		return Link{Why: fmt.Sprintf("its plan %s starts nothing more, since a task failed (on_failure: stop)", p.Title())}, nil, nil
 	case !t.Plan.IsZero() && p.State.Ended():
 		return Link{Why: fmt.Sprintf("its plan %s is %s", p.Title(), p.State)}, nil, nil
+	case rules.Overdue(&p, e.now):
+		return e.overdue(&p)
 	case t.Status == plan.Queued:
 		link, err := e.queued(t)
 		return link, nil, err
@@ -119,6 +121,16 @@ func (e *explainer) awaitsEnd(t *plan.Task) (Link, *plan.Task, error) {
 		}
 	}
 	return link, nil, nil
+}
+
+// overdue explains a task of a plan whose time is over, and which no node has stopped yet.
+func (e *explainer) overdue(p *plan.Plan) (Link, *plan.Task, error) {
+	nodes, err := e.r.Instances(e.ctx)
+	link := Link{Why: fmt.Sprintf("the timeout of %s of its plan %s is over, and the next node stops the plan", duration.Text(p.Timeout), p.Title())}
+	if Stalled(nodes, p) {
+		link.Hint = hint.Resume(p)
+	}
+	return link, nil, err
 }
 
 // mostAsked is how many tasks of a plan are read to find one that others wait for.

@@ -258,6 +258,19 @@ func TestTask(t *testing.T) {
 			chain: []string{"a: its plan p#1 starts nothing more, since a task failed (on_failure: stop)"},
 		},
 		{
+			name:  "a plan whose time is over is stopped before anything starts",
+			plan:  plan.Plan{Timeout: time.Hour, Deadline: now},
+			nodes: live,
+			tasks: []plan.Task{task(1, "a", plan.Queued)},
+			chain: []string{"a: the timeout of 1h00m of its plan p#1 is over, and the next node stops the plan"},
+		},
+		{
+			name:  "also if no node runs it",
+			plan:  plan.Plan{Timeout: time.Hour, Deadline: now},
+			tasks: []plan.Task{task(1, "b", plan.Held)},
+			chain: []string{"b: the timeout of 1h00m of its plan p#1 is over, and the next node stops the plan"}, remedy: "plan run --resume p#1",
+		},
+		{
 			name:  "a foreach task whose items are being made waits for that",
 			nodes: live,
 			tasks: []plan.Task{with(task(1, "copy", plan.Held), func(t *plan.Task) { t.Expanding, t.Items = true, 40 })},

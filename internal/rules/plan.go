@@ -51,6 +51,12 @@ func TimesOut(state, ending plan.Lifecycle, c plan.Closing, retrying bool) bool 
 	return state == plan.PlanRunning && ending == plan.PlanRunning && !c.Stops() && !retrying
 }
 
+// Overdue reports whether the Deadline of a plan is over, and no node has closed the plan yet. The next node does that before it
+// claims anything.
+func Overdue(p *plan.Plan, now time.Time) bool {
+	return TimesOut(p.State, p.Ending, p.Closing, false) && !p.Deadline.IsZero() && !p.Deadline.After(now)
+}
+
 // Verdict returns how a plan ends whose tasks have all finished. broken says that some failed and
 // the plan does not allow that. cancelled says that a person cancelled some. For a foreach task
 // with items, the items decide. ending is that of a plan whose tasks of finally have finished too. The

@@ -295,6 +295,12 @@ func TestWhenTheTimeOfAPlanIsOver(t *testing.T) {
 		if got := rules.TimesOut(c.state, c.ending, c.closing, c.retrying); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
+		if p := (plan.Plan{State: c.state, Ending: c.ending, Closing: c.closing, Deadline: at}); !c.retrying && rules.Overdue(&p, at) != c.want || rules.Overdue(&p, at.Add(-1)) {
+			t.Errorf("%s, and it is overdue: %v", c.name, !c.want)
+		}
+	}
+	if rules.Overdue(&plan.Plan{}, at) {
+		t.Error("a plan without a timeout is overdue")
 	}
 }
 
