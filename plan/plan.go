@@ -70,7 +70,10 @@ type Plan struct {
 	Finally bool `json:"finally,omitempty"`
 	// Ending is how the other tasks of a plan with tasks of finally ended: PlanSucceeded, PlanFailed or
 	// PlanCancelled. It is zero (PlanRunning) as long as they have not.
-	Ending    Lifecycle       `json:"ending,omitzero"`
+	Ending Lifecycle `json:"ending,omitzero"`
+	// Stopped is the Closing that the plan had at its Ending, since Closing is then that of the tasks of
+	// finally. It is Open if nothing stopped the other tasks.
+	Stopped   Closing         `json:"stopped,omitempty"`
 	OnFailure OnFailure       `json:"on_failure,omitempty"`
 	Priority  int             `json:"priority,omitempty"` // of its turns in queues that it shares with other plans, up to MaxPriority; 0: DefaultPriority
 	Overlap   Overlap         `json:"overlap,omitempty"`  // OverlapSkip: it starts only if no other run of its name has not ended; else OverlapAllow
@@ -113,6 +116,10 @@ func (p *Plan) Weight() int { return cmp.Or(p.Priority, DefaultPriority) }
 
 // InFinally reports whether the tasks of finally of the plan run, since all others have ended.
 func (p *Plan) InFinally() bool { return p.Ending != PlanRunning && !p.State.Ended() }
+
+// StoppedBy returns why the plan started nothing more of its tasks, or of its tasks of finally. If both were
+// stopped, the reason is that of the first ones. It returns Open if nothing stopped the plan.
+func (p *Plan) StoppedBy() Closing { return cmp.Or(p.Stopped, p.Closing) }
 
 // Title returns the plan's name with its run, as in "nightly#3".
 func (p *Plan) Title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }

@@ -80,6 +80,7 @@ type Plan struct {
 	Closing   plan.Closing    `json:"closing,omitempty" doc:"Why a plan starts nothing more: cancelled, failed, or timeout if it ran longer than its timeout. An ended plan keeps it."`
 	Finally   bool            `json:"finally,omitempty" doc:"It has tasks of finally, which run when all others have ended."`
 	Ending    string          `json:"ending,omitempty" doc:"How the other tasks ended of a plan that has tasks of finally: succeeded, failed or cancelled. Left out as long as they have not."`
+	Stopped   plan.Closing    `json:"stopped,omitempty" doc:"Why the other tasks were stopped of a plan that has tasks of finally, in the words of closing. Left out as long as they have not ended, and if nothing stopped them."`
 	OnFailure plan.OnFailure  `json:"on_failure,omitempty" doc:"Whether other tasks run on after a failure: continue or stop."`
 	Overlap   plan.Overlap    `json:"overlap,omitempty" doc:"skip: it starts only if no other run of its name has not ended."`
 	Priority  int             `json:"priority,omitempty" doc:"Of its turns in queues that it shares with other plans, up to 100; left out if nobody set it, and then 10."`
@@ -109,7 +110,7 @@ func PlanOf(p *plan.Plan) Plan {
 		ending = p.Ending.String()
 	}
 	return Plan{
-		Finally: p.Finally, Ending: ending,
+		Finally: p.Finally, Ending: ending, Stopped: p.Stopped,
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, By: p.By,
 		Own: p.Own, Keep: Duration(p.Keep), Timeout: Duration(p.Timeout), Deadline: writable(p.Deadline), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: writable(p.Created), Modified: writable(p.Modified),
 		Retried: writable(p.Retried), Ended: writable(p.Ended), Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
@@ -125,7 +126,7 @@ func (p *Plan) Domain() plan.Plan {
 		}
 	}
 	return plan.Plan{
-		Finally: p.Finally, Ending: ending,
+		Finally: p.Finally, Ending: ending, Stopped: p.Stopped,
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.Status, Closing: p.Closing, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Source: p.Source, By: p.By, Own: p.Own,
 		Keep: time.Duration(p.Keep), Timeout: time.Duration(p.Timeout), Deadline: p.Deadline, Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: p.Created, Modified: p.Modified,
 		Retried: p.Retried, Ended: p.Ended, Counts: p.Counts,

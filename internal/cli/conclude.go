@@ -110,7 +110,7 @@ func (a *app) look(ctx context.Context, st store.Store, p plan.Plan) (*report.Ru
 			return nil, err
 		}
 	}
-	if rules.StoppedBy(&p) != plan.Open || p.State == plan.PlanRunning {
+	if p.StoppedBy() != plan.Open || p.State == plan.PlanRunning {
 		unrun, _, err := halt.Unrun(ctx, st, &p)
 		if err != nil {
 			return nil, err

@@ -25,7 +25,8 @@ type planEntry struct {
 	Runners  int             `json:"runners,omitempty"` // how many of its tasks run in task runners while it is stalled, if that was asked
 	Closing  plan.Closing    `json:"closing,omitempty"`
 	Finally  bool            `json:"finally,omitempty"` // it has tasks of finally,
-	Ending   string          `json:"ending,omitempty"`  // and how the others ended
+	Ending   string          `json:"ending,omitempty"`  // and how the others ended,
+	Stopped  plan.Closing    `json:"stopped,omitempty"` // and what stopped these
 	Timeout  api.Duration    `json:"timeout,omitempty"`
 	Deadline time.Time       `json:"deadline,omitzero"` // when its timeout is over
 	Source   string          `json:"source,omitempty"`
@@ -44,7 +45,7 @@ type planEntry struct {
 // entryOfPlan returns the plan as JSON has it; nodes are those of its store.
 func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
 	e := planEntry{
-		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Finally: p.Finally, Ending: api.PlanOf(p).Ending, Timeout: api.Duration(p.Timeout), Deadline: p.Deadline, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Finally: p.Finally, Ending: api.PlanOf(p).Ending, Stopped: p.Stopped, Timeout: api.Duration(p.Timeout), Deadline: p.Deadline, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
 		Created: p.Created, Retried: p.Retried, Ended: p.Ended, Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
 	}
 	if left, ok := rules.PlanLeft(p, time.Now()); ok {

@@ -110,7 +110,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	}
 	last := ""
 	if p.InFinally() {
-		last = fmt.Sprintf("the other tasks ended (%s), and tasks of finally run; to stop them: %s", p.Ending, a.command("plan", "cancel", p.Title()))
+		last = fmt.Sprintf("the other tasks ended (%s), and tasks of finally run; to stop them: %s", rules.StateSeen(p), a.command("plan", "cancel", p.Title()))
 	}
 	if explain.Stalled(nodes, p) {
 		n, err := explain.Outside(ctx, st, nodes, p)

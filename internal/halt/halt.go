@@ -32,7 +32,7 @@ func Unrun(ctx context.Context, r store.Reader, p *plan.Plan) (unrun, running []
 	if err != nil {
 		return nil, nil, err
 	}
-	unrun, running = rules.Unrun(tasks, rules.StoppedBy(p))
+	unrun, running = rules.Unrun(tasks, p.StoppedBy())
 	return unrun, running, nil
 }
 
@@ -43,7 +43,7 @@ func deciding(ctx context.Context, r store.Reader, p *plan.Plan) (tasks []plan.T
 	waiting, failed := map[plan.TaskID]bool{}, map[plan.TaskID]bool{}
 	add := func(t *plan.Task) error {
 		waiting[t.ID] = t.Status == plan.Held && t.Expanded
-		failed[t.ID] = rules.StoppedBy(p) != plan.Open && t.Status == plan.Failed && t.Expanded && rules.CleansUp(t.When)
+		failed[t.ID] = p.StoppedBy() != plan.Open && t.Status == plan.Failed && t.Expanded && rules.CleansUp(t.When)
 		if rules.HasRun(t) {
 			delete(waiting, t.Of)
 		}

@@ -148,7 +148,7 @@ func StyledVerdict(p *plan.Plan, now time.Time, s Style) string {
 		} else {
 			how += " in " + took
 		}
-		if p.Closing == plan.ClosedByTimeout {
+		if p.StoppedBy() == plan.ClosedByTimeout {
 			how += ", as its timeout of " + duration.Text(p.Timeout) + " was over"
 		}
 	}

@@ -41,20 +41,6 @@ func DecideFinally(w plan.When, ending plan.Lifecycle, all bool) Decision {
 	return Decide(w, outcomeOfEnding(ending), true)
 }
 
-// StoppedBy returns why a plan started nothing more: its Closing or, once its tasks of finally run, what
-// follows of that from its Ending.
-func StoppedBy(p *plan.Plan) plan.Closing {
-	switch {
-	case p.Closing != plan.Open || p.Ending == plan.PlanRunning:
-		return p.Closing
-	case p.Ending == plan.PlanCancelled:
-		return plan.ClosedByPerson
-	case p.Ending == plan.PlanFailed && p.OnFailure == plan.Stop:
-		return plan.ClosedByFailure
-	}
-	return plan.Open
-}
-
 // MayRunFinally reports whether a task of finally with the rule ever runs.
 func MayRunFinally(w plan.When) bool {
 	return Decide(w, OutcomeSucceeded, true) == ToRun || Decide(w, OutcomeFailed, true) == ToRun

@@ -7,9 +7,12 @@ import (
 )
 
 // StateSeen returns the state of a plan as the expression plan.state gives it to a task that runs. To a
-// task of finally it is how the other tasks ended.
+// task of finally it is how the other tasks ended, and "timed out" if the timeout of the plan stopped them.
 func StateSeen(p *plan.Plan) string {
-	if p.Ending != plan.PlanRunning {
+	switch {
+	case p.Stopped == plan.ClosedByTimeout:
+		return "timed out"
+	case p.Ending != plan.PlanRunning:
 		return p.Ending.String()
 	}
 	return p.State.String()

@@ -98,7 +98,7 @@ func Reopen(p *plan.Plan, params json.RawMessage, at time.Time) {
 	if p.State.Ended() {
 		p.Retried = at
 	}
-	p.State, p.Closing, p.Ending, p.Ended = plan.PlanRunning, plan.Open, plan.PlanRunning, time.Time{}
+	p.State, p.Closing, p.Ending, p.Stopped, p.Ended = plan.PlanRunning, plan.Open, plan.PlanRunning, plan.Open, time.Time{}
 	p.Edits++
 	Begin(p, at)
 	if params != nil {

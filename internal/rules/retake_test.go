@@ -70,7 +70,7 @@ func TestAPlanIsReopened(t *testing.T) {
 			was.State = state
 			got, want := was, was
 			rules.Reopen(&got, params, at)
-			want.State, want.Closing, want.Ending, want.Ended, want.Edits = plan.PlanRunning, plan.Open, plan.PlanRunning, time.Time{}, was.Edits+1
+			want.State, want.Closing, want.Ending, want.Stopped, want.Ended, want.Edits = plan.PlanRunning, plan.Open, plan.PlanRunning, plan.Open, time.Time{}, was.Edits+1
 			want.Deadline = at.Add(was.Timeout)
 			if state.Ended() {
 				want.Retried = at

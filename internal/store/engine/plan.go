@@ -34,7 +34,7 @@ type Closer[P any] interface {
 	Finished(ctx context.Context, p P) (all, broken, cancelled bool, err error)
 
 	// BeginFinally notes how the other tasks of the plan ended, and opens the plan if it was closed, if it
-	// is still as it was looked at. The unit remembers to settle the tasks of finally, which the plan does not hold any more.
+	// is still as it was looked at. The plan's Stopped keeps why it was closed. The unit remembers to settle the tasks of finally, which the plan does not hold any more.
 	BeginFinally(ctx context.Context, p P, ending plan.Lifecycle) error
 
 	// EndPlan ends the plan, if it is still as it was looked at.

@@ -438,7 +438,8 @@ type planDoc struct {
 	State     plan.Lifecycle `bson:"state"`
 	Closing   plan.Closing   `bson:"closing,omitempty"`
 	Finally   bool           `bson:"finally,omitempty"`
-	Ending    plan.Lifecycle `bson:"ending,omitempty"` // as plan.Plan has it
+	Ending    plan.Lifecycle `bson:"ending,omitempty"`  // as plan.Plan has it,
+	Stopped   plan.Closing   `bson:"stopped,omitempty"` // and this
 	OnFailure plan.OnFailure `bson:"on_failure,omitempty"`
 	Overlap   plan.Overlap   `bson:"overlap,omitempty"`
 	Priority  int            `bson:"priority,omitempty"`
@@ -478,7 +479,7 @@ func (p *planDoc) title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
 
 func (p *planDoc) domain() plan.Plan {
 	return plan.Plan{
-		ID: planID(p.ID), Name: p.Name, Run: p.Run, State: p.State, Closing: p.Closing, Finally: p.Finally, Ending: p.Ending, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Params: json.RawMessage(p.Params),
+		ID: planID(p.ID), Name: p.Name, Run: p.Run, State: p.State, Closing: p.Closing, Finally: p.Finally, Ending: p.Ending, Stopped: p.Stopped, OnFailure: p.OnFailure, Overlap: p.Overlap, Priority: p.Priority, Params: json.RawMessage(p.Params),
 		Secrets: p.Secrets, By: p.By, Request: p.Request, Source: p.Source, Own: p.Own, Keep: p.Keep, Timeout: p.Timeout, Deadline: utc(p.Deadline), Size: p.Size, Edits: p.Edits,
 		Created: utc(p.Ctime), Modified: utc(p.Mtime), Retried: utc(p.Retried), Ended: utc(p.Ended),
 	}

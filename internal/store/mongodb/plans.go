@@ -258,11 +258,15 @@ func (p *planDoc) asRead() bson.D {
 // BeginFinally implements engine.Closer. If the process dies after the write, a sweep finds the plan as one
 // that became ready, and looks at its tasks of finally.
 func (r *round) BeginFinally(ctx context.Context, p *planDoc, ending plan.Lifecycle) error {
-	begun, err := r.UpdateOne(ctx, r.plans, p.asRead(), d("$set", d("ending", ending, "fresh", true), "$unset", ones("closing"), "$currentDate", d("mtime", true)))
+	set := d("ending", ending, "fresh", true)
+	if p.Closing != plan.Open {
+		set = append(set, bson.E{Key: "stopped", Value: p.Closing})
+	}
+	begun, err := r.UpdateOne(ctx, r.plans, p.asRead(), d("$set", set, "$unset", ones("closing"), "$currentDate", d("mtime", true)))
 	if err != nil || !begun {
 		return err
 	}
-	p.Ending, p.Closing = ending, plan.Open
+	p.Ending, p.Stopped, p.Closing = ending, p.Closing, plan.Open
 	r.begun++
 	return r.job(ctx, workLook, p.ID)
 }

@@ -236,7 +236,7 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 	if !first.Deadline.IsZero() {
 		set = append(set, bson.E{Key: "deadline", Value: first.Deadline})
 	}
-	if err := s.endRetry(ctx, first, wire.Change{Update: d("$set", set)}); err != nil {
+	if err := s.endRetry(ctx, first, wire.Change{Update: d("$set", set, "$unset", ones("stopped"))}); err != nil {
 		return err
 	}
 	return s.start(ctx, first.target())

@@ -318,6 +318,9 @@ func (t *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled boo
 
 // BeginFinally implements engine.Closer.
 func (t *tx) BeginFinally(_ context.Context, p *planRow, ending plan.Lifecycle) error {
+	if p.Closing != plan.Open {
+		t.exec("UPDATE plans SET def = CAST(json_set(coalesce(CAST(def AS TEXT), '{}'), '$.stopped', ?) AS BLOB) WHERE n = ?", string(p.Closing), p.n)
+	}
 	p.Ending, p.Closing = ending, plan.Open
 	t.begun, t.told = t.begun+1, true
 	t.touch(p)

@@ -399,7 +399,7 @@ func (t *tx) keepList(n int64, marks []mark) {
 	}
 }
 
-// noteRetried writes when the retry lets the plan run again that had ended, if it had.
+// noteRetried writes when the retry lets the plan run again that had ended, if it had. Nothing has stopped the plan since.
 func (t *tx) noteRetried(p *planRow) error {
 	if p.Retried.IsZero() {
 		return nil
@@ -409,7 +409,7 @@ func (t *tx) noteRetried(p *planRow) error {
 		return nil // the transaction has failed, and says why
 	}
 	whole := q.wholePlan()
-	whole.Retried = p.Retried
+	whole.Retried, whole.Stopped = p.Retried, plan.Open
 	def, err := packPlan(&whole)
 	t.exec("UPDATE plans SET def = ? WHERE n = ?", def, p.n)
 	return err

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// planRow is a plan as a transaction needs it: Deadline is there only if the plan begins with it.
+// planRow is a plan as a transaction needs it: Deadline is there only if the plan begins with it, and Stopped is not.
 type planRow struct {
 	n int64
 	plan.Plan
@@ -49,10 +49,11 @@ func (p *planRow) stopped() bool { return p.Closing != plan.Open || p.retry != 0
 
 // planDef is what of a plan only its readers need.
 type planDef struct {
-	Secrets []string `json:"secrets,omitempty"`
-	By      string   `json:"by,omitempty"`
-	Request string   `json:"request,omitempty"`
-	Retried int64    `json:"retried,omitempty"` // microseconds
+	Secrets []string     `json:"secrets,omitempty"`
+	By      string       `json:"by,omitempty"`
+	Request string       `json:"request,omitempty"`
+	Retried int64        `json:"retried,omitempty"` // microseconds
+	Stopped plan.Closing `json:"stopped,omitempty"` // BeginFinally writes it
 }
 
 // wholeColumns are those of a plan for its readers; wholePlan reads them.
@@ -67,14 +68,14 @@ func (r *rows) wholePlan() plan.Plan {
 			r.c.fail(fmt.Errorf("plan %s: what its submitter said of it: %w", p.ID, err))
 		}
 	}
-	p.Secrets, p.By, p.Request, p.Retried = d.Secrets, d.By, d.Request, instant(d.Retried)
+	p.Secrets, p.By, p.Request, p.Retried, p.Stopped = d.Secrets, d.By, d.Request, instant(d.Retried), d.Stopped
 	return p
 }
 
 // packPlan writes what wholePlan reads of def; nil if that is nothing.
 func packPlan(p *plan.Plan) ([]byte, error) {
-	d := planDef{Secrets: p.Secrets, By: p.By, Request: p.Request, Retried: micro(p.Retried)}
-	if len(d.Secrets) == 0 && d.By == "" && d.Request == "" && d.Retried == 0 {
+	d := planDef{Secrets: p.Secrets, By: p.By, Request: p.Request, Retried: micro(p.Retried), Stopped: p.Stopped}
+	if len(d.Secrets) == 0 && d.By == "" && d.Request == "" && d.Retried == 0 && d.Stopped == plan.Open {
 		return nil, nil
 	}
 	return json.Marshal(d)

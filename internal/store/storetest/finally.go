@@ -126,7 +126,8 @@ var finallyCases = []testCase{
 		w.equal("closing", w.plan(p.ID).Closing, plan.ClosedByFailure)
 		n.end(ok(c[1]))
 		n.sweep()
-		w.equal("plan", fmt.Sprint(w.plan(p.ID).Closing, w.plan(p.ID).Ending), fmt.Sprint(plan.Open, plan.PlanFailed))
+		now := w.plan(p.ID)
+		w.equal("plan", []any{now.Closing, now.Ending, now.Stopped}, []any{plan.Open, plan.PlanFailed, plan.ClosedByFailure})
 		fatal := func(c protocol.ClaimedTask) protocol.Ending {
 			e := fail(c)
 			e.Reason = plan.ReasonFatal
@@ -147,7 +148,7 @@ var finallyCases = []testCase{
 		n.sweep()
 		w.want(p, "rollback queued")
 		now := w.plan(p.ID)
-		w.equal("plan", []any{now.State, now.Ending, now.Closing, now.InFinally()}, []any{plan.PlanRunning, plan.PlanCancelled, plan.Open, true})
+		w.equal("plan", []any{now.State, now.Ending, now.Stopped, now.Closing, now.InFinally()}, []any{plan.PlanRunning, plan.PlanCancelled, plan.ClosedByPerson, plan.Open, true})
 		w.no(w.s.CancelPlan(w.ctx, p.ID, false)) // it comes late
 		n.sweep()
 		w.want(p, "rollback queued", "tell held")
@@ -171,6 +172,7 @@ var finallyCases = []testCase{
 		n.run(ok)
 		w.wantPlan(p, plan.PlanCancelled)
 		w.equal("ending", w.plan(p.ID).Ending, plan.PlanSucceeded)
+		w.equal("nothing stopped the others", w.plan(p.ID).Stopped, plan.Open)
 	}},
 	{"a task of finally is not cancelled before the others have ended", func(w *world) {
 		p := w.submitSpec(release(task("a")))

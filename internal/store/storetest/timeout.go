@@ -154,6 +154,32 @@ var timeoutCases = []testCase{
 		ends(func(p plan.Plan) { over(p); cancel(p) }, plan.ClosedByTimeout, plan.PlanFailed)
 		ends(func(p plan.Plan) { cancel(p); over(p) }, plan.ClosedByPerson, plan.PlanCancelled)
 	}},
+	{"the timeout of a plan leaves its tasks of finally to run, and the plan says so until it is retried", func(w *world) {
+		s := plan.New("timed")
+		s.Timeout, s.Secrets, s.Tasks = time.Hour, []string{"token"}, []plan.TaskSpec{task("a"), last("undo", "")}
+		p := w.submitSpec(s)
+		n := w.node("n1")
+		c := n.one()
+		w.pass(65 * time.Minute)
+		n.sweep()
+		w.equal("before they run", []any{w.plan(p.ID).Closing, w.plan(p.ID).Stopped}, []any{plan.ClosedByTimeout, plan.Open})
+		n.end(protocol.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: rules.ByTimeout})
+		n.sweep()
+		w.pass(65 * time.Minute)
+		n.sweep()
+		now := w.plan(p.ID)
+		w.equal("while they run", []any{now.Closing, now.Stopped, now.StoppedBy(), now.InFinally()}, []any{plan.Open, plan.ClosedByTimeout, plan.ClosedByTimeout, true})
+		w.no(w.s.CancelPlan(w.ctx, p.ID, true))
+		n.sweep()
+		now = w.plan(p.ID)
+		w.equal("after a cancellation", []any{now.State, now.Closing, now.Stopped, now.StoppedBy()}, []any{plan.PlanFailed, plan.ClosedByPerson, plan.ClosedByTimeout, plan.ClosedByTimeout})
+		w.retry(p, false)
+		n.sweep()
+		now = w.plan(p.ID)
+		w.equal("after a retry", []any{now.State, now.Closing, now.Stopped, now.Secrets}, []any{plan.PlanRunning, plan.Open, plan.Open, []string{"token"}})
+		n.run(ok)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"a sweep tells when the time of the next plan is over", func(w *world) {
 		n := w.node("n1")
 		p := w.submitTimed(40*time.Minute, task("a"))

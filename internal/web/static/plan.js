@@ -111,8 +111,8 @@ export default async function plan({ main, params, query, page }) {
     const shown = p.stalled ? 'stalled' : p.state;
     page.title(`${p.name} #${p.run} ${p.state}`);
     put(title, `${p.name} #${p.run}`);
-    const closes = ended(p) ? p.closing === 'timeout' && 'timed out' : { cancelled: 'being cancelled', timeout: 'being stopped, as its timeout is over', failed: 'starting nothing more' }[p.closing];
-    const last = p.ending && !ended(p) && `${p.state} finally, after it ${p.ending === 'cancelled' ? 'was cancelled' : p.ending}`;
+    const closes = ended(p) ? (p.stopped || p.closing) === 'timeout' && 'timed out' : { cancelled: 'being cancelled', timeout: 'being stopped, as its timeout is over', failed: 'starting nothing more' }[p.closing];
+    const last = p.ending && !ended(p) && `${p.state} finally, after it ${p.stopped === 'timeout' ? 'timed out' : p.ending === 'cancelled' ? 'was cancelled' : p.ending}`;
     state.set(shown, closes ? `${p.state}, ${closes}` : last || shown);
     bar.set(p);
     const all = p.sums.tasks, ready = p.sums.done;

@@ -186,7 +186,7 @@ function row(first) {
       state.set(shown);
       put(name, `${p.name} #${p.run}`);
       more.setAttribute('aria-label', `Params and submitter of ${p.name} #${p.run}`);
-      put(note, p.stalled ? 'no node runs it' : p.closing === 'timeout' ? (ended(p) ? 'timed out' : 'is being stopped') : p.closing === 'cancelled' && !ended(p) ? 'is being cancelled' : '');
+      put(note, p.stalled ? 'no node runs it' : p.stopped === 'timeout' || p.closing === 'timeout' && ended(p) ? 'timed out' : p.closing === 'timeout' ? 'is being stopped' : p.closing === 'cancelled' && !ended(p) ? 'is being cancelled' : '');
       bar.set(p);
       bar.title = summary(p.counts);
       put(count, `${number(p.sums.done)} of ${number(p.sums.tasks)}`);

@@ -38,7 +38,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		}
 		tx.runs[p.Name]++
 		p.Run, p.State, p.Closing, p.Edits, p.Counts = tx.runs[p.Name], plan.PlanSubmitting, plan.Open, 0, plan.Counts{}
-		p.Retried, p.Ended, p.Ending = time.Time{}, time.Time{}, plan.PlanRunning
+		p.Retried, p.Ended, p.Ending, p.Stopped = time.Time{}, time.Time{}, plan.PlanRunning, plan.Open
 		p.Created = tx.at.UTC()
 		tx.made++
 		row := &planRow{file: p.File, n: tx.made, byName: map[string]*task{}}

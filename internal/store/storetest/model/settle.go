@@ -305,7 +305,7 @@ func (tx *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled bo
 
 // BeginFinally implements engine.Closer.
 func (tx *tx) BeginFinally(ctx context.Context, p *planRow, ending plan.Lifecycle) error {
-	p.Ending = ending
+	p.Ending, p.Stopped = ending, p.Closing
 	tx.openPlan(p)
 	for _, t := range p.tasks {
 		if t.Finally {
