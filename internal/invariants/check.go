@@ -173,7 +173,7 @@ func (c *checker) task(t *plan.Task) string {
 		switch {
 		case busy && p.State != plan.PlanRunning:
 			return fmt.Sprintf("invariant 1: its plan is %v", p.State)
-		case t.Finally && (busy || c.settled && t.Status != plan.Held) && rules.HoldsFinally(p.State, p.Ending):
+		case t.Finally && (busy || c.settled && t.Status != plan.Held && !rules.KeptFinally(t, p.Retried)) && rules.HoldsFinally(p.State, p.Ending):
 			return "invariant 1: it is one of finally, and its plan has not ended otherwise"
 		}
 	}

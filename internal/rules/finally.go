@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/plan"
@@ -16,6 +17,12 @@ func (w *Waiter) AwaitsEnd() bool {
 
 // HeldFinally reports whether the task is one of finally that is held.
 func HeldFinally(t *plan.Task) bool { return t.Finally && t.Status == plan.Held }
+
+// KeptFinally reports whether a task of finally ended before the last retry of its plan, at retried. In a plan that
+// holds such tasks, a retry for lists (SelectLists) left it so.
+func KeptFinally(t *plan.Task, retried time.Time) bool {
+	return t.Finally && t.Status.Finished() && !retried.IsZero() && !t.Ended.After(retried)
+}
 
 // HoldsFinally reports whether a plan in that state holds its tasks of finally. When nothing else in the
 // plan is unfinished, they are released, in place of the plan's end.

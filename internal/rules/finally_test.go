@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
@@ -47,6 +48,26 @@ func TestWhatBecomesOfATaskOfFinally(t *testing.T) {
 		c.change(&w)
 		if next, s := rules.Settle(&w); next != c.next || next != rules.Leave && (s.Status != c.status || s.Reason != c.reason) {
 			t.Errorf("%s: got %v, %v %q", c.name, next, s.Status, s.Reason)
+		}
+	}
+}
+
+func TestWhichTasksOfFinallyARetryForListsKept(t *testing.T) {
+	at := time.Unix(1000, 0)
+	for _, c := range []struct {
+		name    string
+		task    plan.Task
+		retried time.Time
+		want    bool
+	}{
+		{"one that ended before", plan.Task{Status: plan.Succeeded, Ended: at, Definition: plan.Definition{Finally: true}}, at.Add(1), true},
+		{"not one that ended since", plan.Task{Status: plan.Cancelled, Ended: at.Add(2), Definition: plan.Definition{Finally: true}}, at.Add(1), false},
+		{"none of a plan that was not retried", plan.Task{Status: plan.Cancelled, Ended: at, Definition: plan.Definition{Finally: true}}, time.Time{}, false},
+		{"none that is held", plan.Task{Status: plan.Held, Definition: plan.Definition{Finally: true}}, at, false},
+		{"no other task", plan.Task{Status: plan.Succeeded, Ended: at}, at.Add(1), false},
+	} {
+		if got := rules.KeptFinally(&c.task, c.retried); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
 		}
 	}
 }

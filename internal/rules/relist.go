@@ -207,7 +207,8 @@ func ListParent(t *plan.Task, byID map[plan.TaskID]*plan.Task) *plan.Task {
 }
 
 // SelectLists is SelectRetry for ListsAgain: it chooses the tasks whose outputs are lists of Relisted, with their items. If
-// there are none it returns none, because all lists are known.
+// there are none it returns none, because all lists are known. Tasks of finally stay as they ended: the retry that
+// compares asks them again.
 func SelectLists(tasks []plan.Task, chosen []plan.TaskID) ([]Retried, error) {
 	found, err := Relisted(tasks, chosen)
 	if err != nil {
@@ -234,7 +235,6 @@ func SelectLists(tasks []plan.Task, chosen []plan.TaskID) ([]Retried, error) {
 			}
 		}
 	}
-	r.takeFinally()
 	return r.childrenFirst(), nil
 }
 

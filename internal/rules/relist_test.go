@@ -113,6 +113,7 @@ func TestWhatARetryTakesForLists(t *testing.T) {
 			}
 		})
 	}
+	tasks = append(tasks, plan.Task{ID: id("mail"), Name: "mail", Status: plan.Succeeded, Definition: plan.Definition{Finally: true}})
 	again, err := rules.SelectLists(tasks, nil)
 	if err != nil || len(again) != 1 || again[0].ID != id("list") {
 		t.Errorf("to read the lists %v run again (%v), want list", again, err)

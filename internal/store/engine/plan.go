@@ -29,8 +29,8 @@ type Closer[P any] interface {
 	ClosePlan(ctx context.Context, p P, closing plan.Closing) (closed bool, err error)
 
 	// Finished reports whether no task of the plan is unfinished, whether some are broken, and
-	// whether a person cancelled some, as rules.Verdict asks. Tasks of finally that the plan holds do not
-	// count as unfinished.
+	// whether a person cancelled some, as rules.Verdict asks. If the plan holds tasks of finally, they do not
+	// count, whether they are held or a retry for lists left them as they ended.
 	Finished(ctx context.Context, p P) (all, broken, cancelled bool, err error)
 
 	// BeginFinally notes how the other tasks of the plan ended, and opens the plan if it was closed, if it

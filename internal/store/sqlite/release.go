@@ -313,7 +313,23 @@ func (t *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (clo
 
 // Finished implements engine.Closer.
 func (t *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled bool, err error) {
-	return t.settled(p), p.Counts.Broken() > 0, p.Counts.Cancelled > 0, t.err
+	all = t.settled(p)
+	counts := p.Counts
+	if v := t.PlanView(p); all && v.Holds() && p.Edits > 0 && counts.Broken()+counts.Cancelled > 0 {
+		for _, r := range t.keptFinally(p) {
+			rules.Count(&counts, r.counted(), -1)
+		}
+	}
+	return all, counts.Broken() > 0, counts.Cancelled > 0, t.err
+}
+
+// keptFinally returns the tasks of finally that have ended, of a plan that holds such tasks. Only a retry
+// for lists leaves them so. No index has them, so it reads all tasks of the plan.
+func (t *tx) keptFinally(p *planRow) (kept []taskRow) {
+	for r := t.query("SELECT "+taskColumns+" FROM tasks AS t INDEXED BY tasks_plan WHERE t.plan = ? AND t.flags & ? <> 0 AND t.outcome <> 0", p.n, int64(flagFinally)); r.next(); {
+		kept = append(kept, r.task())
+	}
+	return kept
 }
 
 // BeginFinally implements engine.Closer.

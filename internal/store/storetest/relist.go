@@ -109,6 +109,50 @@ var relistCases = []testCase{
 		w.equalJSON("output", w.named(p, "copy").Output, "[null,2,4,6]")
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"the run that makes lists leaves tasks of finally as they ended, and the comparison asks them again", func(w *world) {
+		for _, fails := range []string{"tell", "list", ""} {
+			p := w.submitSpec(release(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list")))
+			n := w.node("n1")
+			run := func(list, fails string) string {
+				return fmt.Sprint(n.run(func(c protocol.ClaimedTask) protocol.Ending {
+					switch c.Name {
+					case fails:
+						return fail(c)
+					case "list":
+						return succeed(c, list)
+					}
+					return ok(c)
+				}))
+			}
+			failed := func(name string) string { // which of them fails
+				if name == fails {
+					return name
+				}
+				return ""
+			}
+			w.equal("runs", run("[1]", failed("tell")), "[list copy[0] tell]")
+			w.no(w.tryRetry(p.ID, rules.Ask{Lists: rules.ListsAgain}))
+			w.want(p, "list queued", "copy succeeded", "rollback skipped")
+			w.equal("ending", w.plan(p.ID).Ending, plan.PlanRunning)
+			w.equal("makes the list", run("[1,2]", failed("list")), "[list]")
+			now, ending := w.plan(p.ID), plan.PlanSucceeded
+			if fails == "list" {
+				ending = plan.PlanFailed
+			}
+			w.equal("ending with "+fails, now.Ending, ending)
+			w.equal("ended", now.State == plan.PlanFailed, fails != "")
+			if fails == "list" {
+				w.equal("runs again", run("[1,2]", ""), "[]")
+				w.retry(p, false)
+				w.equal("asks them again", run("[1,2]", ""), "[list tell]")
+				continue
+			}
+			w.no(w.tryRetry(p.ID, rules.Ask{Lists: rules.ListsCompared}))
+			w.want(p, "list succeeded", "rollback held", "tell held")
+			w.equal("compares", run("", ""), "[copy[1] tell]")
+			w.wantPlan(p, plan.PlanSucceeded)
+		}
+	}},
 	{"a retry that died at any of its writes is made whole by the next one", func(w *world) {
 		for at, made := 1, false; !made; at += max(1, w.d.Halfway) {
 			p := w.submit(each("copy", list("a", "b", "c")), along("check", "", "copy"), task("total", "check"))
