@@ -94,6 +94,9 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 		return nil, fmt.Errorf("task %q needs %s in %s, and %s in %s; a retry cannot change what a task needs; submit the plan again",
 			old.Name, cmp.Or(needs, "nothing"), v.Name, cmp.Or(needed, "nothing"), v.Plan.Title())
 	}
+	if err := rules.CheckReplaced(old, now); err != nil {
+		return nil, err
+	}
 	changes, err := Changes(old, now, v.Mark, v.Secrets, v.Hidden...)
 	switch {
 	case err != nil:

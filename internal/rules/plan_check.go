@@ -55,7 +55,7 @@ func CheckRetry(p *plan.Plan, tasks int) error {
 	case tasks < p.Size:
 		return refusal.New(plan.ErrPlanNotReady, "%s has %d of its %d tasks: its submission ended half-way, and nothing of it ever ran", p.Title(), tasks, p.Size)
 	case p.InFinally():
-		return refusal.New(plan.ErrConflict, "%s runs its tasks of finally: wait until they have ended, or stop them: sluice plan cancel", p.Title())
+		return refusal.New(plan.ErrConflict, "%s runs its tasks of finally: wait until they have ended, or stop them: sluice plan cancel %s", p.Title(), p.Title())
 	}
 	return nil
 }

@@ -22,8 +22,7 @@ const (
 // CheckRetried refuses to take a task back that SelectRetry chose. The first rule that applies decides:
 //
 //  1. The task is busy: ErrConflict.
-//  2. The retry makes a task of finally one of the others, or the reverse, or gives it what CheckFinally
-//     refuses: ErrConflict.
+//  2. CheckReplaced refuses the new definition: ErrConflict.
 //  3. The retry gives the task a queue that is not there: ErrNotFound.
 //  4. The queue of the task was deleted, and the retry gives it no other one: ErrConflict. Nothing
 //     would ever claim the task.
@@ -35,16 +34,23 @@ func CheckRetried(t *plan.Task, busy Busy, with *plan.Task, queues map[plan.Queu
 		return refusal.New(plan.ErrConflict, "task %q is %s, and is being handed over to the receiver of its group: it cannot run again", t.Key(), states.OfTask(t))
 	case busy != 0:
 		return refusal.New(plan.ErrConflict, "task %q is %v, and another call is about to change it", t.Key(), t.Status)
-	case with != nil && with.Finally != t.Finally:
-		return refusal.New(plan.ErrConflict, "task %q was moved to finally, or from there: submit the plan again", t.Key())
-	case with != nil && CheckFinally(with) != nil:
-		return CheckFinally(with)
+	case with != nil && CheckReplaced(t, with) != nil:
+		return CheckReplaced(t, with)
 	case with != nil && !queues[with.Queue]:
 		return fmt.Errorf("task %q: queue %s: %w", with.Key(), with.Queue, plan.ErrNotFound)
 	case with == nil && !queues[t.Queue]:
 		return refusal.New(plan.ErrConflict, "task %q cannot run again, since its queue was deleted; submit its plan again, or retry it with a plan file in which it has another queue", t.Key())
 	}
 	return nil
+}
+
+// CheckReplaced refuses a definition that makes a task of finally one of the others, or the reverse, or that
+// gives it what CheckFinally refuses: ErrConflict.
+func CheckReplaced(t, with *plan.Task) error {
+	if with.Finally != t.Finally {
+		return refusal.New(plan.ErrConflict, "task %q was moved to finally, or from there: submit the plan again", t.Key())
+	}
+	return CheckFinally(with)
 }
 
 // CheckBelow refuses to take back a parent of a task, or the foreach task of an item, while the task
