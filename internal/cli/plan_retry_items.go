@@ -17,12 +17,20 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// retryItems retries a plan whose lists may have other items now. It runs the tasks that print lists first.
+// retryItems retries a plan whose lists may have other items now. A refusal names the way on if no node runs the plan.
 func (a *app) retryItems(ctx context.Context, st store.Store, p plan.Plan, chosen []plan.TaskID, s retrySettings) error {
-	err := a.mayRetry(ctx, st, &p)
-	if err != nil {
+	if err := a.mayRetry(ctx, st, &p); err != nil {
 		return err
 	}
+	err := a.retryLists(ctx, st, p, chosen, s)
+	if errors.Is(err, plan.ErrConflict) || errors.Is(err, plan.ErrPlanActive) {
+		return errors.Join(err, a.noteUnserved(ctx, st, &p, nil))
+	}
+	return err
+}
+
+// retryLists runs the tasks that print lists, and then compares the lists.
+func (a *app) retryLists(ctx context.Context, st store.Store, p plan.Plan, chosen []plan.TaskID, s retrySettings) (err error) {
 	// A list that the file gives is asked about before anything runs.
 	var file *fileAgain
 	ask := rules.Ask{Tasks: chosen, Lists: rules.ListsCompared}
@@ -135,9 +143,9 @@ func (a *app) readLists(ctx context.Context, st store.Store, p *plan.Plan, chose
 	for i := range tasks {
 		names[i] = tasks[i].Key()
 	}
-	who, verb := strings.Join(names, ", "), "prints the list"
+	who, verb, run := strings.Join(names, ", "), "prints the list", "runs"
 	if len(tasks) > 1 {
-		verb = "print the lists"
+		verb, run = "print the lists", "run"
 	}
 	if *s.dryRun {
 		a.note("%s %s, and would run first: what comes and goes is known only then", who, verb)
@@ -146,7 +154,7 @@ func (a *app) readLists(ctx context.Context, st store.Store, p *plan.Plan, chose
 		}
 		return false, nil
 	}
-	a.note("%s %s, and runs first; if it fails, nothing else changes", who, verb)
+	a.note("%s %s, and %s first; if it fails, nothing else changes", who, verb, run)
 	ask.Check = false
 	if _, err = st.Retry(ctx, p.ID, ask); err != nil {
 		return false, fmt.Errorf("retry %s: %w", p.Title(), err)
