@@ -73,22 +73,7 @@ func pending(m *measurement) {
 	for _, a := range []*asked{full, empty} {
 		a.answerNone()
 	}
-	m.repeat(func() {
-		full.begin(turns)
-		empty.begin(turns)
-		settle()
-		for range turns {
-			full.ask()
-			empty.ask()
-		}
-		for _, x := range []struct {
-			what         string
-			ours, theirs []time.Duration
-		}{{"turn", full.turns, empty.turns}, {"poll", full.polls, empty.polls}, {"sweep", full.sweeps, empty.sweeps}} {
-			m.pair(x.what, "ms", milliseconds(median(x.ours)), "beside one question", milliseconds(median(x.theirs)))
-		}
-		m.note("%d open questions; %d turns that end and claim %d tasks, polls that find none, and sweeps", n, turns, taskATurn)
-	})
+	m.fullAndEmpty(full, empty, turns, "beside one question", fmt.Sprintf("%d open questions", n))
 }
 
 // answerNone has all questions asked.

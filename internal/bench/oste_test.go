@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -62,6 +63,12 @@ func later(m *measurement) {
 		client, db := rawMongoDB(full.uri, nil)
 		check(errors.Join(db.RunCommand(m.Context(), doc("compact", "tasks", "force", true)).Err(), client.Disconnect(m.Context())))
 	}
+	m.fullAndEmpty(full, empty, turns, "without them", fmt.Sprintf("%d activities due next year", n))
+}
+
+// fullAndEmpty compares the turns, polls and sweeps of a full store with those of an empty one, which are asked in turn. The note says what
+// the full one is full of.
+func (m *measurement) fullAndEmpty(full, empty *asked, turns int, peer, of string) {
 	m.repeat(func() {
 		full.begin(turns)
 		empty.begin(turns)
@@ -74,9 +81,9 @@ func later(m *measurement) {
 			what         string
 			ours, theirs []time.Duration
 		}{{"turn", full.turns, empty.turns}, {"poll", full.polls, empty.polls}, {"sweep", full.sweeps, empty.sweeps}} {
-			m.pair(x.what, "ms", milliseconds(median(x.ours)), "without them", milliseconds(median(x.theirs)))
+			m.pair(x.what, "ms", milliseconds(median(x.ours)), peer, milliseconds(median(x.theirs)))
 		}
-		m.note("%d activities due next year; %d turns that end and claim %d tasks, polls that find none, and sweeps", n, turns, taskATurn)
+		m.note("%s; %d turns that end and claim %d tasks, polls that find none, and sweeps", of, turns, taskATurn)
 	})
 }
 
