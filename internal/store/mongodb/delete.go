@@ -16,7 +16,7 @@ func (r *round) forgetBeside(ctx context.Context, ids idList) error {
 	return r.dropFiles(ctx, files)
 }
 
-// forgetTasks deletes tasks, and all that is kept beside them. Those of them that may have joins are named.
+// forgetTasks deletes tasks, and all that is kept beside them. joined are those of them that may have joins.
 func (r *round) forgetTasks(ctx context.Context, ids, joined idList) error {
 	if err := r.forgetBeside(ctx, ids); err != nil {
 		return err
