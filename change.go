@@ -119,7 +119,7 @@ type RetryOptions struct {
 	DryRun     bool          // change nothing: only say what would run
 
 	// With is the plan as it is now, with some of its tasks mended: the tasks that run again take their
-	// definitions from it, and the plan its params. It may change only tasks that run again, has the
+	// definitions from it, and the plan its params and its timeout. It may change only tasks that run again, has the
 	// tasks of the plan with the same needs, and keeps the same params secret. nil: the tasks run as they
 	// were submitted. Tasks of no plan have none.
 	With *plan.Spec

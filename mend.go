@@ -80,6 +80,9 @@ func (s *Store) mend(ctx context.Context, id plan.PlanID, spec *plan.Spec, ask *
 			}
 		}
 	}
+	if now.Timeout != p.Timeout {
+		ask.Timeout = &now.Timeout
+	}
 	if ask.Replace, _, err = v.Replacements(selected, false); err != nil {
 		return fmt.Errorf("retry %s: %w: %w", p.Title(), plan.ErrConflict, err)
 	}

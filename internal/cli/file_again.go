@@ -46,7 +46,7 @@ func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tas
 	}
 	changed := touched(p)
 	switch {
-	case file != nil && (!changed || file.sameTasks(tasks)):
+	case file != nil && (!changed || file.samePlan(tasks)):
 		a.noteOldParams(file, tasks, again)
 	case changed:
 		a.note("%s has changed since %s was submitted, and the tasks are as they were then: to take the changes add --with %s", path, p.Title(), hint.Quoted(path))
@@ -88,7 +88,7 @@ func (a *app) changedSource(ctx context.Context, st store.Store, p *plan.Plan) (
 		return "", err
 	}
 	path, file, err := a.readSource(ctx, r, p, tasks)
-	if err != nil || file != nil && file.sameTasks(tasks) {
+	if err != nil || file != nil && file.samePlan(tasks) {
 		return "", err
 	}
 	return path, nil
@@ -152,6 +152,7 @@ type fileAgain struct {
 	defaults map[string]json.RawMessage // as the file has them
 	began    map[string]json.RawMessage // the defaults as the plan was submitted; nil: nobody knows
 	tasks    []plan.Task                // compiled with values
+	timeout  time.Duration              // of the plan
 	stored   []plan.Task                // of the plan, with their params
 	secrets  secret.Names               // which are not printed,
 	hidden   []string                   // nor these, which they are in params
@@ -203,7 +204,7 @@ func (a *app) readAgain(
 	case kept.Text != "": // a text that is not valid any more has no known defaults
 		_, f.began, _ = (&planText{p: p, path: path, dir: kept.Dir, data: []byte(kept.Text)}).load(planfile.Texts(f.was))
 	}
-	f.values = spec.Params
+	f.values, f.timeout = spec.Params, spec.Timeout
 	now, err := json.Marshal(f.values)
 	if err != nil {
 		return nil, err
@@ -368,11 +369,11 @@ func saysSecret(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &from) == nil && (from["from_env"] != nil || from["from_file"] != nil)
 }
 
-// sameTasks reports whether the file has the plan's tasks with the same definitions. Their params
+// samePlan reports whether the file has the plan's timeout, and its tasks with the same definitions. Their params
 // may have been others.
-func (f *fileAgain) sameTasks(tasks []plan.Task) bool {
+func (f *fileAgain) samePlan(tasks []plan.Task) bool {
 	old := mend.ByName(tasks)
-	if len(old) != len(f.tasks) {
+	if len(old) != len(f.tasks) || f.timeout != f.p.Timeout {
 		return false
 	}
 	names, newNames := mend.NamesOf(tasks), mend.NamesOf(f.tasks) // in another order their ids are those of other tasks

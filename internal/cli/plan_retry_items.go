@@ -84,7 +84,7 @@ func (a *app) retryLists(ctx context.Context, st store.Store, p plan.Plan, chose
 	if err != nil || *s.dryRun {
 		return err
 	}
-	ask.Check, ask.Replace, ask.Params = false, change.tasks, change.params
+	ask.Check, ask.Replace, ask.Params, ask.Timeout = false, change.tasks, change.params, change.timeout
 	if _, err := st.Retry(ctx, p.ID, ask); err != nil {
 		return fmt.Errorf("retry %s: %w", p.Title(), err)
 	}

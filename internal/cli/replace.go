@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/mend"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
@@ -16,10 +18,11 @@ import (
 
 // A replacement is what a plan file says that was changed since the plan was submitted, for the tasks of a retry.
 type replacement struct {
-	tasks  []plan.Task     // the new definitions
-	params json.RawMessage // the plan's params, if they are others
-	lines  []string        // for people: which params are others, and what ran with the old ones
-	stays  string          // for people: which params are not as the file has them by default
+	tasks   []plan.Task     // the new definitions
+	params  json.RawMessage // the plan's params, if they are others
+	timeout *time.Duration  // the plan's timeout, if it is another one
+	lines   []string        // for people: what of these is other, and what ran with the old params
+	stays   string          // for people: which params are not as the file has them by default
 
 	secrets secret.Names
 }
@@ -41,7 +44,18 @@ func (file *fileAgain) replacements(selected []rules.Retried, lists bool) (*repl
 			out.lines = append(out.lines, line)
 		}
 	}
+	if file.timeout != file.p.Timeout {
+		out.timeout = &file.timeout
+		out.lines = append(out.lines, fmt.Sprintf("the timeout of the plan is %s now, and was %s", timeoutText(file.timeout), timeoutText(file.p.Timeout)))
+	}
 	return out, nil
+}
+
+func timeoutText(d time.Duration) string {
+	if d == 0 {
+		return "none"
+	}
+	return duration.Text(d)
 }
 
 // version returns the file as a version of its plan.

@@ -180,16 +180,17 @@ func (c *Client) Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) ([]rul
 	if p.IsZero() {
 		path = []string{"tasks"}
 	}
-	if len(ask.Replace) > 0 || ask.Params != nil || ask.Found != nil {
+	if len(ask.Replace) > 0 || ask.Params != nil || ask.Timeout != nil || ask.Found != nil {
 		route = "retry-with"
 	}
 	body := struct {
 		api.Ask
 		Replace []api.NewTask   `json:"replace,omitempty"`
 		Params  json.RawMessage `json:"params,omitempty"`
+		Timeout *api.Duration   `json:"timeout,omitempty"`
 
 		Found map[plan.TaskID][]json.RawMessage `json:"found,omitempty"`
-	}{api.Ask{Tasks: ask.Tasks, Downstream: ask.Downstream, Lists: ask.Lists, Check: ask.Check}, api.Each(ask.Replace, api.NewTaskOf), ask.Params, ask.Found}
+	}{api.Ask{Tasks: ask.Tasks, Downstream: ask.Downstream, Lists: ask.Lists, Check: ask.Check}, api.Each(ask.Replace, api.NewTaskOf), ask.Params, (*api.Duration)(ask.Timeout), ask.Found}
 	var out api.RetriedAnswer
 	err := c.do(ctx, &request{method: "POST", path: in(append(path, route)...), body: &body, timeout: writeTime}, &out)
 	return api.Domain[rules.Retried](out.Tasks), err

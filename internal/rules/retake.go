@@ -98,14 +98,17 @@ func Retake(t TakenBack) Step {
 	return s
 }
 
-// Reopen lets a plan run again for a retry that is made at that instant, with these params unless
-// they are nil. A plan that still runs does not begin again. Its Timeout does.
-func Reopen(p *plan.Plan, params json.RawMessage, at time.Time) {
+// Reopen lets a plan run again for a retry that is made at that instant, with these params and this timeout
+// unless they are nil. A plan that still runs does not begin again. Its Timeout does.
+func Reopen(p *plan.Plan, params json.RawMessage, timeout *time.Duration, at time.Time) {
 	if p.State.Ended() {
 		p.Retried = at
 	}
 	p.State, p.Closing, p.Ending, p.Stopped, p.Ended = plan.PlanRunning, plan.Open, plan.PlanRunning, plan.Open, time.Time{}
 	p.Edits++
+	if timeout != nil {
+		p.Timeout = *timeout
+	}
 	Begin(p, at)
 	if params != nil {
 		p.Params = params

@@ -69,7 +69,7 @@ func TestAPlanIsReopened(t *testing.T) {
 		for _, params := range []json.RawMessage{nil, json.RawMessage(`{"new":1}`)} {
 			was.State = state
 			got, want := was, was
-			rules.Reopen(&got, params, at)
+			rules.Reopen(&got, params, nil, at)
 			want.State, want.Closing, want.Ending, want.Stopped, want.Ended, want.Edits = plan.PlanRunning, plan.Open, plan.PlanRunning, plan.Open, time.Time{}, was.Edits+1
 			want.Deadline = at.Add(was.Timeout)
 			if state.Ended() {

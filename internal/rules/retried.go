@@ -23,6 +23,8 @@ type Ask struct {
 	Replace []plan.Task
 	// Params are those of the plan from now on. If they are nil, the plan keeps its own.
 	Params json.RawMessage
+	// Timeout is that of the plan from now on; 0: as long as it takes. If it is nil, the plan keeps its own.
+	Timeout *time.Duration
 	// Check changes nothing: it asks only what the retry would take.
 	Check bool
 }

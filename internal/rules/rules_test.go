@@ -267,9 +267,14 @@ func TestWhenTheTimeOfAPlanIsOver(t *testing.T) {
 	if want := at.Add(8 * time.Hour); !p.Deadline.Equal(want) {
 		t.Errorf("the deadline is %v, want %v", p.Deadline, want)
 	}
-	rules.Reopen(&p, nil, at.Add(time.Hour))
+	rules.Reopen(&p, nil, nil, at.Add(time.Hour))
 	if want := at.Add(9 * time.Hour); !p.Deadline.Equal(want) {
 		t.Errorf("after a retry the deadline is %v, want %v", p.Deadline, want)
+	}
+	other := time.Hour
+	rules.Reopen(&p, nil, &other, at.Add(time.Hour))
+	if want := at.Add(2 * time.Hour); !p.Deadline.Equal(want) || p.Timeout != other {
+		t.Errorf("after a retry with another timeout it is %v, and the deadline %v, want %v", p.Timeout, p.Deadline, want)
 	}
 	p.Timeout = 0
 	if rules.Begin(&p, at); !p.Deadline.IsZero() {

@@ -492,6 +492,7 @@ type RetryWithBody struct {
 	api.Ask
 	Replace []api.NewTask   `json:"replace,omitempty" doc:"New definitions, params and queues of some of the tasks that run again. Another task is a conflict."`
 	Params  json.RawMessage `json:"params,omitempty" doc:"The plan's params from now on."`
+	Timeout *api.Duration   `json:"timeout,omitempty" doc:"How long the plan may run from now on; 0s: as long as it takes. Without it, the plan keeps its timeout."`
 
 	Found map[plan.TaskID][]json.RawMessage `json:"found,omitempty" doc:"With lists: compare, the items that are there now of each foreach task over files, by the id of the task. Nodes read such files, and a server does not."`
 }
@@ -509,7 +510,10 @@ func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*api.Retrie
 	if err := planParams(in.Body.Params); err != nil {
 		return nil, err
 	}
-	return a.retry(ctx, in.Plan, in.Body.Ask, rules.Ask{Replace: replace, Params: in.Body.Params, Found: in.Body.Found})
+	if in.Body.Timeout != nil && *in.Body.Timeout < 0 {
+		return nil, api.InvalidAt("body.timeout", "it cannot be less than 0; 0s: as long as it takes")
+	}
+	return a.retry(ctx, in.Plan, in.Body.Ask, rules.Ask{Replace: replace, Params: in.Body.Params, Timeout: (*time.Duration)(in.Body.Timeout), Found: in.Body.Found})
 }
 
 // retry has tasks run again, and answers with which. with has what the body says besides ask.

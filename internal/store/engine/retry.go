@@ -163,7 +163,7 @@ func retry(ctx context.Context, u Retrier, ask *rules.Ask) ([]rules.Retried, err
 			return nil, err
 		}
 	}
-	return chosen, u.Take(ctx, s, rules.Reopen)
+	return chosen, u.Take(ctx, s, func(p *plan.Plan, params json.RawMessage, at time.Time) { rules.Reopen(p, params, ask.Timeout, at) })
 }
 
 // selected chooses among all tasks, of which a driver has those of there.

@@ -157,6 +157,9 @@ func (r *retrier) Take(ctx context.Context, s *engine.Selection, reopen func(*pl
 			doc.ID = itemID(retry, n)
 		} else if p != nil {
 			doc.State, doc.Closing, doc.Ending, doc.Ended, doc.Edits, doc.Params, doc.Retried, doc.Deadline = p.State, p.Closing, p.Ending, p.Ended, open.Edits, text(r.params), open.Retried, open.Deadline
+			if open.Timeout != p.Timeout {
+				doc.Timeout = &open.Timeout
+			}
 		}
 		if _, err := r.Insert(ctx, r.retries, doc); err != nil {
 			return err
@@ -236,7 +239,15 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 	if !first.Deadline.IsZero() {
 		set = append(set, bson.E{Key: "deadline", Value: first.Deadline})
 	}
-	if err := s.endRetry(ctx, first, wire.Change{Update: d("$set", set, "$unset", ones("stopped"))}); err != nil {
+	unset := ones("stopped")
+	switch {
+	case first.Timeout == nil:
+	case *first.Timeout == 0:
+		unset = ones("stopped timeout deadline")
+	default:
+		set = append(set, bson.E{Key: "timeout", Value: *first.Timeout})
+	}
+	if err := s.endRetry(ctx, first, wire.Change{Update: d("$set", set, "$unset", unset)}); err != nil {
 		return err
 	}
 	return s.start(ctx, first.target())

@@ -26,6 +26,7 @@ type retryDoc struct {
 	Params   text           `bson:"params,omitempty"`   // in the first: those of the plan once the retry is made, if they are others
 	Retried  time.Time      `bson:"retried,omitempty"`  // the same of this instant,
 	Deadline time.Time      `bson:"deadline,omitempty"` // and of this one
+	Timeout  *time.Duration `bson:"timeout,omitempty"`  // and of this timeout, if it is another one
 
 	Tasks []retriedDoc `bson:"tasks"` // children first
 }

@@ -289,7 +289,11 @@ func (r *retrier) decide() error {
 	}
 	n := r.beginRetry(p, step)
 	if p != nil {
+		was := p.Timeout
 		r.reopen(&p.Plan, r.params, r.at)
+		if p.Timeout != was {
+			r.exec("UPDATE plans SET timeout = ?, deadline = 0 WHERE n = ?", int64(p.Timeout), p.n) // touch sees to the new deadline
+		}
 		if err := r.noteRetried(p); err != nil {
 			return err
 		}

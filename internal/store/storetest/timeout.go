@@ -180,6 +180,36 @@ var timeoutCases = []testCase{
 		n.run(ok)
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"a retry may bring another timeout of the plan, or none, and leaves it as it is otherwise", func(w *world) {
+		p := w.submitTimed(time.Hour, task("a"), task("b"))
+		n := w.node("n1")
+		n.run(failing("a"))
+		after := func(name string, ask *time.Duration, want time.Duration) {
+			w.Helper()
+			began := must(w.s.Now(w.ctx))(w)
+			w.no(w.tryRetry(p.ID, rules.Ask{Timeout: ask}))
+			now := w.plan(p.ID)
+			w.equal("timeout "+name, now.Timeout, want)
+			w.equal("has a deadline "+name, !now.Deadline.IsZero(), want > 0)
+			w.equal("which is in that time "+name, want == 0 || now.Deadline.Sub(began.Add(want)).Abs() < time.Minute, true)
+		}
+		longer, none, again := 3*time.Hour, time.Duration(0), 2*time.Hour
+		after("that is longer", &longer, longer)
+		w.pass(2 * time.Hour)
+		n.sweep()
+		w.equal("closing", w.plan(p.ID).Closing, plan.Open)
+		n.run(failing("a"))
+		after("that stays", nil, longer)
+		n.run(failing("a"))
+		after("that is dropped", &none, none)
+		w.pass(4 * time.Hour)
+		n.sweep()
+		w.equal("closing without any", w.plan(p.ID).Closing, plan.Open)
+		n.run(failing("a"))
+		after("that is new", &again, again)
+		n.run(ok)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"a sweep tells when the time of the next plan is over", func(w *world) {
 		n := w.node("n1")
 		p := w.submitTimed(40*time.Minute, task("a"))

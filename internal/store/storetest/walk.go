@@ -502,13 +502,17 @@ func (w *walker) retryPlan() {
 	retried, err := rules.SelectRetry(tasks, chosen, downstream)
 	var replace []plan.Task
 	var params json.RawMessage
+	var timeout *time.Duration
 	if w.chance(3) {
+		if other := delay * time.Duration(w.seen%4); w.seen%3 == 2 {
+			timeout = &other
+		}
 		replace, params = w.replacements(tasks, retried), json.RawMessage(`{"x":2}`)
 	}
 	if err == nil {
-		err = w.tryRetry(p, rules.Ask{Tasks: chosen, Downstream: downstream, Replace: replace, Params: params})
+		err = w.tryRetry(p, rules.Ask{Tasks: chosen, Downstream: downstream, Replace: replace, Params: params, Timeout: timeout})
 	}
-	w.done(err, "retry plan %d, %v, downstream %v, replace %v", k, called, downstream, replaced(replace))
+	w.done(err, "retry plan %d, %v, downstream %v, replace %v, other timeout %v", k, called, downstream, replaced(replace), timeout != nil)
 }
 
 // relist retries a plan whose foreach tasks have other lists now, those of parents as they are.
