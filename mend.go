@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/mend"
+	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -61,7 +62,7 @@ func (s *Store) mend(ctx context.Context, id plan.PlanID, spec *plan.Spec, ask *
 	v := mend.Version{Plan: &p, Name: "the spec", Stored: tasks, Tasks: changed, Secrets: secret.Of(queues).And(p.Secrets), Mark: "…"}
 	v.Hidden = append(v.Secrets.Values(p.Params), v.Secrets.Values(now.Params)...)
 	if string(now.Params) != string(p.Params) {
-		ask.Params = now.Params
+		ask.Params, ask.Choices = now.Params, planfile.ChoicesIn(spec.File)
 		var was map[string]json.RawMessage
 		if len(p.Params) > 0 {
 			if err := json.Unmarshal(p.Params, &was); err != nil {

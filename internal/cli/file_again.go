@@ -18,6 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/mend"
 	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -259,6 +260,7 @@ type planText struct {
 	path, dir string // dir is where relative paths start
 	data      []byte
 	check     func(*plan.Spec) plan.Problems // of a plan that is valid; nil: nothing
+	choices   map[string]rules.Choices       // of its params, once it was loaded
 }
 
 // readText reads the file at path. A pipe has no folder: its relative paths start where those of
@@ -285,10 +287,12 @@ func readText(ctx context.Context, p *plan.Plan, path string) (*planText, error)
 // load returns the plan of the text with these params, and the defaults that it has for params.
 func (t *planText) load(values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) {
 	defaults := map[string]json.RawMessage{}
-	spec, err := planfile.Parse(t.path, t.data, planfile.Options{Params: values, Defaults: defaults, Dir: t.dir, Check: t.check})
+	var declared []planfile.Param
+	spec, err := planfile.Parse(t.path, t.data, planfile.Options{Params: values, Defaults: defaults, Declared: &declared, Dir: t.dir, Check: t.check})
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}
+	t.choices = planfile.ChoicesOf(declared)
 	if spec.Name != t.p.Name {
 		return nil, nil, usagef("%s is the plan %q, and %s is not a run of that", t.path, spec.Name, t.p.Title())
 	}

@@ -187,7 +187,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	if err != nil || *s.dryRun {
 		return err
 	}
-	ask := rules.Ask{Tasks: chosen, Downstream: *s.downstream, Replace: change.tasks, Params: change.params, Timeout: change.timeout}
+	ask := rules.Ask{Tasks: chosen, Downstream: *s.downstream, Replace: change.tasks, Params: change.params, Choices: change.choices, Timeout: change.timeout}
 	if _, err := st.Retry(ctx, p.ID, ask); err != nil {
 		return fmt.Errorf("retry %s: %w", p.Title(), err)
 	}

@@ -18,11 +18,12 @@ import (
 
 // A replacement is what a plan file says that was changed since the plan was submitted, for the tasks of a retry.
 type replacement struct {
-	tasks   []plan.Task     // the new definitions
-	params  json.RawMessage // the plan's params, if they are others
-	timeout *time.Duration  // the plan's timeout, if it is another one
-	lines   []string        // for people: what of these is other, and what ran with the old params
-	stays   string          // for people: which params are not as the file has them by default
+	tasks   []plan.Task              // the new definitions
+	params  json.RawMessage          // the plan's params, if they are others
+	choices map[string]rules.Choices // of these
+	timeout *time.Duration           // the plan's timeout, if it is another one
+	lines   []string                 // for people: what of these is other, and what ran with the old params
+	stays   string                   // for people: which params are not as the file has them by default
 
 	secrets secret.Names
 }
@@ -30,7 +31,7 @@ type replacement struct {
 // replacements returns the tasks of a changed plan file that replace those selected for a retry, as
 // mend.Version has them.
 func (file *fileAgain) replacements(selected []rules.Retried, lists bool) (*replacement, error) {
-	out := &replacement{stays: file.stays(""), secrets: file.secrets}
+	out := &replacement{stays: file.stays(""), choices: file.text.choices, secrets: file.secrets}
 	var kept []string
 	var err error
 	if out.tasks, kept, err = file.version().Replacements(selected, lists); err != nil {

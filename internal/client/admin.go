@@ -189,8 +189,9 @@ func (c *Client) Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) ([]rul
 		Params  json.RawMessage `json:"params,omitempty"`
 		Timeout *api.Duration   `json:"timeout,omitempty"`
 
-		Found map[plan.TaskID][]json.RawMessage `json:"found,omitempty"`
-	}{api.Ask{Tasks: ask.Tasks, Downstream: ask.Downstream, Lists: ask.Lists, Check: ask.Check}, api.Each(ask.Replace, api.NewTaskOf), ask.Params, (*api.Duration)(ask.Timeout), ask.Found}
+		Choices map[string]rules.Choices          `json:"choices,omitzero"`
+		Found   map[plan.TaskID][]json.RawMessage `json:"found,omitempty"`
+	}{api.Ask{Tasks: ask.Tasks, Downstream: ask.Downstream, Lists: ask.Lists, Check: ask.Check}, api.Each(ask.Replace, api.NewTaskOf), ask.Params, (*api.Duration)(ask.Timeout), ask.Choices, ask.Found}
 	var out api.RetriedAnswer
 	err := c.do(ctx, &request{method: "POST", path: in(append(path, route)...), body: &body, timeout: writeTime}, &out)
 	return api.Domain[rules.Retried](out.Tasks), err

@@ -275,3 +275,23 @@ func typed(given string, want kind) (json.RawMessage, error) {
 	}
 	return value, nil
 }
+
+// ChoicesOf returns the choices of params that have some, by name.
+func ChoicesOf(params []Param) map[string]rules.Choices {
+	choices := map[string]rules.Choices{}
+	for _, p := range params {
+		if p.Choices != nil {
+			choices[p.Name] = p.Choices
+		}
+	}
+	return choices
+}
+
+// ChoicesIn returns the choices in a file that was read before: none if it cannot be read any more.
+func ChoicesIn(f plan.File) map[string]rules.Choices {
+	var params []Param
+	if f.Text != "" {
+		_, _ = Parse("plan", []byte(f.Text), Options{Declared: &params, Draft: true, Dir: f.Dir}) // what it has beside choices may be wrong by now
+	}
+	return ChoicesOf(params)
+}

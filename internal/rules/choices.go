@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,6 +45,24 @@ func (c Choices) CheckDefault(value json.RawMessage) error {
 		return nil
 	}
 	return fmt.Errorf("the default %s is no choice; take one of %s, or add it to them", jsontext.Brief(value), c)
+}
+
+// CheckChosen refuses params of a plan of which one became a value that is no choice of its param. name is that of
+// the param. A value that was there before stays.
+func CheckChosen(choices map[string]Choices, was, is json.RawMessage) (name string, err error) {
+	var before, now map[string]json.RawMessage
+	_ = json.Unmarshal(was, &before) // nil: each value is new
+	if err := json.Unmarshal(is, &now); err != nil {
+		return "", err
+	}
+	for _, name := range slices.Sorted(maps.Keys(choices)) {
+		value, given := now[name]
+		fits := func(choice json.RawMessage) bool { return jsontext.Same(choice, value) }
+		if given && !jsontext.Same(before[name], value) && !slices.ContainsFunc(choices[name], fits) {
+			return name, fmt.Errorf("%s is no choice; give one of %s", jsontext.Brief(value), choices[name])
+		}
+	}
+	return "", nil
 }
 
 // Words returns the choices as a person writes them.

@@ -84,3 +84,19 @@ func TestAnErrorNamesTwentyChoices(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAParamBecomesOneOfItsChoicesOrStays(t *testing.T) {
+	choices := map[string]rules.Choices{"site": choicesOf(`"test" "prod"`), "level": choicesOf(`1 true`)}
+	for _, c := range []struct{ was, is, wrong string }{
+		{`{"site": "test"}`, `{"site": "prod", "level": 1, "other": "x"}`, ""},
+		{`{"site": "live"}`, `{"site": "live"}`, ""}, // as an earlier file had it
+		{`{"site": "test"}`, `{"level": true}`, ""},
+		{`{"site": "test"}`, `{"site": "live"}`, `site: "live" is no choice; give one of "test", "prod"`},
+		{``, `{"level": "1"}`, `level: "1" is no choice; give one of 1, true`},
+	} {
+		name, err := rules.CheckChosen(choices, json.RawMessage(c.was), json.RawMessage(c.is))
+		if wrong := fmt.Sprintf("%s: %v", name, err); err == nil && c.wrong != "" || err != nil && wrong != c.wrong {
+			t.Errorf("%s after %s: %s, want %q", c.is, c.was, wrong, c.wrong)
+		}
+	}
+}

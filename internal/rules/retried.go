@@ -23,6 +23,9 @@ type Ask struct {
 	Replace []plan.Task
 	// Params are those of the plan from now on. If they are nil, the plan keeps its own.
 	Params json.RawMessage
+	// Choices are, by param, those of the file that Params are from. Only a server asks for them, which has no file but
+	// that of the plan. If they are nil, the file of the plan has them.
+	Choices map[string]Choices
 	// Timeout is that of the plan from now on; 0: as long as it takes. If it is nil, the plan keeps its own.
 	Timeout *time.Duration
 	// Check changes nothing: it asks only what the retry would take.

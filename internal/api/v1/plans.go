@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,10 +17,12 @@ import (
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/halt"
+	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -491,10 +494,11 @@ func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*api.RetriedAnswer,
 type RetryWithBody struct {
 	api.Ask
 	Replace []api.NewTask   `json:"replace,omitempty" doc:"New definitions, params and queues of some of the tasks that run again. Another task is a conflict."`
-	Params  json.RawMessage `json:"params,omitempty" doc:"The plan's params from now on."`
+	Params  json.RawMessage `json:"params,omitempty" doc:"The plan's params from now on. Each that is another one now is among its choices."`
 	Timeout *api.Duration   `json:"timeout,omitempty" doc:"How long the plan may run from now on; 0s: as long as it takes. Without it, the plan keeps its timeout."`
 
-	Found map[plan.TaskID][]json.RawMessage `json:"found,omitempty" doc:"With lists: compare, the items that are there now of each foreach task over files, by the id of the task. Nodes read such files, and a server does not."`
+	Choices map[string]rules.Choices          `json:"choices,omitempty" doc:"With params: the choices of the file that they are from, by param. Left out: those of the file of the plan."`
+	Found   map[plan.TaskID][]json.RawMessage `json:"found,omitempty" doc:"With lists: compare, the items that are there now of each foreach task over files, by the id of the task. Nodes read such files, and a server does not."`
 }
 
 type retryPlanWith struct {
@@ -507,13 +511,37 @@ func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*api.Retrie
 	if err != nil {
 		return nil, err
 	}
-	if err := planParams(in.Body.Params); err != nil {
+	if err := cmp.Or(planParams(in.Body.Params), a.checkChosen(ctx, in)); err != nil {
 		return nil, err
 	}
 	if in.Body.Timeout != nil && *in.Body.Timeout < 0 {
 		return nil, api.InvalidAt("body.timeout", "it cannot be less than 0; 0s: as long as it takes")
 	}
 	return a.retry(ctx, in.Plan, in.Body.Ask, rules.Ask{Replace: replace, Params: in.Body.Params, Timeout: (*time.Duration)(in.Body.Timeout), Found: in.Body.Found})
+}
+
+// checkChosen refuses params that their file does not let the plan have. The values before may be secret.
+func (a *API) checkChosen(ctx context.Context, in *retryPlanWith) error {
+	if in.Body.Params == nil {
+		return nil
+	}
+	st := hiding.Of(a.st)
+	p, err := st.Plan(ctx, in.Plan)
+	if err != nil {
+		return err
+	}
+	choices := in.Body.Choices
+	if choices == nil {
+		file, err := st.PlanFile(ctx, in.Plan)
+		if err != nil {
+			return err
+		}
+		choices = planfile.ChoicesIn(file)
+	}
+	if name, err := rules.CheckChosen(choices, p.Params, in.Body.Params); err != nil {
+		return api.InvalidAt("body.params."+name, "%v", err)
+	}
+	return nil
 }
 
 // retry has tasks run again, and answers with which. with has what the body says besides ask.

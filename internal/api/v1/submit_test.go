@@ -143,6 +143,16 @@ tasks: {a: {plugin: demo}}
 		if status != 422 || !strings.Contains(text, "site=live: it is no choice") {
 			t.Errorf("a new run: %d %s", status, text)
 		}
+		for body, want := range map[string]string{
+			`{"params": {"level": 1, "site": "live"}}`:                                "body.params.site: \\\"live\\\" is no choice; give one of \\\"test\\\", \\\"prod\\\"",
+			`{"params": {"level": true, "site": "prod", "note": "x"}}`:                "",
+			`{"params": {"level": 1, "site": "live"}, "choices": {"site": ["live"]}}`: "", // as another file has it
+		} {
+			_, text = s.ask("POST", "/plans/"+p.ID.String()+"/retry-with", body)
+			if strings.Contains(text, "is no choice") != (want != "") || !strings.Contains(text, want) {
+				t.Errorf("a retry with %s: %s, want %s", body, text, want)
+			}
+		}
 	})
 }
 
