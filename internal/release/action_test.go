@@ -12,12 +12,8 @@ import (
 )
 
 // The test runs the steps of action.yml that are scripts, as GitHub does, with files in place of its services. The first step,
-// setup-go, is of another repository: this machine has Go.
+// setup-go, is of another repository: this machine has Go. The scripts use nothing of bash that sh does not have.
 func TestTheActionRunsAPlan(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("there is no bash here")
-	}
 	top, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +64,7 @@ func TestTheActionRunsAPlan(t *testing.T) {
 		if strings.Contains(step.Run, "${{") {
 			t.Errorf("a script holds an expression, whose value could be read as code: %s", step.Run)
 		}
-		cmd := exec.Command(bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run)
+		cmd := exec.Command("sh", "-ec", step.Run)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "GITHUB_ACTIONS=true", "GITHUB_PATH="+dir+"/path", "GITHUB_ENV="+dir+"/env", "GITHUB_STEP_SUMMARY="+dir+"/summary.md", "GITHUB_WORKSPACE="+dir)
 		for line := range strings.Lines(read("env")) {
