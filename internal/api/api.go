@@ -470,7 +470,7 @@ func TaskTag(modified time.Time) string {
 type Ask struct {
 	Tasks      []plan.TaskID `json:"tasks,omitempty" doc:"The tasks that should run again; none: all tasks of the plan that did not succeed."`
 	Downstream bool          `json:"downstream,omitempty" doc:"All tasks below run again too, even if they succeeded; a task of no plan runs again even if it succeeded."`
-	Lists      rules.ListAsk `json:"lists,omitempty" enum:"again,compare" doc:"With compare, the list of each foreach task, as it is now, is compared with its items: new ones are added, those that are gone are skipped, and the others stay. If any come or go, the tasks below run again. With again, the tasks run again whose outputs are such lists, and nothing else: wait for them, and then compare. With tasks, only the lists of these."`
+	Lists      rules.ListAsk `json:"lists,omitempty" enum:"again,first,compare" doc:"With compare, the list of each foreach task, as it is now, is compared with its items: new ones are added, those that are gone are skipped, and the others stay. If any come or go, the tasks below run again. With again, the tasks run again whose outputs are such lists, and nothing else: wait for them, and then compare. With first, only the lists are compared that others follow from, and only what makes those runs: ask for it, and wait, until it names no task, and then compare. With tasks, only the lists of these, and those that follow from them."`
 	Check      bool          `json:"check,omitempty" doc:"Only tell what would run again; change nothing."`
 }
 

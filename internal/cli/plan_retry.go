@@ -54,8 +54,8 @@ func planRetry(a *app) *cobra.Command {
 			"the files of lines and glob. Then the lists are compared with the items: those that " +
 			"are still there keep their results, new ones run, and those that are gone are " +
 			"skipped. If any come or go, the tasks below run again. Name tasks with items to " +
-			"compare only their lists. The command waits for the tasks that print lists. If it " +
-			"is interrupted, give it again.\n" +
+			"compare only their lists, and those that follow from them. The command waits for " +
+			"the tasks that make lists. If it is interrupted, give it again.\n" +
 			"\n" + planHelp,
 		Args: between(1, -1),
 		Example: "  sluice plan retry nightly --dry-run\n  sluice plan retry nightly --run\n  sluice plan retry nightly 'copy[3]'\n  sluice plan retry nightly --with mended.yaml\n" +
@@ -258,7 +258,7 @@ func (a *app) readRetried(ctx context.Context, st store.Store, p *plan.Plan, tas
 	if err != nil {
 		return nil, err
 	}
-	change, err := file.replacements(selected, false)
+	change, err := file.replacements(selected, false, false)
 	if err != nil {
 		return nil, err
 	}

@@ -29,38 +29,74 @@ func (a *app) retryItems(ctx context.Context, st store.Store, p plan.Plan, chose
 	return err
 }
 
-// retryLists runs the tasks that print lists, and then compares the lists.
+// retryLists runs the tasks that print lists, and then compares the lists: first those that others follow from.
 func (a *app) retryLists(ctx context.Context, st store.Store, p plan.Plan, chosen []plan.TaskID, s retrySettings) (err error) {
 	// A list that the file gives is asked about before anything runs.
 	var file *fileAgain
-	ask := rules.Ask{Tasks: chosen, Lists: rules.ListsCompared}
+	ask := rules.Ask{Tasks: chosen}
+	var replace []plan.Task
 	if s.replaces() {
 		if file, err = a.fileOf(ctx, st, &p, &s); err != nil {
 			return err
 		}
-		ask.Replace = file.otherLists()
+		replace = file.otherLists()
 	}
 	if more, err := a.readLists(ctx, st, &p, chosen, s); err != nil || !more {
 		return err
 	}
-	if ask.Found, err = foundLists(ctx, st, &p, chosen, ask.Replace); err != nil {
+	if ask.Found, err = foundLists(ctx, st, &p, chosen, replace); err != nil {
 		return fmt.Errorf("retry %s: %w", p.Title(), err)
 	}
+	for {
+		ask.Lists, ask.Replace = rules.ListsFirst, replace
+		first, err := a.compareLists(ctx, st, &p, ask, file, s)
+		if err != nil || len(first) > 0 && *s.dryRun {
+			return err
+		}
+		if len(first) == 0 {
+			break
+		}
+		if err := a.runFirst(ctx, st, &p, first, s); err != nil {
+			return err
+		}
+		if file != nil { // what has changed by now needs no change
+			if file, err = a.fileOf(ctx, st, &p, &s); err != nil {
+				return err
+			}
+			replace = file.otherLists()
+		}
+	}
+	ask.Lists, ask.Replace = rules.ListsCompared, replace
+	if _, err := a.compareLists(ctx, st, &p, ask, file, s); err != nil || *s.dryRun {
+		return err
+	}
+	if s.run != nil {
+		return s.run(st, p)
+	}
+	return a.noteUnserved(ctx, st, &p, nil)
+}
+
+// compareLists shows what a retry that compares lists takes, and makes it.
+func (a *app) compareLists(ctx context.Context, st store.Store, p *plan.Plan, ask rules.Ask, file *fileAgain, s retrySettings) ([]rules.Retried, error) {
 	ask.Check = true
 	retried, err := st.Retry(ctx, p.ID, ask)
 	if err != nil {
-		return fmt.Errorf("retry %s: %w", p.Title(), err)
+		return nil, fmt.Errorf("retry %s: %w", p.Title(), err)
+	}
+	first := ask.Lists == rules.ListsFirst
+	if first && len(retried) == 0 {
+		return nil, nil
 	}
 	tasks, err := store.AllTasks(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	change := &replacement{}
 	if file != nil {
-		if change, err = file.replacements(retried, true); err != nil {
-			return err
+		if change, err = file.replacements(retried, true, first); err != nil {
+			return nil, err
 		}
-		if change.stays != "" {
+		if change.stays != "" && !first {
 			a.note("%s", change.stays)
 		}
 		s.changed = change.lines
@@ -72,29 +108,30 @@ func (a *app) retryLists(ctx context.Context, st store.Store, p plan.Plan, chose
 	}
 	foreseen := rules.Foresee(tasks, runs)
 	if s.run != nil {
-		if err := a.checkRetried(ctx, st, &p, again, change.tasks); err != nil {
-			return err
+		if err := a.checkRetried(ctx, st, p, again, change.tasks); err != nil {
+			return nil, err
 		}
 	}
+	if first {
+		foreseen.Kept = nil // they come later
+		a.note("other lists follow from what these tasks put out: they run first, and then those lists are compared")
+	}
 	s.changed = append(s.changed, relistLines(tasks, retried)...)
-	err = a.printRetried(ctx, st, &foreseen, change.tasks, s)
+	if !first || !s.output.json() || *s.dryRun { // one document is printed
+		err = a.printRetried(ctx, st, &foreseen, change.tasks, s)
+	}
 	if s.run != nil && view.Lost(err) {
 		err = nil
 	}
 	if err != nil || *s.dryRun {
-		return err
+		return retried, err
 	}
 	ask.Check, ask.Replace, ask.Params, ask.Timeout = false, change.tasks, change.params, change.timeout
 	if _, err := st.Retry(ctx, p.ID, ask); err != nil {
-		return fmt.Errorf("retry %s: %w", p.Title(), err)
+		return nil, fmt.Errorf("retry %s: %w", p.Title(), err)
 	}
-	if p, err = st.Plan(ctx, p.ID); err != nil {
-		return err
-	}
-	if s.run != nil {
-		return s.run(st, p)
-	}
-	return a.noteUnserved(ctx, st, &p, nil)
+	*p, err = st.Plan(ctx, p.ID)
+	return retried, err
 }
 
 // fileOf reads the file of --with.
@@ -162,33 +199,85 @@ func (a *app) readLists(ctx context.Context, st store.Store, p *plan.Plan, chose
 	if *p, err = st.Plan(ctx, p.ID); err != nil {
 		return false, err
 	}
+	shown := a.Stdout
+	a.Stdout = io.Discard // what is shown is the run of what comes
+	tasks, err = a.runAndWait(ctx, st, p, ids, who, s)
+	a.Stdout = shown
+	for i := range tasks {
+		if t := &tasks[i]; err == nil && t.Status != plan.Succeeded {
+			return false, fmt.Errorf("%s is %s, and prints the list: the items stay as they are; see %s", t.Key(), states.OfTask(t), a.command("plan", "explain", p.Title(), t.Key()))
+		}
+	}
+	return err == nil, err
+}
+
+// runFirst runs what a retry took that compares the lists that others follow from. If some of it fails, the tasks of finally are
+// asked, since the retry ends here.
+func (a *app) runFirst(ctx context.Context, st store.Store, p *plan.Plan, retried []rules.Retried, s retrySettings) error {
+	ids := make([]plan.TaskID, len(retried))
+	for i := range retried {
+		ids[i] = retried[i].ID
+	}
+	shown := a.Stdout
+	if s.output.json() {
+		a.Stdout = io.Discard // one document is printed
+	}
+	tasks, err := a.runAndWait(ctx, st, p, ids, p.Title(), s)
+	a.Stdout = shown
+	if err != nil {
+		return err
+	}
+	k := slices.IndexFunc(tasks, func(t plan.Task) bool {
+		return t.Of.IsZero() && rules.OutcomeOfTask(&t)&(rules.OutcomeFailed|rules.OutcomeCancelled) != 0
+	})
+	if k < 0 {
+		return nil
+	}
+	err = fmt.Errorf("%s is %s, and other lists follow from what it puts out: their items stay as they are; see %s",
+		tasks[k].Key(), states.OfTask(&tasks[k]), a.command("plan", "explain", p.Title(), tasks[k].Key()))
+	if !p.Finally {
+		return err
+	}
+	var last []plan.TaskID
+	all, unread := store.AllTasks(ctx, st, store.TaskQuery{Plan: p.ID, NoItems: true})
+	for i := range all {
+		if all[i].Finally {
+			last = append(last, all[i].ID)
+		}
+	}
+	if unread != nil {
+		return errors.Join(err, unread)
+	}
+	if _, refused := st.Retry(ctx, p.ID, rules.Ask{Tasks: last, Downstream: true}); refused != nil {
+		return errors.Join(err, refused)
+	}
 	if s.run != nil {
-		out := a.Stdout
-		a.Stdout = io.Discard // what is shown is the run of what comes
-		ran := s.run(st, *p)
-		if a.Stdout = out; errors.Is(ran, errInterrupted) {
-			return false, ran
+		_ = s.run(st, *p) // the plan has failed, which err says
+	}
+	return err
+}
+
+// runAndWait runs a retry here, if it is to run here, and returns the tasks once all of them have ended. who are they.
+func (a *app) runAndWait(ctx context.Context, st store.Store, p *plan.Plan, ids []plan.TaskID, who string, s retrySettings) ([]plan.Task, error) {
+	if s.run != nil {
+		if ran := s.run(st, *p); errors.Is(ran, errInterrupted) {
+			return nil, ran
 		}
 	} else if err := a.noteUnserved(ctx, st, p, nil); err != nil {
-		return false, err
+		return nil, err
 	}
 	for {
-		if tasks, err = store.TasksByID(ctx, st, store.TaskQuery{}, ids); err != nil {
-			return false, err
+		tasks, err := store.TasksByID(ctx, st, store.TaskQuery{}, ids)
+		if err != nil {
+			return nil, err
 		}
-		open := slices.ContainsFunc(tasks, func(t plan.Task) bool { return !t.Status.Finished() })
-		for i := range tasks {
-			if t := &tasks[i]; !open && t.Status != plan.Succeeded {
-				return false, fmt.Errorf("%s is %s, and prints the list: the items stay as they are; see %s", t.Key(), states.OfTask(t), a.command("plan", "explain", p.Title(), t.Key()))
-			}
-		}
-		if !open {
+		if !slices.ContainsFunc(tasks, func(t plan.Task) bool { return !t.Status.Finished() }) {
 			*p, err = st.Plan(ctx, p.ID)
-			return true, err
+			return tasks, err
 		}
 		select {
 		case <-ctx.Done():
-			return false, fmt.Errorf("%w: %s goes on without this command, and its items stay as they are", context.Cause(ctx), who)
+			return nil, fmt.Errorf("%w: %s goes on without this command, and its items stay as they are", context.Cause(ctx), who)
 		case <-time.After(300 * time.Millisecond):
 		}
 	}

@@ -29,13 +29,18 @@ type replacement struct {
 }
 
 // replacements returns the tasks of a changed plan file that replace those selected for a retry, as
-// mend.Version has them.
-func (file *fileAgain) replacements(selected []rules.Retried, lists bool) (*replacement, error) {
+// mend.Version has them. With partly, what does not run again is left to a later retry.
+func (file *fileAgain) replacements(selected []rules.Retried, lists, partly bool) (*replacement, error) {
 	out := &replacement{stays: file.stays(""), choices: file.text.choices, secrets: file.secrets}
 	var kept []string
 	var err error
-	if out.tasks, kept, err = file.version().Replacements(selected, lists); err != nil {
+	version := file.version()
+	version.Partly = partly
+	if out.tasks, kept, err = version.Replacements(selected, lists); err != nil {
 		return nil, asUsage(err)
+	}
+	if partly { // its params come with the later retry
+		return out, nil
 	}
 	if out.lines = file.changedParams(); len(out.lines) > 0 {
 		if out.params, err = json.Marshal(file.values); err != nil {

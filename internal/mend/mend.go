@@ -32,6 +32,8 @@ type Version struct {
 	Mark    string       // for what is cut off values
 	// AsBefore reports whether a task ran as the version says, with the params of its time. nil: no task did.
 	AsBefore func(old *plan.Task) bool
+	// Partly says that a later retry replaces what does not run again now.
+	Partly bool
 }
 
 // Replacements returns the tasks of the version that replace those selected for a retry. The version
@@ -103,6 +105,8 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 		return nil, err
 	case len(changes) == 0 && !(r.again[old.ID] && holdsHidden(old)):
 		return nil, nil // else the server does not show whether a secret is another one now
+	case v.Partly && !r.again[old.ID]:
+		return nil, nil
 	case !r.again[old.ID] && old.Status.Finished() && r.asBefore(old): // also one that was skipped, or may fail
 		r.kept = append(r.kept, old.Key())
 		return nil, nil

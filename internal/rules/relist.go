@@ -3,6 +3,7 @@ package rules
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,8 +19,12 @@ type ListAsk string
 // The lists of a retry.
 const (
 	ListsAgain    ListAsk = "again"   // run the tasks again whose outputs are the lists, and nothing else
+	ListsFirst    ListAsk = "first"   // compare the lists that others follow from, and run what makes those, and nothing else
 	ListsCompared ListAsk = "compare" // compare the lists, as they are now, with the items
 )
+
+// Compares reports whether the retry compares lists with items.
+func (l ListAsk) Compares() bool { return l == ListsFirst || l == ListsCompared }
 
 // Gone reports whether an item is not in its list any more. It counts as one that succeeded: what is below
 // its foreach task does not wait for it, and no retry takes it by itself.
@@ -50,7 +55,9 @@ type Relisting struct {
 	Gone  []int             // indexes of those that leave
 	Back  []int             // of those that had left
 	Count RelistCounts
-	Anew  bool // the task has a new definition, and so gathers its items again
+	Anew  bool        // the task has a new definition, and so gathers its items again
+	Head  plan.TaskID // of a task with Foreach.Each: the foreach task whose list it goes over
+	Err   error       // the list cannot be compared as it is now
 }
 
 // RelistCounts counts the items of a Relisting.
@@ -123,6 +130,25 @@ func Relist(f *plan.Foreach, had []json.RawMessage, gone []bool, list []json.Raw
 	return r, CheckItems(len(had) + len(r.Added))
 }
 
+// ListNow returns the items of the list of a foreach task, as its inputs are now, without the outputs of items
+// that are not in the list of their own foreach task any more. gone says which of the parent's items these are.
+func ListNow(f *plan.Foreach, inputs []plan.Input, gone []bool) ([]json.RawMessage, error) {
+	list, err := expandItems(f, inputs)
+	if err != nil {
+		return nil, err
+	}
+	if _, whole := listFrom(f); whole && slices.Contains(gone, true) {
+		all := list
+		list = nil
+		for i, item := range all {
+			if i >= len(gone) || !gone[i] {
+				list = append(list, item)
+			}
+		}
+	}
+	return list, CheckKeys(f, list)
+}
+
 // itemName returns what tells an item from others: its key or, without one, its value.
 func itemName(f *plan.Foreach, item json.RawMessage) (string, error) {
 	if f.Key != "" {
@@ -137,8 +163,8 @@ func itemName(f *plan.Foreach, item json.RawMessage) (string, error) {
 }
 
 // Relisted returns the foreach tasks whose lists a retry is to compare with their items: all that have some,
-// or those that a person named. Heads come before the tasks that go along with them (Foreach.Each), which
-// have no list of their own. It reads what SelectRetry reads.
+// or those that a person named, with those whose lists follow from them. Heads come before the tasks that go along
+// with them (Foreach.Each), which have no list of their own. It reads what SelectRetry reads.
 func Relisted(tasks []plan.Task, chosen []plan.TaskID) (found []*plan.Task, err error) {
 	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
 	for i := range tasks {
@@ -174,11 +200,13 @@ func Relisted(tasks []plan.Task, chosen []plan.TaskID) (found []*plan.Task, err 
 	if len(found) == 0 {
 		return nil, refusal.New(plan.ErrConflict, "no task here has a list and items: nothing is to be compared")
 	}
+	g := plan.NewGraph(tasks)
 	for more := true; more; { // a circle was refused with the plan
 		more = false
+		below := followers(g, in)
 		for i := range tasks {
 			t := &tasks[i]
-			if t.Foreach == nil || in[t.ID] || !t.HasItems() || !slices.ContainsFunc(t.Needs, func(id plan.TaskID) bool {
+			if t.Foreach == nil || in[t.ID] || !t.HasItems() || t.Foreach.Group != "" || !below(ListParent(t, byID)) && !slices.ContainsFunc(t.Needs, func(id plan.TaskID) bool {
 				return in[id] && GoesAlong(t.Foreach, byID[id].Name)
 			}) || slices.ContainsFunc(t.Needs, func(id plan.TaskID) bool {
 				p := byID[id]
@@ -195,6 +223,24 @@ func Relisted(tasks []plan.Task, chosen []plan.TaskID) (found []*plan.Task, err 
 	return found, nil
 }
 
+// followers returns what reports whether a task, if it is not nil, is one of those that are in, or below one.
+func followers(g *plan.Graph, in map[plan.TaskID]bool) func(t *plan.Task) bool {
+	var from []int
+	for id := range in {
+		if i, ok := g.Index(id); ok {
+			from = append(from, i)
+		}
+	}
+	below := g.Below(from)
+	return func(t *plan.Task) bool {
+		if t == nil {
+			return false
+		}
+		i, ok := g.Index(t.ID)
+		return ok && (in[t.ID] || below[i])
+	}
+}
+
 // ListParent returns the parent whose output is the list of a foreach task, or has it in it; nil: the list is in its definition.
 func ListParent(t *plan.Task, byID map[plan.TaskID]*plan.Task) *plan.Task {
 	from := ListFrom(t.Foreach)
@@ -206,7 +252,8 @@ func ListParent(t *plan.Task, byID map[plan.TaskID]*plan.Task) *plan.Task {
 	return nil
 }
 
-// SelectLists is SelectRetry for ListsAgain: it chooses the tasks whose outputs are lists of Relisted, with their items. If
+// SelectLists is SelectRetry for ListsAgain: it chooses the tasks whose outputs are lists of Relisted, with their items. It
+// leaves those that are compared themselves, and the lists that only follow from what a person named. If
 // there are none it returns none, because all lists are known. Tasks of finally stay as they ended: the retry that
 // compares asks them again.
 func SelectLists(tasks []plan.Task, chosen []plan.TaskID) ([]Retried, error) {
@@ -221,7 +268,7 @@ func SelectLists(tasks []plan.Task, chosen []plan.TaskID) ([]Retried, error) {
 	r := newSelection(tasks, false)
 	for _, t := range found {
 		p := ListParent(t, byID)
-		if p == nil {
+		if p == nil || slices.Contains(found, p) || len(chosen) > 0 && !slices.Contains(chosen, t.ID) {
 			continue
 		}
 		i, _ := r.Index(p.ID)
@@ -238,18 +285,169 @@ func SelectLists(tasks []plan.Task, chosen []plan.TaskID) ([]Retried, error) {
 	return r.childrenFirst(), nil
 }
 
-// SelectRelisted is SelectRetry for ListsCompared. It chooses what that chooses by itself: of the whole plan,
-// or of the tasks whose lists were compared if a person named some. It also chooses the items that come or
-// go, and, if any do, every task below. tasks have the items that come.
-func SelectRelisted(tasks []plan.Task, changes []Relisting, named bool) ([]Retried, error) {
-	r := newSelection(tasks, false)
-	if !named {
-		r.takeFailed()
+// A ListTurn is what one retry does about lists.
+type ListTurn struct {
+	Changes []Relisting // that it makes
+	// Only has the tasks that it may take, but for items; nil: any. If it is empty, there is nothing to do.
+	Only map[plan.TaskID]bool
+
+	named    bool
+	compared map[plan.TaskID]bool // all tasks of Relisted
+	first    map[plan.TaskID]bool // those of them from which lists of others follow, and those that go along with these
+}
+
+// TurnLists returns what a retry does about lists, as ask has it. A list follows from another one if its parent
+// is a task of Relisted, or below one. It cannot be compared as long as the retry runs a task again that makes it.
+// ListsCompared refuses a retry with such a list. ListsFirst makes only the changes that such lists follow from.
+func TurnLists(tasks []plan.Task, changes []Relisting, ask ListAsk, named bool) (*ListTurn, error) {
+	l := newLists(tasks, changes)
+	turn := ListTurn{named: named, compared: l.compared, first: map[plan.TaskID]bool{}}
+	var later []Relisting
+	for _, c := range changes {
+		if p := l.parents[c.Of]; p != nil && l.follows(p) {
+			later = append(later, c)
+			for id := range l.above(p) {
+				turn.first[id] = l.compared[id]
+			}
+		} else {
+			turn.Changes = append(turn.Changes, c)
+		}
+	}
+	withAlong(turn.first, changes)
+	for moved := true; moved && len(later) > 0; {
+		r, err := turn.selects(WithAdded(tasks, turn.Changes))
+		if err != nil {
+			return nil, err
+		}
+		open, known := map[plan.TaskID]bool{}, len(turn.Changes)
+		for _, c := range later {
+			open[c.Of] = true
+		}
+		for _, c := range later {
+			if !anyOf(l.above(l.parents[c.Of]), func(id plan.TaskID) bool { return open[id] || r.takes(id) }) {
+				turn.Changes = append(turn.Changes, c)
+			}
+		}
+		for _, c := range turn.Changes {
+			delete(open, c.Of)
+		}
+		later = slices.DeleteFunc(later, func(c Relisting) bool { return !open[c.Of] })
+		moved = len(turn.Changes) > known
+	}
+	switch {
+	case ask == ListsFirst:
+		turn.Only = map[plan.TaskID]bool{}
+		waits := map[plan.TaskID]bool{}
+		for _, c := range later {
+			waits[c.Of] = true
+			maps.Copy(turn.Only, l.above(l.parents[c.Of]))
+		}
+		withAlong(turn.Only, changes)
+		below := followers(l.Graph, waits) // what follows from lists that are still to be compared
+		maps.DeleteFunc(turn.Only, func(id plan.TaskID, _ bool) bool { return below(l.byID[id]) })
+		turn.Changes = slices.DeleteFunc(turn.Changes, func(c Relisting) bool { return !turn.Only[c.Of] })
+	case len(later) > 0:
+		return nil, refusal.New(plan.ErrConflict, "task %q keeps its items: its list comes from %s, which runs again; ask for the lists that others follow from first",
+			l.byID[later[0].Of].Key(), l.parents[later[0].Of].Key())
+	}
+	for _, c := range turn.Changes {
+		if c.Err != nil {
+			return nil, c.Err
+		}
+	}
+	return &turn, nil
+}
+
+// withAlong adds the tasks that go along with those of a set: they have the same items.
+func withAlong(set map[plan.TaskID]bool, changes []Relisting) {
+	for _, c := range changes {
+		if set[c.Head] {
+			set[c.Of] = true
+		}
+	}
+}
+
+func anyOf(set map[plan.TaskID]bool, is func(plan.TaskID) bool) bool {
+	for id := range set {
+		if is(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// lists is what is known of the lists of some foreach tasks.
+type lists struct {
+	*plan.Graph
+	tasks    []plan.Task
+	byID     map[plan.TaskID]*plan.Task
+	compared map[plan.TaskID]bool
+	parents  map[plan.TaskID]*plan.Task // by the foreach task: the task that its list, or that of its head, comes from
+	follows  func(*plan.Task) bool
+}
+
+func newLists(tasks []plan.Task, changes []Relisting) *lists {
+	l := &lists{Graph: plan.NewGraph(tasks), tasks: tasks, byID: map[plan.TaskID]*plan.Task{}, compared: map[plan.TaskID]bool{}, parents: map[plan.TaskID]*plan.Task{}}
+	for i := range tasks {
+		l.byID[tasks[i].ID] = &tasks[i]
+	}
+	for _, c := range changes {
+		head := c.Of
+		if !c.Head.IsZero() {
+			head = c.Head
+		}
+		l.compared[c.Of], l.parents[c.Of] = true, ListParent(l.byID[head], l.byID)
+	}
+	l.follows = followers(l.Graph, l.compared)
+	return l
+}
+
+// above returns a task and all tasks above it.
+func (l *lists) above(t *plan.Task) map[plan.TaskID]bool {
+	i, _ := l.Index(t.ID)
+	found := map[plan.TaskID]bool{t.ID: true}
+	for k, is := range l.Above([]int{i}) {
+		if is {
+			found[l.tasks[k].ID] = true
+		}
+	}
+	return found
+}
+
+// SelectRelisted is SelectRetry for ListsFirst and ListsCompared. It chooses what that chooses by itself: of the
+// whole plan, or of the tasks whose lists were compared if a person named some. It also chooses the items that come
+// or go, and, if any do, every task below. Below a task from which other lists follow, it chooses what has not
+// run since: that task may have run again for ListsFirst. tasks have the items that come.
+func SelectRelisted(tasks []plan.Task, turn *ListTurn) ([]Retried, error) {
+	if turn.Only != nil && len(turn.Only) == 0 {
+		return nil, nil
+	}
+	r, err := turn.selects(tasks)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.queue) == 0 {
+		return nil, refusal.New(plan.ErrConflict, "nothing to retry: the lists have the items that there are, and nothing failed")
 	}
 	counts := map[plan.TaskID]*RelistCounts{}
-	for n := range changes {
-		c := &changes[n]
-		counts[c.Of] = &c.Count
+	for n := range turn.Changes {
+		counts[turn.Changes[n].Of] = &turn.Changes[n].Count
+	}
+	out := r.childrenFirst()
+	for i := range out {
+		out[i].Items = counts[out[i].ID]
+	}
+	return out, nil
+}
+
+func (turn *ListTurn) selects(tasks []plan.Task) (*retrySelection, error) {
+	r := newSelection(tasks, false)
+	r.only = turn.Only
+	if !turn.named {
+		r.takeFailed()
+	}
+	for n := range turn.Changes {
+		c := &turn.Changes[n]
 		i, ok := r.Index(c.Of)
 		if !ok {
 			return nil, fmt.Errorf("task %s is not in the plan: %w", c.Of, plan.ErrNotFound)
@@ -267,7 +465,7 @@ func SelectRelisted(tasks []plan.Task, changes []Relisting, named bool) ([]Retri
 				r.take(int(k))
 			case back, added:
 				r.take(int(k))
-			case named && r.failed(int(k)):
+			case turn.named && r.failed(int(k)):
 				r.take(int(k))
 			}
 		}
@@ -279,17 +477,31 @@ func SelectRelisted(tasks []plan.Task, changes []Relisting, named bool) ([]Retri
 			r.ask(i)
 		}
 	}
-	if err := r.spread(); err != nil {
-		return nil, err
+	for id := range turn.first {
+		if i, ok := r.Index(id); ok && turn.first[id] {
+			r.takeOlder(i, turn.compared)
+		}
 	}
-	if len(r.queue) == 0 {
-		return nil, refusal.New(plan.ErrConflict, "nothing to retry: the lists have the items that there are, and nothing failed")
+	return r, r.spread()
+}
+
+// takeOlder takes the tasks below a task that it ran after, but for those whose lists are compared, and what is
+// below these.
+func (r *retrySelection) takeOlder(than int, compared map[plan.TaskID]bool) {
+	seen := map[int32]bool{}
+	for work := slices.Clone(r.Children(than)); len(work) > 0; {
+		i := work[0]
+		t := &r.tasks[i]
+		if work = work[1:]; seen[i] || compared[t.ID] || !t.Of.IsZero() {
+			continue
+		}
+		seen[i] = true
+		if OlderThan(t, &r.tasks[than]) {
+			r.take(int(i))
+			r.ask(int(i))
+		}
+		work = append(work, r.Children(int(i))...)
 	}
-	out := r.childrenFirst()
-	for i := range out {
-		out[i].Items = counts[out[i].ID]
-	}
-	return out, nil
 }
 
 // WithAdded returns the tasks with the items that come, held and in the order of the changes.

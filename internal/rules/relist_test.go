@@ -2,10 +2,12 @@ package rules_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
@@ -94,8 +96,12 @@ func TestWhatARetryTakesForLists(t *testing.T) {
 		{"a task with another definition", []rules.Relisting{{Of: id("copy"), Had: 2, Anew: true}}, true, "copy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			all := rules.WithAdded(tasks, c.changes)
-			taken, err := rules.SelectRelisted(all, c.changes, c.named)
+			turn, err := rules.TurnLists(tasks, c.changes, rules.ListsCompared, c.named)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := rules.WithAdded(tasks, turn.Changes)
+			taken, err := rules.SelectRelisted(all, turn)
 			var got []string
 			for _, r := range taken {
 				name := all[slices.IndexFunc(all, func(t plan.Task) bool { return t.ID == r.ID })].Name
@@ -117,5 +123,112 @@ func TestWhatARetryTakesForLists(t *testing.T) {
 	again, err := rules.SelectLists(tasks, nil)
 	if err != nil || len(again) != 1 || again[0].ID != id("list") {
 		t.Errorf("to read the lists %v run again (%v), want list", again, err)
+	}
+}
+
+// In this plan the list of copy comes from list, that of load from copy by way of sum, and that of mail from load.
+func TestListsThatFollowFromOthersAreComparedAfterThem(t *testing.T) {
+	at := time.Unix(1000, 0)
+	build := func(spec ...string) []plan.Task {
+		tasks := graph(append(spec, "tell: load", "all: copy, mail")...)
+		ids := map[string]plan.TaskID{}
+		for i := range tasks {
+			ids[tasks[i].Name] = tasks[i].ID
+		}
+		for i := range tasks {
+			f := map[string]plan.Foreach{"copy": {Value: "needs.list"}, "check": {Each: []string{"copy"}}, "load": {Value: "needs.sum"}, "mail": {Value: "needs.load"}}
+			t := &tasks[i]
+			t.Ended, t.Started = at, at
+			if each, is := f[t.Name]; is {
+				t.Foreach, t.Expanded, t.Items = &each, true, 1
+			}
+		}
+		return tasks
+	}
+	spec := []string{"list", "copy: list", "check: copy", "sum: copy", "load: sum", "mail: load"}
+	more := []json.RawMessage{json.RawMessage("1")}
+	broken := errors.New("no list")
+	for _, c := range []struct {
+		name    string
+		changes []rules.Relisting // of copy, load and mail
+		later   string            // ended after the others
+		first   string            // is taken first; "": nothing
+		then    string            // is taken if all is compared
+	}{
+		{"what differs runs first with what makes the next list, and nothing else", []rules.Relisting{{Added: more}, {}, {Added: more}}, "", "check check[1] copy copy[1] sum", `task "load" keeps its items: its list comes from sum, which runs again; ask for the lists that others follow from first`},
+		{"a list that is not known yet is no matter", []rules.Relisting{{Added: more}, {Err: broken}, {Err: broken}}, "", "check check[1] copy copy[1] sum", `task "load" keeps its items: its list comes from sum, which runs again; ask for the lists that others follow from first`},
+		{"then the next list, without what follows from it", []rules.Relisting{{}, {Added: more}, {}}, "copy check sum", "load load[1]", `task "mail" keeps its items: its list comes from load, which runs again; ask for the lists that others follow from first`},
+		{"at last all others, with what has not run since", []rules.Relisting{{}, {}, {Added: more}}, "copy check sum load", "", "all mail mail[1] tell"},
+		{"what would make a list again runs first, if it has not run since", []rules.Relisting{{}, {}, {}}, "copy check", "sum", `task "load" keeps its items: its list comes from sum, which runs again; ask for the lists that others follow from first`},
+		{"nothing runs first if nothing differs", []rules.Relisting{{}, {}, {}}, "", "", "nothing to retry: the lists have the items that there are, and nothing failed"},
+		{"a list that is broken is an error once it is due", []rules.Relisting{{}, {Err: broken}, {}}, "", "", "no list"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tasks := build(spec...)
+			find := func(name string) *plan.Task {
+				return &tasks[slices.IndexFunc(tasks, func(t plan.Task) bool { return t.Name == name })]
+			}
+			for name := range strings.FieldsSeq(c.later) {
+				find(name).Ended, find(name).Started = at.Add(2*time.Second), at.Add(time.Second)
+			}
+			changes := slices.Clone(c.changes)
+			for i, name := range []string{"copy", "load", "mail"} {
+				changes[i].Of, changes[i].Had = find(name).ID, 1
+			}
+			along := changes[0]
+			along.Of, along.Head = find("check").ID, changes[0].Of
+			changes = append(changes, along)
+			for ask, want := range map[rules.ListAsk]string{rules.ListsFirst: c.first, rules.ListsCompared: c.then} {
+				var taken []rules.Retried
+				var all []plan.Task
+				turn, err := rules.TurnLists(tasks, changes, ask, false)
+				if err == nil {
+					all = rules.WithAdded(tasks, turn.Changes)
+					taken, err = rules.SelectRelisted(all, turn)
+				}
+				names := namesOf(all, taken)
+				slices.Sort(names)
+				got := strings.Join(names, " ")
+				if err != nil {
+					got = err.Error()
+				}
+				if got != want {
+					t.Errorf("%s: got  %s\nwant %s", ask, got, want)
+				}
+			}
+			again, err := rules.SelectLists(tasks, nil)
+			if names := strings.Join(namesOf(tasks, again), " "); err != nil || names != "list sum" && names != "sum list" {
+				t.Errorf("%s print lists (%v), want list and sum: load is compared itself", names, err)
+			}
+			named, err := rules.Relisted(tasks, []plan.TaskID{find("copy").ID})
+			if err != nil || len(named) != 4 {
+				t.Errorf("with copy %d lists are compared (%v), want those that follow from it too", len(named), err)
+			}
+			again, err = rules.SelectLists(tasks, []plan.TaskID{find("copy").ID})
+			if names := strings.Join(namesOf(tasks, again), " "); err != nil || names != "list" {
+				t.Errorf("%s print the list of copy (%v), want list", names, err)
+			}
+		})
+	}
+}
+
+func TestAListOfOutputsHasNoneOfItemsThatAreGone(t *testing.T) {
+	outputs := []plan.Input{{Name: "copy", Output: json.RawMessage(`[{"id":1},null,{"id":3}]`)}}
+	for _, c := range []struct {
+		name string
+		gone []bool
+		want string
+	}{
+		{"an output of an item that is gone is no item", []bool{false, true}, `[{"id":1} {"id":3}]`},
+		{"another null is one", nil, `item 1 of the foreach: ${{ item.id }}: item is null: it has no "id"`},
+	} {
+		list, err := rules.ListNow(&plan.Foreach{Value: "needs.copy", Key: "${{ item.id }}"}, outputs, c.gone)
+		got := fmt.Sprintf("%s", list)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
 	}
 }

@@ -245,13 +245,23 @@ type retrySelection struct {
 	byItem     map[int]bool // foreach tasks that only one of their items brought in
 	whole      map[int]bool // tasks that are chosen with all of their items
 	anew       map[int]bool
-	remade     map[int]bool // taken foreach tasks that make their items again
-	gone       map[int]bool // items that leave their list
-	queue      []int        // what is taken
-	work       []int        // tasks that remain to be visited
+	remade     map[int]bool         // taken foreach tasks that make their items again
+	gone       map[int]bool         // items that leave their list
+	only       map[plan.TaskID]bool // unless it is nil: nothing else is taken, but for items of these
+	queue      []int                // what is taken
+	work       []int                // tasks that remain to be visited
+}
+
+// takes reports whether a task is taken.
+func (r *retrySelection) takes(id plan.TaskID) bool {
+	i, ok := r.Index(id)
+	return ok && r.taken[i]
 }
 
 func (r *retrySelection) take(i int) {
+	if t := &r.tasks[i]; r.only != nil && !r.only[t.ID] && !r.only[t.Of] {
+		return
+	}
 	if !r.taken[i] {
 		r.taken[i] = true
 		r.queue = append(r.queue, i)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,7 +141,7 @@ func retry(ctx context.Context, u Retrier, ask *rules.Ask) ([]rules.Retried, err
 	if err != nil {
 		return nil, err
 	}
-	changes, err := relist(ctx, u, tasks, ask)
+	turn, err := relist(ctx, u, tasks, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -148,18 +149,18 @@ func retry(ctx context.Context, u Retrier, ask *rules.Ask) ([]rules.Retried, err
 	if err != nil {
 		return nil, err
 	}
-	chosen, s, err := selected(ctx, u, tasks, rules.WithAdded(tasks, changes), changes, ask, busy, queues)
+	chosen, s, err := selected(ctx, u, tasks, rules.WithAdded(tasks, turn.Changes), turn, ask, busy, queues)
 	if err != nil || ask.Check || len(chosen) == 0 { // lists that nothing makes: their plan does not run again for that
 		return chosen, err
 	}
-	if slices.ContainsFunc(changes, func(c rules.Relisting) bool { return len(c.Added) > 0 }) {
-		if err := add(ctx, u, tasks, changes, ask.Replace); err != nil {
+	if slices.ContainsFunc(turn.Changes, func(c rules.Relisting) bool { return len(c.Added) > 0 }) {
+		if err := add(ctx, u, tasks, turn.Changes, ask.Replace); err != nil {
 			return nil, err
 		}
 		if tasks, busy, err = u.Skeleton(ctx, ask.Tasks); err != nil {
 			return nil, err
 		}
-		if _, s, err = selected(ctx, u, tasks, tasks, changes, ask, busy, queues); err != nil {
+		if _, s, err = selected(ctx, u, tasks, tasks, turn, ask, busy, queues); err != nil {
 			return nil, err
 		}
 	}
@@ -168,20 +169,26 @@ func retry(ctx context.Context, u Retrier, ask *rules.Ask) ([]rules.Retried, err
 
 // selected chooses among all tasks, of which a driver has those of there.
 func selected(
-	ctx context.Context, u Retrier, there, all []plan.Task, changes []rules.Relisting, ask *rules.Ask, busy map[plan.TaskID]rules.Busy, queues map[plan.QueueID]bool,
+	ctx context.Context, u Retrier, there, all []plan.Task, turn *rules.ListTurn, ask *rules.Ask, busy map[plan.TaskID]rules.Busy, queues map[plan.QueueID]bool,
 ) (chosen []rules.Retried, s *Selection, err error) {
 	switch seen := withoutForeach(all, ask.Replace); ask.Lists {
 	case rules.ListsAgain:
 		chosen, err = rules.SelectLists(seen, ask.Tasks)
-	case rules.ListsCompared:
-		chosen, err = rules.SelectRelisted(seen, changes, len(ask.Tasks) > 0)
+	case rules.ListsFirst, rules.ListsCompared:
+		chosen, err = rules.SelectRelisted(seen, turn)
 	default:
 		chosen, err = rules.SelectRetry(seen, ask.Tasks, ask.Downstream)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err = choose(all, chosen, ask.Replace, func(t *Retaken) error {
+	replace := ask.Replace
+	if turn.Only != nil { // the others come later
+		replace = slices.DeleteFunc(slices.Clone(replace), func(t plan.Task) bool {
+			return !slices.ContainsFunc(chosen, func(r rules.Retried) bool { return r.ID == t.ID })
+		})
+	}
+	s, err = choose(all, chosen, replace, func(t *Retaken) error {
 		return rules.CheckRetried(t.Task, busy[t.ID], t.With, queues)
 	})
 	if err != nil {
@@ -204,9 +211,9 @@ func selected(
 }
 
 // relist compares the lists that the retry asks about with the items that there are.
-func relist(ctx context.Context, u Retrier, tasks []plan.Task, ask *rules.Ask) ([]rules.Relisting, error) {
-	if ask.Lists != rules.ListsCompared {
-		return nil, nil
+func relist(ctx context.Context, u Retrier, tasks []plan.Task, ask *rules.Ask) (*rules.ListTurn, error) {
+	if !ask.Lists.Compares() {
+		return &rules.ListTurn{}, nil
 	}
 	found, err := rules.Relisted(tasks, ask.Tasks)
 	if err != nil {
@@ -232,8 +239,8 @@ func relist(ctx context.Context, u Retrier, tasks []plan.Task, ask *rules.Ask) (
 			k := slices.IndexFunc(changes, func(c rules.Relisting) bool {
 				return slices.Contains(t.Needs, c.Of) && rules.GoesAlong(t.Foreach, byID[c.Of].Name)
 			})
-			if c := changes[k]; c.Had == t.Items {
-				c.Of, c.Anew = t.ID, replacement(t, ask.Replace) != nil
+			if c := changes[k]; c.Had == t.Items || c.Err != nil {
+				c.Of, c.Head, c.Anew = t.ID, cmp.Or(c.Head, c.Of), replacement(t, ask.Replace) != nil
 				changes = append(changes, c)
 				continue
 			}
@@ -243,17 +250,18 @@ func relist(ctx context.Context, u Retrier, tasks []plan.Task, ask *rules.Ask) (
 		if with := replacement(t, ask.Replace); with != nil {
 			now.Definition = with.Definition
 		}
-		change, err := relistOne(ctx, u, &now, rules.ListParent(t, byID), gone[t.ID], ask)
+		change, err := relistOne(ctx, u, &now, rules.ListParent(t, byID), gone, ask)
 		if err != nil {
-			return nil, fmt.Errorf("task %q keeps its items: %w", t.Key(), err)
+			change.Err = fmt.Errorf("task %q keeps its items: %w", t.Key(), err)
 		}
-		change.Anew = replacement(t, ask.Replace) != nil
+		change.Of, change.Had, change.Anew = t.ID, t.Items, replacement(t, ask.Replace) != nil
 		changes = append(changes, change)
 	}
-	return changes, nil
+	return rules.TurnLists(tasks, changes, ask.Lists, len(ask.Tasks) > 0)
 }
 
-func relistOne(ctx context.Context, u Retrier, t *plan.Task, parent *plan.Task, gone []bool, ask *rules.Ask) (change rules.Relisting, err error) {
+// relistOne compares one list. gone has, by foreach task, which items are not in their list any more.
+func relistOne(ctx context.Context, u Retrier, t *plan.Task, parent *plan.Task, gone map[plan.TaskID][]bool, ask *rules.Ask) (change rules.Relisting, err error) {
 	if t.Foreach == nil || len(t.Foreach.Each) > 0 || t.Foreach.Group != "" {
 		return change, refusal.New(plan.ErrConflict, "its new definition has no list that can be compared with them")
 	}
@@ -275,15 +283,18 @@ func relistOne(ctx context.Context, u Retrier, t *plan.Task, parent *plan.Task, 
 	if found {
 		why = rules.CheckKeys(t.Foreach, list)
 	} else {
-		list, why = rules.ExpandItems(t.Foreach, inputs)
+		var left []bool // the items of the parent
+		if parent != nil {
+			left = gone[parent.ID]
+		}
+		list, why = rules.ListNow(t.Foreach, inputs, left)
 	}
 	if why == nil {
-		change, why = rules.Relist(t.Foreach, had, slices.Grow(gone, len(had))[:len(had)], list)
+		change, why = rules.Relist(t.Foreach, had, slices.Grow(gone[t.ID], len(had))[:len(had)], list)
 	}
 	if why != nil {
 		return change, refusal.New(plan.ErrConflict, "%v", why)
 	}
-	change.Of = t.ID
 	return change, nil
 }
 

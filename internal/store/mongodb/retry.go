@@ -71,7 +71,7 @@ func (r *retrier) Begin(ctx context.Context, check engine.RetryCheck) (err error
 func (r *retrier) Skeleton(ctx context.Context, named []plan.TaskID) (tasks []plan.Task, busy map[plan.TaskID]rules.Busy, err error) {
 	filter := d("plan", oid(r.id.ID))
 	q := wire.Query{
-		Fields: ones("plan of index gen name status reason detail queue def coe needs joins ran hold gate items inserted expanded empty making rolling attempt rescues"), Sort: d("_id", 1), Hint: indexList,
+		Fields: ones("plan of index gen name status reason detail queue def coe needs joins ran hold gate items inserted expanded empty making rolling attempt rescues started ended noticed"), Sort: d("_id", 1), Hint: indexList,
 	}
 	if r.plan == nil {
 		filter, _ = taskFilter(&store.TaskQuery{NoPlan: true, IDs: named})

@@ -64,7 +64,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, ask rules.Ask) ([]rul
 	return engine.Retry(ctx, id, &ask, func(do func(engine.Retrier) error) error {
 		for n := 1; ; n++ {
 			r, seq := &retrier{id: id, params: ask.Params, rows: map[plan.TaskID]int64{}}, int64(0)
-			locked := !ask.Check && (id.IsZero() || n > choices || ask.Lists == rules.ListsCompared) // which may add items
+			locked := !ask.Check && (id.IsZero() || n > choices || ask.Lists.Compares()) // which may add items
 			if !locked {
 				err := s.read(ctx, func(c *conn) error {
 					r.tx, seq = &tx{conn: c, s: s, plans: map[int64]*planRow{}, planIDs: map[plan.PlanID]*planRow{}}, c.lastChange()

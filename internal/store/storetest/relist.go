@@ -109,6 +109,30 @@ var relistCases = []testCase{
 		w.equalJSON("output", w.named(p, "copy").Output, "[null,2,4,6]")
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"lists that follow from others are compared after them, and what is gone is no item", func(w *world) {
+		load := each("load", plan.Foreach{Value: "needs.copy"}, "copy")
+		p := w.submitSpec(release(each("copy", list("a", "b")), along("check", "", "copy"), load, task("total", "copy", "load"), task("beside")))
+		n := w.node("n1")
+		n.run(withOutput)
+		w.wantPlan(p, plan.PlanSucceeded)
+		first := rules.Ask{Lists: rules.ListsFirst, Replace: w.overList(p, "copy", `["a","c"]`)}
+		compare := rules.Ask{Lists: rules.ListsCompared, Replace: first.Replace}
+		w.refused(w.tryRetry(p.ID, compare), "its list comes from copy, which runs again")
+		retried := must(w.s.Retry(w.ctx, p.ID, first))(w)
+		w.equal("copy", w.counts(p, retried)["copy"], rules.RelistCounts{Added: 1, Gone: 1, Kept: 1})
+		w.want(p, "load succeeded", "total succeeded", "tell succeeded")
+		w.equal("runs first", n.run(withOutput), "[copy[2] check[2]]")
+		w.equalJSON("output", w.named(p, "copy").Output, "[0,null,4]")
+		w.wantPlan(p, plan.PlanSucceeded)
+		first.Replace = nil
+		w.equal("nothing else comes first", len(must(w.s.Retry(w.ctx, p.ID, first))(w)), 0)
+		retried = must(w.s.Retry(w.ctx, p.ID, rules.Ask{Lists: rules.ListsCompared}))(w)
+		w.equal("load", w.counts(p, retried)["load"], rules.RelistCounts{Added: 1, Gone: 1, Kept: 1})
+		w.equal("runs then", n.run(withOutput), "[load[2] total tell]")
+		w.equalJSON("item", rules.ItemOf(must(w.s.Task(w.ctx, w.named(p, "load[2]").ID))(w).Params), `4`)
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.is(w.tryRetry(p.ID, rules.Ask{Lists: rules.ListsCompared}), plan.ErrConflict) // nothing comes or goes
+	}},
 	{"the run that makes lists leaves tasks of finally as they ended, and the comparison asks them again", func(w *world) {
 		for _, fails := range []string{"tell", "list", ""} {
 			p := w.submitSpec(release(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list")))

@@ -533,8 +533,11 @@ func (w *walker) relist(k int, p plan.PlanID, tasks []plan.Task) {
 		}
 	}
 	lists := rules.ListsCompared
-	if w.chance(4) {
+	switch {
+	case w.chance(4):
 		lists, replace = rules.ListsAgain, nil
+	case w.chance(3):
+		lists = rules.ListsFirst
 	}
 	ask := rules.Ask{Lists: lists, Replace: replace, Found: found}
 	w.done(w.tryRetry(p, ask), "retry plan %d, lists %s, replace %v, found %d", k, lists, replaced(replace), len(found))
