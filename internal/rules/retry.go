@@ -24,6 +24,9 @@ import (
 // again. The tasks below such a task go with it, because their input may change. Other tasks below
 // that succeeded or failed go only with downstream.
 //
+// SelectRetry refuses to take a foreach task together with such a parent, unless with downstream: its items would
+// not wait for the parent, and to make them again would lose those that succeeded.
+//
 // A chosen foreach task that succeeded although items of it failed, by continue-on-error, stands for
 // these items.
 //
@@ -79,6 +82,9 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Re
 		r.anew[i] = downstream && t.Foreach != nil && t.Foreach.OnNode()
 	}
 	if err := r.spread(); err != nil {
+		return nil, err
+	}
+	if err := r.checkItems(); err != nil {
 		return nil, err
 	}
 	if len(r.queue) == 0 {
@@ -233,6 +239,31 @@ func (r *retrySelection) remake(i int) {
 		r.remade[i] = true
 		r.work = append(r.work, i)
 	}
+}
+
+// checkItems refuses a retry that would make items again only because another parent than the one that makes
+// their list is to run first. The items that succeeded would be lost, and the others cannot wait for that parent.
+func (r *retrySelection) checkItems() error {
+	for i := range r.tasks {
+		t := &r.tasks[i]
+		if !r.remade[i] || r.downstream || r.asked[i] || r.anew[i] || Remakes(&Retried{}, t, true, false) || !slices.ContainsFunc(r.items[t.ID], func(k int32) bool { return r.tasks[k].Status == plan.Succeeded }) {
+			continue
+		}
+		var first *plan.Task
+		for _, p := range r.Parents(i) {
+			if r.taken[p] || !r.tasks[p].Status.Finished() {
+				if first = &r.tasks[p]; !r.keepsItems(int(p), i) {
+					first = nil
+					break
+				}
+			}
+		}
+		if first != nil {
+			return refusal.New(plan.ErrConflict, "task %q keeps its items, and they would not wait for %q, which runs first; retry that, and then %q, or make all items again with --downstream",
+				t.Key(), first.Key(), t.Key())
+		}
+	}
+	return nil
 }
 
 type retrySelection struct {

@@ -394,17 +394,28 @@ func TestOnlyTheParentThatMakesTheListHasItemsMadeAnew(t *testing.T) {
 		{"that parent takes it along", "l", &plan.Foreach{Value: "needs.l.files"}, false, "after copy copy[1] l"},
 		{"so does another parent with downstream", "a", &plan.Foreach{Value: "needs.l"}, true, "a after copy copy[1]"},
 		{"by itself the task keeps the items that succeeded", "copy", &plan.Foreach{Value: "needs.l"}, false, "after copy copy[1]"},
+		{"beside another parent it is refused", "a copy", &plan.Foreach{Value: "needs.l"}, false, `task "copy" keeps its items, and they would not wait for "a", which runs first; retry that, and then "copy", or make all items again with --downstream`},
+		{"so is one of its items", "a copy[1]", &plan.Foreach{}, false, `task "copy" keeps its items, and they would not wait for "a", which runs first; retry that, and then "copy", or make all items again with --downstream`},
+		{"with downstream it makes all of them again", "a copy", &plan.Foreach{Value: "needs.l"}, true, "a after copy copy[0] copy[1]"},
+		{"and beside the parent that makes the list", "l copy", &plan.Foreach{Value: "needs.l"}, false, "after copy copy[1] l"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tasks := graph("a = failed", "l = failed", "copy: a, l = cancelled", "copy[0] of copy", "copy[1] of copy = cancelled", "after: copy = cancelled")
 			tasks[0].ContinueOnError, tasks[1].ContinueOnError = true, true
 			tasks[2].Foreach, tasks[2].Expanded, tasks[2].Items = c.list, true, 2
-			k := slices.IndexFunc(tasks, func(t plan.Task) bool { return t.Name == c.chosen })
-			got, err := rules.SelectRetry(tasks, []plan.TaskID{tasks[k].ID}, c.down)
+			var chosen []plan.TaskID
+			for name := range strings.FieldsSeq(c.chosen) {
+				chosen = append(chosen, tasks[slices.IndexFunc(tasks, func(t plan.Task) bool { return t.Name == name })].ID)
+			}
+			got, err := rules.SelectRetry(tasks, chosen, c.down)
 			names := namesOf(tasks, got)
 			slices.Sort(names)
-			if text := strings.Join(names, " "); err != nil || text != c.want {
-				t.Errorf("got %s (%v), want %s", text, err, c.want)
+			text := strings.Join(names, " ")
+			if err != nil {
+				text = err.Error()
+			}
+			if text != c.want {
+				t.Errorf("got %s, want %s", text, c.want)
 			}
 		})
 	}
