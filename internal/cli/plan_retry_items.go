@@ -126,7 +126,7 @@ func (a *app) compareLists(ctx context.Context, st store.Store, p *plan.Plan, as
 	if err != nil || *s.dryRun {
 		return retried, err
 	}
-	ask.Check, ask.Replace, ask.Params, ask.Timeout = false, change.tasks, change.params, change.timeout
+	ask.Check, ask.Replace, ask.Params, ask.Choices, ask.Timeout = false, change.tasks, change.params, change.choices, change.timeout
 	if _, err := st.Retry(ctx, p.ID, ask); err != nil {
 		return nil, fmt.Errorf("retry %s: %w", p.Title(), err)
 	}
