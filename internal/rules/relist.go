@@ -465,7 +465,7 @@ func (turn *ListTurn) selects(tasks []plan.Task) (*retrySelection, error) {
 				r.take(int(k))
 			case back, added:
 				r.take(int(k))
-			case turn.named && r.failed(int(k)):
+			case turn.named && r.failed(int(k)) && !r.needless(int(k)):
 				r.take(int(k))
 			}
 		}
