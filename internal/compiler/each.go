@@ -63,6 +63,10 @@ func validateEach(s *plan.Spec, i int, index map[string]int, sources []int, name
 			add(i, "each", k, "task %q names %q twice; once is enough", t.Name, name)
 		case slices.Contains(t.Needs, name):
 			add(i, "each", k, "task %q has %q in each and in needs; drop it from needs, as each item needs the item with its index alone", t.Name, name)
+		case t.Finally && !s.Tasks[head].Finally:
+			add(i, "each", k, "task %q is one of finally, and goes along with %q, which is not; give it a foreach of its own", t.Name, name)
+		case s.Tasks[head].Finally && !t.Finally:
+			add(i, "each", k, "task %q goes along with %q, which is one of finally and runs when all tasks have ended; move this task there", t.Name, name)
 		case s.Tasks[head].Foreach == nil:
 			add(i, "each", k, "task %q goes along with %q, which has no items; give that a foreach, or write needs: %s", t.Name, name, name)
 		case sources[head] < 0: // the circle, or what that one names, is a problem of its own

@@ -328,9 +328,6 @@ func checkDefinition(d *plan.Definition, add func(key, format string, args ...an
 	if d.Finally && d.Approve != nil {
 		add("approve", "approve cannot be in finally, which runs without waiting for a person; put it among tasks")
 	}
-	if d.Finally && d.Foreach != nil {
-		add("foreach", "foreach cannot be in finally; let one task go through the items, or put it among tasks")
-	}
 	if err := CheckSkipOn(d.SkipOn); err != nil {
 		add("skip_on", "%v", err)
 	}

@@ -99,7 +99,7 @@ func byPerson(t *plan.Task) string {
 
 // skipped finds the parent because of which a task did not run.
 func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error) {
-	if t.Finally && !rules.SkippedItself(t) {
+	if t.Finally && t.Of.IsZero() && !rules.SkippedItself(t) && t.Detail == "" {
 		return Link{Why: fmt.Sprintf("its when %s does not hold: %s", whenWord(t.When), othersEnded(t))}, nil, nil
 	}
 	parents, err := e.parents(t)

@@ -40,10 +40,14 @@ func outcomeOfEnding(ending plan.Lifecycle) Outcome {
 }
 
 // DecideFinally is Decide for a task of finally that its plan does not hold. It asks ending once all of its
-// parents have finished (all), however these ended.
+// parents have finished (all), however these ended. An item without a rule runs, because its foreach task
+// has asked.
 func DecideFinally(w plan.When, ending plan.Lifecycle, all bool) Decision {
-	if !all {
+	switch {
+	case !all:
 		return ToWait
+	case w == "":
+		return ToRun
 	}
 	return Decide(w, outcomeOfEnding(ending), true)
 }

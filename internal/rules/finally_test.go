@@ -39,6 +39,12 @@ func TestWhatBecomesOfATaskOfFinally(t *testing.T) {
 		}, rules.Skip, plan.Cancelled, plan.ReasonSkipped},
 		{"a cancelled plan counts as one that failed", func(w *rules.Waiter) { w.Ending, w.When = plan.PlanCancelled, plan.AnyFailed }, rules.Queue, plan.Queued, ""},
 		{"it does not run on success if it asks for a failure", func(w *rules.Waiter) { w.Ending, w.When = plan.PlanSucceeded, plan.AnyFailed }, rules.Skip, plan.Cancelled, plan.ReasonSkipped},
+		{"its items do not ask again", func(w *rules.Waiter) { w.Ending, w.When, w.Item = plan.PlanFailed, "", true }, rules.Queue, plan.Queued, ""},
+		{"how the tasks ended that it goes along with does not decide", func(w *rules.Waiter) {
+			w.Ending, w.When, w.Made = plan.PlanSucceeded, plan.AllSucceeded, true
+			w.Along = rules.Along{Is: true, Seen: rules.OutcomeFailed, Items: 2}
+			w.Items = rules.Items{Count: 2, Seen: rules.OutcomeSucceeded | rules.OutcomeSkipped}
+		}, rules.Gather, plan.Succeeded, ""},
 		{"a person stops it once the others have ended", func(w *rules.Waiter) {
 			w.Ending, w.Closing = plan.PlanFailed, plan.ClosedByPerson
 		}, rules.End, plan.Cancelled, plan.ReasonCancelled},

@@ -68,12 +68,9 @@ func CheckAdded(t *plan.Task, p *plan.Plan) error {
 	return CheckFinally(t)
 }
 
-// CheckFinally returns an ErrConflict for a task of finally that has items to make, or that asks a person.
+// CheckFinally returns an ErrConflict for a task of finally that asks a person.
 func CheckFinally(t *plan.Task) error {
-	switch {
-	case t.Finally && t.Foreach != nil:
-		return refusal.New(plan.ErrConflict, "task %q is one of finally, and has a foreach: let one task go through the items", t.Key())
-	case t.Finally && t.Approve != nil:
+	if t.Finally && t.Approve != nil {
 		return refusal.New(plan.ErrConflict, "task %q is one of finally, and has approve: ask in a task that finally waits for", t.Key())
 	}
 	return nil

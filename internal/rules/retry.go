@@ -44,7 +44,8 @@ import (
 // and Unrun names the clean-up as before. A foreach task ran if one of its items did.
 //
 // With any task go all tasks of finally that have ended, because the end of the plan is asked again. A
-// retry does not begin with a task of finally that was skipped.
+// retry does not begin with a task of finally that was skipped. A foreach task of finally makes its items
+// again, so that none of them is held while the plan runs its other tasks.
 //
 // Children come first in the order, so that no task is held by a parent that is about to be held.
 //
@@ -145,8 +146,9 @@ func (r *retrySelection) takeFinally() {
 		return
 	}
 	for i := range r.tasks {
-		if t := &r.tasks[i]; t.Finally && t.Status.Finished() {
+		if t := &r.tasks[i]; t.Finally && t.Of.IsZero() && t.Status.Finished() {
 			r.take(i)
+			r.anew[i] = t.Foreach != nil
 		}
 	}
 }

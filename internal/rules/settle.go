@@ -179,7 +179,7 @@ func (w *Waiter) decide() Decision {
 // Failures within MaxFailures do not fail the task. An item may have been skipped by its own attempt, and by
 // Foreach.Each by its own When, which is no failure. The task is skipped if all items were. It is also
 // skipped if one was and its When does not allow how a head ended, so that nothing below runs after a
-// head that failed.
+// head that failed. In finally heads only order it.
 func (w *Waiter) gather() Step {
 	byPerson := w.Cancel || w.Closing.Stops()
 	seen, s := w.Items.Seen, Step{Status: plan.Succeeded}
@@ -210,7 +210,7 @@ func (w *Waiter) gather() Step {
 		s = Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled, Detail: "some of its items were cancelled"}
 	case byItself && seen == OutcomeSkipped:
 		s = Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: "all of its items were skipped"}
-	case byItself && w.Along.Seen&^Waits(w.When) == 0:
+	case byItself && (w.Finally || w.Along.Seen&^Waits(w.When) == 0):
 	case seen&OutcomeSkipped != 0:
 		s = Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: "some of its items were skipped"}
 	}

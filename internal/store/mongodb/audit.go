@@ -267,7 +267,7 @@ func (r *round) lookAgain(ctx context.Context, ids idList) error {
 // a gate waits for the end of its retry.
 func (r *round) auditGates(ctx context.Context) error {
 	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("gate", d("$exists", true)),
-		wire.Query{Fields: ones("status hold gate gen finally"), Hint: indexGate, Limit: auditHeld})
+		wire.Query{Fields: ones("status hold gate gen of finally"), Hint: indexGate, Limit: auditHeld})
 	if err != nil {
 		return err
 	}
@@ -299,7 +299,7 @@ func (r *round) auditGates(ctx context.Context) error {
 // leaveGate has a task wait for its parents in place of a retry that is gone.
 func (t *taskDoc) leaveGate() bson.D {
 	hold := holdNeeds
-	if t.Finally {
+	if t.Finally && t.Of.IsZero() {
 		hold = holdEnd
 	}
 	return d("$set", d("hold", hold), "$unset", d("gate", 1), "$inc", d("gen", 1))

@@ -403,7 +403,7 @@ func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any
 		ID: oid(t.ID.ID), Queue: oid(t.Queue.ID), Ctime: t.Created, Mtime: now, Plan: oid(t.Plan.ID), Name: t.Name,
 		Of: oid(t.Of.ID), Index: t.Index, NotBefore: t.NotBefore, Open: true,
 	}
-	if t.Finally {
+	if t.Finally && t.Of.IsZero() {
 		hold = holdEnd
 	}
 	doc.hold(hold)

@@ -142,7 +142,7 @@ func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err
 	if err := r.loadPlans(ctx, []bson.ObjectID{t.Plan}); err != nil {
 		return false, err
 	}
-	if p := r.known[t.Plan]; p != nil && p.Closing != plan.Open {
+	if p := r.known[t.Plan]; p != nil && p.Closing != plan.Open && !(t.Finally && p.Ending == plan.PlanRunning) { // else it was read before it was opened for them
 		return true, nil // the plan's end takes the task, and the items that are in
 	}
 	if t.Items == 0 || t.Inserted > t.Items || t.Released > t.Items {

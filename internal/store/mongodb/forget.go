@@ -120,10 +120,12 @@ func (u *update) again(t *taskDoc, with *plan.Task) error {
 	switch {
 	case t.Expanded || t.Making:
 		u.put("hold", true, holdItems)
-	case t.Finally:
-		u.put("hold", true, holdEnd)
 	default:
-		u.put("hold", true, holdNeeds)
+		hold := holdNeeds
+		if t.Finally {
+			hold = holdEnd
+		}
+		u.put("hold", true, hold)
 		u.clear("items", "inserted", "released", "list")
 	}
 	fresh := taskDoc{Params: t.Params, Text: t.Text}

@@ -119,10 +119,14 @@ func (t *tx) releaseRoots(n int64) (done bool) {
 	}
 	roots := make([]taskRow, 0, most)
 	var waiting []int64
+	var along []taskRow
 	for r := t.fresh(query, n, t.budget); r.next(); {
 		row, g := r.task(), join{waits: r.int(taskWidth)}
 		if row.hold == forEnd && g.waiting() > 0 {
 			waiting = append(waiting, row.n)
+			if row.hold = forParents; row.goesAlong() { // it makes its items once its heads have theirs
+				along = append(along, row)
+			}
 			continue
 		}
 		row.seen, row.all = g.seen(), true
@@ -132,7 +136,7 @@ func (t *tx) releaseRoots(n int64) (done bool) {
 	done = looked < t.budget
 	t.budget -= looked
 	t.execEach("UPDATE tasks SET gate = ? WHERE n", waiting, forParents)
-	t.settle(roots)
+	t.settle(append(roots, along...))
 	return done
 }
 

@@ -260,6 +260,52 @@ var finallyCases = []testCase{
 		w.equal("left out", taskNames(unrun), "[undo]")
 		w.equal("running", taskNames(running), "[a]")
 	}},
+	{"a foreach task of finally has items, which run whatever became of others, and each retry makes them again", func(w *world) {
+		undo, told := last("undo", plan.AnyFailed), last("told", "")
+		undo.Foreach, told.Foreach = &plan.Foreach{List: ordinals(3)}, &plan.Foreach{Each: []string{"undo"}}
+		tell := last("tell", "", "told")
+		tell.Foreach = &plan.Foreach{Value: "needs.told"}
+		p := w.submit(task("a"), undo, told, tell)
+		n := w.node("n1")
+		c := n.one()
+		w.want(p, "undo held", "told held", "tell held")
+		w.equal("items before the others have ended", w.named(p, "undo").Items, 0)
+		n.end(fail(c))
+		all := []string{"undo[0]", "undo[1]", "undo[2]", "told[0]", "told[1]", "told[2]", "tell[0]", "tell[1]", "tell[2]"}
+		w.equal("runs", n.run(failing("undo[1]")), all)
+		w.want(p, "undo failed", "told succeeded", "tell succeeded")
+		w.wantPlan(p, plan.PlanFailed)
+		w.retry(p, false)
+		w.want(p, "undo held", "told held", "tell held")
+		w.equal("items while the others run", []int{w.named(p, "undo").Items, w.named(p, "told").Items}, []int{0, 0})
+		w.equal("runs again", n.run(failing("a")), append([]string{"a"}, all...))
+		w.want(p, "undo succeeded", "told succeeded", "tell succeeded")
+		w.wantPlan(p, plan.PlanFailed)
+		w.retry(p, false)
+		w.equal("runs at last", n.run(ok), []string{"a"})
+		w.want(p, "undo skipped", "told succeeded", "tell succeeded") // without items
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a second cancellation stops the items of a foreach task of finally", func(w *world) {
+		undo := last("undo", "")
+		undo.Foreach, undo.Retry = &plan.Foreach{List: ordinals(3)}, plan.Retry{Attempts: 2, Delay: time.Hour}
+		p := w.submit(task("a"), undo)
+		n := w.node("n1")
+		n.end(ok(n.one()))
+		n.sweep()
+		c := n.claim(2)
+		n.end(later(c[0], time.Hour))
+		w.no(w.s.CancelPlan(w.ctx, p.ID, false))
+		n.sweep()
+		w.want(p, "undo held", "undo[0] held", "undo[1] running", "undo[2] queued")
+		w.no(w.s.CancelPlan(w.ctx, p.ID, true))
+		n.sweep()
+		w.want(p, "undo[0] terminated", "undo[1] running", "undo[2] cancelled")
+		n.end(protocol.Ending{Claim: c[1].Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
+		n.sweep()
+		w.want(p, "undo terminated")
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
 	{"many tasks of finally are released by turns, each within its budget", func(w *world) {
 		const many = 1200
 		spec := &plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a")}}

@@ -144,7 +144,20 @@ func (w *walker) addFinally(spec *plan.Spec) (shape string) {
 		if t.ContinueOnError = w.chance(8); w.chance(4) {
 			t.Retry = plan.Retry{Attempts: 2, Delay: delay}
 		}
+		switch k := len(spec.Tasks) - 1; {
+		case len(names) > 0 && spec.Tasks[k].Foreach != nil && w.chance(2):
+			t.Foreach = &plan.Foreach{Each: []string{spec.Tasks[k].Name}}
+			t.Needs = slices.DeleteFunc(t.Needs, func(name string) bool { return name == spec.Tasks[k].Name })
+		case w.chance(3):
+			t.Foreach = w.foreach()
+		}
+		if t.Foreach != nil && w.chance(3) {
+			t.MaxFailures = "1"
+		}
 		shape += fmt.Sprintf(" finally %s%v%v", t.Name, t.When, t.Needs)
+		if t.Foreach != nil {
+			shape += fmt.Sprintf("*%s%s%s%s", t.Foreach.List, t.Foreach.Lines, t.Foreach.Glob, strings.Join(t.Foreach.Each, ","))
+		}
 		names, spec.Tasks = append(names, t.Name), append(spec.Tasks, t)
 	}
 	return shape
