@@ -390,7 +390,7 @@ func (s Names) HideTask(t *plan.Task, values ...string) {
 	}
 	values = LongestFirst(append(s.Values(t.Params), values...))
 	t.Params, t.Output = s.Hide(t.Params, values...), s.Hide(t.Output, values...)
-	for _, text := range []*string{&t.Detail, &t.Description, &t.Subject, &t.If} {
+	for _, text := range []*string{&t.Detail, &t.Description, &t.Subject, &t.If, &t.ItemKey} {
 		*text = HideText(*text, values)
 	}
 	if p := t.Progress; p != nil {

@@ -87,7 +87,7 @@ func TestSecretsAreHidden(t *testing.T) {
 func TestATaskIsShownWithoutItsSecrets(t *testing.T) {
 	was := plan.Task{
 		Params: json.RawMessage(`{"password":"hunter22"}`), Output: json.RawMessage(`"it was hunter22"`), Detail: "no hunter22 there",
-		Definition: plan.Definition{Description: "as hunter22", If: `params.o == "hunter22"`, Approve: &plan.Approval{Question: "with hunter22?"}, Foreach: &plan.Foreach{List: json.RawMessage(`[{"password":"x"},"hunter22"]`)}},
+		Definition: plan.Definition{Description: "as hunter22", ItemKey: "hunter22,1", If: `params.o == "hunter22"`, Approve: &plan.Approval{Question: "with hunter22?"}, Foreach: &plan.Foreach{List: json.RawMessage(`[{"password":"x"},"hunter22"]`)}},
 	}
 	got := was
 	secretsOf("password").HideTask(&got)

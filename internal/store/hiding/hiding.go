@@ -336,6 +336,9 @@ func hide(t *plan.Task, o own, known bool) {
 	if t.If != "" {
 		t.If = secret.Hidden
 	}
+	if t.ItemKey != "" {
+		t.ItemKey = secret.Hidden
+	}
 	if a := t.Approve; a != nil {
 		t.Approve = &plan.Approval{Question: secret.Hidden, NotSubmitter: a.NotSubmitter}
 	}
@@ -361,7 +364,7 @@ func (r *reader) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, err
 	l, apart := r.look(s), map[plan.TaskID]bool{} // whose params have to be read
 	var ids []plan.TaskID
 	for i := range tasks {
-		if t := &tasks[i]; !q.Params && (t.Detail != "" || len(t.Output) > 0 || t.If != "" || t.Approve != nil || t.Foreach != nil || t.Progress != nil) && (len(t.Secrets) > 0 || !s.None()) {
+		if t := &tasks[i]; !q.Params && (t.Detail != "" || len(t.Output) > 0 || t.If != "" || t.ItemKey != "" || t.Approve != nil || t.Foreach != nil || t.Progress != nil) && (len(t.Secrets) > 0 || !s.None()) {
 			apart[t.ID], ids = true, append(ids, t.ID)
 		}
 	}
