@@ -2,6 +2,7 @@ package planfile
 
 import (
 	"bytes"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,6 +30,45 @@ func Hide(file string, s secret.Names, values []string) string {
 	h.walk(doc)
 	h.plan(doc.Content[0])
 	return secret.HideText(h.cut(), secret.LongestFirst(append(h.values, values...)))
+}
+
+// withoutSecrets returns what is wrong with a plan without the secrets in it. It shows no line in which one stands.
+func (r *reader) withoutSecrets(root *yaml.Node, err error) error {
+	var errs Errors
+	names := r.secrets()
+	if names.None() || !errors.As(err, &errs) {
+		return err
+	}
+	h := hider{src: &r.src.Source, secrets: names}
+	h.walk(root)
+	h.plan(root)
+	slices.Sort(h.starts)
+	for name, value := range r.given {
+		if names.Named(name) {
+			h.values = append(h.values, names.ValuesIn(map[string]any{name: value})...)
+		}
+	}
+	values := secret.LongestFirst(h.values)
+	for i := range errs {
+		e := &errs[i]
+		e.Message = secret.HideText(e.Message, values)
+		if e.Line > 0 && h.stands(e.Line, values) {
+			e.Text, e.Caret = "", 0
+		}
+	}
+	return errs
+}
+
+// stands reports whether a secret, or a part of one, stands in a line.
+func (h *hider) stands(line int, values []string) bool {
+	from := h.src.Offset(line, 1)
+	text, _, _ := bytes.Cut(h.src.Text[from:], []byte("\n"))
+	for _, n := range h.secret {
+		if end, _ := h.end(n); h.at(n) < from+len(text) && end > from {
+			return true
+		}
+	}
+	return secret.HideText(string(text), values) != string(text)
 }
 
 // masked is secret.Hidden as YAML, in which a plain * begins an alias.

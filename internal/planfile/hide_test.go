@@ -61,3 +61,26 @@ func TestHideTakesSecretsOutOfAFile(t *testing.T) {
 		t.Errorf("a value that was found elsewhere is shown: %s", got)
 	}
 }
+
+func TestMistakesAreShownWithoutSecrets(t *testing.T) {
+	const block = "plan: p\nparams:\n  password: |\n    first of hunter2\n    second\n  n: 1\nsecrets: [password]\nchoices: {n: [1]}\ntasks: {a: {run: make}}\n"
+	for _, c := range []struct {
+		name, file string
+		given      map[string]string
+		want       string
+	}{
+		{
+			"on the line of a default", "plan: p\nparams: {password: hunter2, n: 1}\nsecrets: [password]\nchoices: {n: [1]}\ntasks: {a: {run: make}}\n",
+			map[string]string{"n": "many"}, `plan:2:29: --param n=many: it is no choice; give one of 1`,
+		},
+		{"on another line", block, map[string]string{"n": "many"}, "plan:6:3: --param n=many: it is no choice; give one of 1\n      n: 1\n      ^"},
+		{"what was given", block, map[string]string{"n": "sesame4", "password": "sesame4"}, "plan:6:3: --param n=***: it is no choice; give one of 1\n      n: 1\n      ^"},
+		{"in the secret itself", strings.Replace(block, "|\n    first of hunter2\n    second", "\n    - a\n    - ${{ plan.name }} hunter2", 1), nil, `plan:5:7: a param cannot have an expression; it is what expressions are made from`},
+		{"as a literal", strings.Replace(block, "make", "make second, colour: 'first of hunter2'", 1), nil, ""},
+	} {
+		_, err := Parse("plan", []byte(c.file), Options{Params: c.given})
+		if err == nil || c.want != "" && err.Error() != c.want || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "sesame4") {
+			t.Errorf("%s: got %v, want %s", c.name, err, c.want)
+		}
+	}
+}

@@ -167,7 +167,7 @@ func (r *reader) load() (*plan.Spec, error) {
 		r.note(r.check(r.spec))
 	}
 	if err := r.err(); err != nil {
-		return nil, err
+		return nil, r.withoutSecrets(root, err)
 	}
 	r.tell()
 	return r.spec, nil
