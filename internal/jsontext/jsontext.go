@@ -196,6 +196,46 @@ func Twice(valid []byte) (name string) {
 	return ""
 }
 
+// Object returns the members of an object as encoding/json would read them into a map. They share the
+// memory of the text. encoding/json takes thrice as long, and a stack that most goroutines must grow for.
+func Object(text json.RawMessage) (members map[string]json.RawMessage, err error) {
+	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) || !json.Valid(text) {
+		err = json.Unmarshal(text, &members)
+		return members, err
+	}
+	members = map[string]json.RawMessage{}
+	var name string
+	value, depth := 0, 0 // value is where that of the name begins
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '"':
+			begin := i
+			for i++; text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++ // the escaped byte
+				}
+			}
+			if depth == 1 && value == 0 {
+				name, _ = TextOf(text[begin : i+1])
+			}
+		case ':':
+			if depth == 1 {
+				value = i + 1
+			}
+		case '{', '[':
+			depth++
+		case ',', '}', ']':
+			if depth == 1 && value > 0 {
+				members[name], value = bytes.TrimSpace(text[value:i:i]), 0
+			}
+			if c != ',' {
+				depth--
+			}
+		}
+	}
+	return members, nil
+}
+
 // mostExcerpt is how many bytes a message shows of a value.
 const mostExcerpt = 60
 

@@ -1,6 +1,10 @@
 package jsontext
 
-import "testing"
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+)
 
 func TestANameThatIsTwiceInAnObjectIsFound(t *testing.T) {
 	for text, want := range map[string]string{
@@ -40,4 +44,21 @@ func TestHalvesOfSurrogatePairsAreReplaced(t *testing.T) {
 			t.Errorf("%s becomes %s, want %s; it was handed %s", text, got, want, in)
 		}
 	}
+}
+
+func FuzzMembersAreThoseThatEncodingJSONReads(f *testing.F) {
+	for _, text := range []string{
+		"", "{}", " { } ", "null", "[1]", "1", `"{"`, `{"a":1}`, `{"a":1}}`, `{"a":,"b":1}`, `{"a": {"b": [1, "]}", {"c": null}]} , "b" : "x:,\"}"}`,
+		`{"a":1,"a":[2]}`, `{"":{}}`, `{"\u00e4\"":"ä"}`, "{\"\xff\":\"\xff\"}", "\n{\t\"a\"\r:\n[ 1 , 2 ]\t}\n", `{"a":"\\","b":[[],[{}]]}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var want map[string]json.RawMessage
+		wantErr := json.Unmarshal(text, &want)
+		got, err := Object(text)
+		if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %q, %v, want %q, %v", text, got, err, want, wantErr)
+		}
+	})
 }

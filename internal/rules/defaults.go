@@ -1,8 +1,10 @@
 package rules
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -37,17 +39,27 @@ func FillParams(d *plan.TaskDefaults, params json.RawMessage) json.RawMessage {
 	if len(d.Params) == 0 {
 		return params
 	}
-	var filled, own map[string]json.RawMessage
-	if json.Unmarshal(d.Params, &filled) != nil || filled == nil {
+	defaults, err := jsontext.Object(d.Params)
+	if err != nil || defaults == nil {
 		return params
 	}
-	if len(params) > 0 && (json.Unmarshal(params, &own) != nil || own == nil) {
+	if len(params) == 0 {
+		return d.Params
+	}
+	own, err := jsontext.Object(params)
+	if err != nil || own == nil {
 		return params
 	}
-	maps.Copy(filled, own)
-	text, err := jsontext.Marshal(filled)
-	if err != nil { // values that were just read can be written
-		return params
+	if len(own) == 0 {
+		return d.Params
 	}
-	return text
+	filled := append(make([]byte, 0, len(d.Params)+len(params)), '{')
+	for _, name := range slices.Sorted(maps.Keys(defaults)) {
+		if _, has := own[name]; !has {
+			filled = append(jsontext.AppendText(filled, name), ':')
+			filled = append(append(filled, defaults[name]...), ',')
+		}
+	}
+	_, members, _ := bytes.Cut(params, []byte("{"))
+	return append(filled, members...)
 }

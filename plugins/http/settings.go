@@ -47,8 +47,8 @@ type settings struct {
 // expressions, and then gets further params, given. It passes where an expression hides what there
 // will be.
 func readSettings(params json.RawMessage, given map[string]json.RawMessage, draft bool) (s *settings, key string, err error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(params, &all); err != nil {
+	all, err := jsontext.Object(params)
+	if err != nil {
 		return nil, "", fmt.Errorf("params of %s: %w", Name, err)
 	}
 	s = &settings{method: http.MethodGet, body: all["body"], timeout: defaultTimeout}
@@ -99,7 +99,7 @@ func (f *fields) get(name string) (raw json.RawMessage, ok bool) {
 	if f.inBody == nil {
 		f.inBody = map[string]json.RawMessage{}
 		if len(f.body) > 0 && f.body[0] == '{' {
-			_ = json.Unmarshal(f.body, &f.inBody) // an object, which was read before
+			f.inBody, _ = jsontext.Object(f.body) // which was read before
 		}
 	}
 	if raw, ok = f.inBody[name]; ok || slices.Contains(own, name) {
@@ -342,10 +342,11 @@ func (s *settings) request(ctx context.Context, v *values) (*http.Request, error
 	if more := v.query.Encode(); more != "" {
 		to.RawQuery = strings.TrimPrefix(to.RawQuery+"&"+more, "&")
 	}
-	req, err := http.NewRequestWithContext(ctx, s.method, to.String(), bytes.NewReader(s.sent()))
+	req, err := http.NewRequestWithContext(ctx, s.method, "", bytes.NewReader(s.sent()))
 	if err != nil {
 		return nil, err
 	}
+	req.URL, req.Host = &to, strings.TrimSuffix(to.Host, ":") // as if the address were parsed again
 	if req.Header = v.header; s.sent() != nil && req.Header.Get("Content-Type") == "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
