@@ -108,7 +108,7 @@ func (g *Group) Read(output json.RawMessage) ([]json.RawMessage, error) {
 		if at == g.Outputs[next].To {
 			next++
 		}
-		in, err := readInput(raw)
+		in, err := readInput(raw, nil)
 		if err == nil && !in.in(g) {
 			err = fmt.Errorf("output %d of %s is none of the group %s any more; retry %s with --downstream", at, g.Of, g, g.Of)
 		}
@@ -161,11 +161,11 @@ func groups(f *plan.Foreach, list json.RawMessage) ([]json.RawMessage, error) {
 	}
 	var all []group
 	of, known := ListFrom(f), map[key]int{}
+	var in input
 	at, next := -1, 0 // next is the group after the last one: inputs mostly have the same labels in the same order
-	err := eachInput(list, func(raw []byte) error {
+	err := eachInput(list, func(raw []byte) (err error) {
 		at++
-		in, err := readInput(raw)
-		if err != nil {
+		if in, err = readInput(raw, in.labels); err != nil {
 			return fmt.Errorf("input %d: %w", at, err)
 		}
 		for _, label := range in.labelsIn(f.Group) {
@@ -279,10 +279,11 @@ func (in *input) as(grouping string, label int64, raw []byte) []byte {
 }
 
 // readInput reads an output, [label, URL, size], an index of outputs, {"labels": [[label, size], …], "url": URL}, or
-// an input, {"label": label, "urls": [URL, …]}. The host is that of the first URL that names one.
-func readInput(raw []byte) (in input, err error) {
+// an input, {"label": label, "urls": [URL, …]}. The host is that of the first URL that names one. The labels take
+// the place of others, which are not needed any more.
+func readInput(raw []byte, instead []int64) (in input, err error) {
 	c := cursor{b: raw, at: 1}
-	var label, url, labels, index []byte
+	var label, url, index []byte
 	if raw[0] == '[' {
 		label = c.value()
 		c.skip(',')
@@ -291,13 +292,18 @@ func readInput(raw []byte) (in input, err error) {
 		for c.kind() == '"' {
 			key := c.value()
 			c.skip(':')
+			if string(key) == `"labels"` {
+				if in.labels, err = c.labels(instead[:0]); err != nil {
+					return in, err
+				}
+				c.skip(',')
+				continue
+			}
 			value := c.value()
 			c.skip(',')
 			switch string(key) {
 			case `"label"`:
 				label = value
-			case `"labels"`:
-				labels = value
 			case `"url"`:
 				index = value
 			case `"urls"`:
@@ -305,7 +311,7 @@ func readInput(raw []byte) (in input, err error) {
 			}
 		}
 	}
-	if labels != nil {
+	if in.labels != nil {
 		url = index
 	}
 	var urls []string
@@ -319,25 +325,64 @@ func readInput(raw []byte) (in input, err error) {
 			break
 		}
 	}
-	if labels == nil {
+	if in.labels == nil {
 		in.label, err = readLabel(label)
-		return in, err
+	} else {
+		in.url = url
 	}
-	in.url, in.labels = url, []int64{}
-	c = cursor{b: labels, at: 1}
+	return in, err
+}
+
+// labels steps over the labels of an index and returns them, which are not nil.
+func (c *cursor) labels(labels []int64) ([]int64, error) {
+	if labels == nil {
+		labels = []int64{}
+	}
+	if c.kind() != '[' {
+		c.value()
+		return labels, nil
+	}
+	c.at++
 	for c.kind() == '[' {
 		c.at++
-		label, err := readLabel(c.value())
-		if err != nil {
-			return in, err
+		label, is := c.digits()
+		if !is {
+			var err error
+			if label, err = readLabel(c.value()); err != nil {
+				return labels, err
+			}
 		}
-		in.labels = append(in.labels, label)
+		labels = append(labels, label)
 		c.skip(',')
-		c.value() // the size
+		if _, is := c.digits(); !is {
+			c.value() // the size
+		}
 		c.skip(']')
 		c.skip(',')
 	}
-	return in, nil
+	for c.kind() != ']' && c.kind() != 0 { // which is no label
+		c.value()
+		c.skip(',')
+	}
+	c.skip(']')
+	return labels, nil
+}
+
+// digits steps over a number of few digits, as most are, and returns it. It returns false for any other value.
+func (c *cursor) digits() (n int64, is bool) {
+	const most = 9
+	from := c.at
+	for i := from; i < len(c.b) && i <= from+most; i++ {
+		d := c.b[i] - '0'
+		if d > 9 {
+			if is = i > from && (c.b[i] == ',' || c.b[i] == ']'); is {
+				c.at = i
+			}
+			return n, is
+		}
+		n = 10*n + int64(d)
+	}
+	return 0, false
 }
 
 func noInput(raw []byte) error {
@@ -413,45 +458,47 @@ func (c *cursor) skip(mark byte) {
 	}
 }
 
-// value steps over a value and returns it.
+// value steps over a value and returns it. Lists of many megabytes are read by it, so most bytes cost it one look.
 func (c *cursor) value() []byte {
 	c.kind()
-	from, depth := c.at, 0
-	for c.at < len(c.b) {
-		switch c.b[c.at] {
+	b, i, depth := c.b, c.at, 0
+loop:
+	for ; i < len(b); i++ {
+		if depth > 0 && !inLists[b[i]] {
+			continue
+		}
+		switch b[i] {
 		case '"':
-			for c.at++; c.at < len(c.b) && c.b[c.at] != '"'; c.at++ {
-				if c.b[c.at] == '\\' {
-					c.at++
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
 				}
 			}
-			c.at = min(c.at+1, len(c.b))
 		case '[', '{':
 			depth++
-			c.at++
 			continue
 		case ']', '}':
 			if depth == 0 {
-				return c.b[from:c.at]
+				break loop
 			}
 			depth--
-			c.at++
 		case ',', ':', ' ', '\t', '\r', '\n':
-			if depth == 0 {
-				return c.b[from:c.at]
-			}
-			c.at++
-			continue
+			break loop
 		default:
-			c.at++
 			continue
 		}
 		if depth == 0 {
+			i++
 			break
 		}
 	}
-	return c.b[from:c.at]
+	from := c.at
+	c.at = min(i, len(b))
+	return b[from:c.at]
 }
+
+// inLists are the bytes that begin or end something in a list or an object.
+var inLists = [256]bool{'"': true, '[': true, ']': true, '{': true, '}': true}
 
 // SplitList returns the values of a JSON array that List made, which share its bytes. Package json would
 // check the array once more, which takes ten milliseconds for a MiB.
