@@ -350,11 +350,18 @@ func noInput(err error) plan.Result {
 	return r
 }
 
+// readsInputs reports whether nothing needs the outputs of the task's parents in its params: neither its plugin, nor an
+// expression, nor the search for secrets.
+func (a *attempt) readsInputs() bool {
+	_, reads := a.plugin.(plugins.InputReader)
+	return reads && !a.task.Template && a.task.If == "" && secret.OfClaim(&a.task).None()
+}
+
 // delivered returns the task's params with its parents' outputs and results in them, and the outputs too if they were not in there before.
 func (a *attempt) delivered(ctx context.Context) (params json.RawMessage, inputs []plan.Input, err error) {
 	params = a.task.Params
 	if a.task.ByReference {
-		if inputs, err = read(ctx, a, a.store.Inputs); err == nil {
+		if inputs, err = read(ctx, a, a.store.Inputs); err == nil && !a.readsInputs() {
 			params, err = rules.Deliver(params, inputs)
 		}
 	}

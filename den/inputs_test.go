@@ -67,6 +67,10 @@ func TestAStoreThatGivesNoInputsForAWhile(t *testing.T) {
 	}
 }
 
+type inputReader struct{ plugins.Func }
+
+func (inputReader) ReadsInputs() {}
+
 func TestAPluginReadsItsInputs(t *testing.T) {
 	for name, size := range map[string]int{"small": 10, "large": plan.MaxCopiedOne + 1} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +82,7 @@ func TestAPluginReadsItsInputs(t *testing.T) {
 					}
 					return strings.Repeat(t.Name, size), nil
 				})
-				w.register("read", func(_ context.Context, t *plugins.Task) (any, error) {
+				read := func(_ context.Context, t *plugins.Task) (any, error) {
 					args, err := t.Args()
 					if err != nil {
 						return nil, err
@@ -90,13 +94,19 @@ func TestAPluginReadsItsInputs(t *testing.T) {
 					if len(args) != 3 || len(needs) != 3 || string(args[0]) != string(needs["a"]) || string(args[2]) != string(needs["b"]) {
 						return nil, fmt.Errorf("args %.30s, needs %.30s", args, needs)
 					}
+					if in := strings.Contains(string(t.Params), `"needs"`); in != (size == 10 || t.Name != "e") {
+						return nil, fmt.Errorf("needs are in the params: %v", in)
+					}
 					return []int{len(args[0]), len(args[1]), len(args[2]), int(args[2][1])}, nil
-				})
+				}
+				w.register("read", read)
+				w.plugins.Register("reader", inputReader{read})
 				s := plan.New("p")
 				for _, parent := range []string{"a", "none", "b"} {
 					s.Add(plan.TaskSpec{Name: parent, Plugin: "some"})
 				}
 				s.Add(plan.TaskSpec{Name: "c", Plugin: "read", Needs: []string{"a", "none", "b"}, Params: params(`{"Args": "mine"}`)})
+				s.Add(plan.TaskSpec{Name: "e", Plugin: "reader", Needs: []string{"a", "none", "b"}})
 				s.Add(plan.TaskSpec{Name: "d", Plugin: "root"})
 				w.register("root", func(_ context.Context, t *plugins.Task) (any, error) {
 					args, err := t.Args()
@@ -111,8 +121,10 @@ func TestAPluginReadsItsInputs(t *testing.T) {
 					t.Fatal(err)
 				}
 				w.wantEnd(p, plan.PlanSucceeded)
-				if got, want := string(w.task(p, "c").Output), fmt.Sprintf("[%d,4,%d,98]", size+2, size+2); got != want {
-					t.Errorf("it read %s, want %s", got, want)
+				for _, name := range []string{"c", "e"} {
+					if got, want := string(w.task(p, name).Output), fmt.Sprintf("[%d,4,%d,98]", size+2, size+2); got != want {
+						t.Errorf("%s read %s, want %s", name, got, want)
+					}
 				}
 			})
 		})

@@ -59,6 +59,14 @@ type Silent interface {
 	Silent()
 }
 
+// An InputReader is a plugin that reads the outputs of its parents by Task.Args and Task.Needs only. The
+// Params of its attempts lack needs and args where Task.Inputs has them, which saves each attempt two
+// copies of large outputs.
+type InputReader interface {
+	Plugin
+	ReadsInputs()
+}
+
 // A Wanderer is a plugin whose tasks may fail for what their node has, or cannot reach. A node on which
 // such a task failed gives its next attempt back once, while another live node serves the queue. That
 // attempt does not count.
@@ -117,7 +125,7 @@ type Task struct {
 	QueueID  plan.QueueID
 	Node     plan.NodeName
 	Attempt  int             // from 1
-	Params   json.RawMessage // a JSON object with needs and args of its parents in it, and its expressions replaced
+	Params   json.RawMessage // a JSON object with needs and args of its parents in it, and its expressions replaced: see InputReader
 	Inputs   []plan.Input    // of large outputs of its parents, what Params has as needs and args; nil if they are small: see Args
 	Secrets  []string        // the values of secret Params: the node hides them in the log and the detail, within one line
 	Log      *Log            // the output of the attempt

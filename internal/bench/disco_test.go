@@ -43,6 +43,9 @@ type staged struct {
 	made        int
 }
 
+// ReadsInputs implements plugins.InputReader, as the plugin disco does.
+func (*staged) ReadsInputs() {}
+
 // Run implements plugins.Plugin.
 func (s *staged) Run(_ context.Context, t *plugins.Task) plan.Result {
 	s.mu.Lock()

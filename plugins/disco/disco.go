@@ -100,6 +100,9 @@ func (*Plugin) Lease(left time.Duration) { runner.Lease(left) }
 // Wanders implements plugins.Wanderer: an input may be out of reach of one node, or its disk be full.
 func (*Plugin) Wanders() {}
 
+// ReadsInputs implements plugins.InputReader: the items of a stage have megabytes of outputs.
+func (*Plugin) ReadsInputs() {}
+
 // errWindows refuses the plugin by name.
 var errWindows = errors.New("plugin disco: workers of Disco do not run on Windows; let a node on Linux, macOS or BSD serve the queue")
 
