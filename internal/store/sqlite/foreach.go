@@ -84,9 +84,12 @@ func (t *tx) List(_ context.Context, r *taskRow) (items []json.RawMessage, none 
 	if t.err != nil {
 		return nil, "", nil, t.err
 	}
-	list, why := t.listInputs(r.n, b.Foreach)
+	list, all, why := t.listInputs(r.n, b.Foreach)
 	if why == nil {
 		items, why = rules.ExpandItems(b.Foreach, list)
+	}
+	if all && b.Foreach.Group != "" && r.plan != 0 {
+		t.list = kept{r.n, int64(t.plan(r.plan).Edits), list}
 	}
 	return items, rules.NoItemsDetail(b.Foreach, ""), why, t.err
 }

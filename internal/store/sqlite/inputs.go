@@ -93,10 +93,15 @@ func (c *conn) heads(n int64) heads {
 	return h
 }
 
-// A shared is what the items of a foreach task over groups had of its parents' outputs when one of them
-// asked last. A stage has hundreds of items, which ask for the same megabytes.
+// A shared is what the items of a foreach task over groups have of its parents' outputs. A stage has hundreds
+// of items, which ask for the same megabytes.
 type shared struct {
-	mu    sync.Mutex
+	mu sync.Mutex
+	kept
+}
+
+// kept is a shared of one task: the one whose items asked last, or were made last.
+type kept struct {
 	of    int64
 	edits int64 // of the plan: only a retry changes outputs, or the definition of the task
 	in    []plan.Input
@@ -113,14 +118,31 @@ func (s *shared) get(of, edits int64, read func() ([]plan.Input, error)) ([]plan
 		return s.in, nil
 	}
 	in, err := read()
-	size := 0
-	for i := range in {
-		size += len(in[i].Output)
-	}
-	if err == nil && size <= mostShared {
-		s.of, s.edits, s.in = of, edits, in
+	if err == nil {
+		s.keep(kept{of, edits, in})
 	}
 	return in, err
+}
+
+// keep keeps k if it is small enough.
+func (s *shared) keep(k kept) {
+	size := 0
+	for i := range k.in {
+		size += len(k.in[i].Output)
+	}
+	if size <= mostShared {
+		s.kept = k
+	}
+}
+
+// listed keeps what items were made of, once that is committed: nothing else is to be read for them.
+func (s *shared) listed(k kept) {
+	if k.of == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keep(k)
 }
 
 func (h *heads) all() []rules.InputSize { return slices.Collect(maps.Values(h.sizes)) }
@@ -134,21 +156,22 @@ func (h *heads) check() error {
 	return rules.CheckInputs(sum)
 }
 
-// listInputs returns the one input of a foreach task that its list comes from, if it comes from one.
-func (c *conn) listInputs(n int64, f *plan.Foreach) ([]plan.Input, error) {
+// listInputs returns the one input of a foreach task that its list comes from, if it comes from one. all
+// reports whether that is all that the task needs.
+func (c *conn) listInputs(n int64, f *plan.Foreach) (in []plan.Input, all bool, err error) {
 	if rules.ListFrom(f) == "" {
-		return nil, nil
+		return nil, false, nil
 	}
 	h := c.heads(n)
 	for _, p := range h.parents {
 		if in, there := h.sizes[p]; there && in.Name == rules.ListFrom(f) {
 			if err := rules.CheckInputs(in.Bytes); err != nil {
-				return nil, err
+				return nil, false, err
 			}
-			return []plan.Input{c.outputs([]int64{p})[p]}, nil
+			return []plan.Input{c.outputs([]int64{p})[p]}, len(h.parents) == 1, nil
 		}
 	}
-	return nil, nil
+	return nil, false, nil
 }
 
 // itemInputs returns what the items of a foreach task have of its parents' outputs.

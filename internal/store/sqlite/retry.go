@@ -148,7 +148,7 @@ func (r *retrier) Items(_ context.Context, of *plan.Task) (items []json.RawMessa
 		WHERE t.of = ? AND t.of <> 0 ORDER BY t.idx`, n); q.next(); {
 		items = append(items, rules.ItemOf(q.bytes(0)))
 	}
-	list, err = r.listInputs(n, of.Foreach)
+	list, _, err = r.listInputs(n, of.Foreach)
 	return items, list, cmpErr(err, r.err)
 }
 

@@ -26,6 +26,7 @@ type tx struct {
 	late   bool         // a retry waits because the transaction has lasted too long
 	budget int          // documents that may still be changed by releasing
 	waiter rules.Waiter // what Waiter returned last
+	list   kept         // what groups were made of
 
 	plans    map[int64]*planRow
 	planIDs  map[plan.PlanID]*planRow

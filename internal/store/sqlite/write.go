@@ -48,6 +48,9 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) (wrote bool, e
 	if err = t.end(err); errors.Is(err, plan.ErrFull) {
 		s.shorten()
 	}
+	if err == nil {
+		s.shared.listed(t.list)
+	}
 	if s.watch != nil && t.wrote {
 		s.watch(t)
 	}
