@@ -183,6 +183,9 @@ func (c *claimer) marked(ctx context.Context, draws []*draw, whole bool, write f
 		return err
 	}
 	for _, m := range misfits {
+		if of[m.ID] == nil {
+			continue // it was no claim
+		}
 		where := onlyQueued(nil, "queue", of[m.ID].queue.ID)
 		if err := c.fail(ctx, m.ID, where, "it cannot be claimed: "+m.Err.Error()); err != nil {
 			return err

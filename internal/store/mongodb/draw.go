@@ -136,12 +136,27 @@ func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got 
 		for _, one := range draws {
 			changes = append(changes, c.changes(one.queue, one.docs, slots{})...)
 		}
-		return c.BulkParts(ctx, c.tasks, changes)
+		return c.markAlso(ctx, changes)
 	})
 	for _, one := range draws {
 		got += len(one.got)
 	}
 	return got, err
+}
+
+// markAlso makes claims, in one command with the changes that take marks off. If some of all of these find nothing, it returns -1: the tasks
+// tell which ones are claimed.
+func (c *claimer) markAlso(ctx context.Context, claims []wire.Change) (n int, misfits []wire.Misfit, err error) {
+	also := c.unmark(c.unmarked)
+	n, misfits, err = c.BulkParts(ctx, c.tasks, append(also, claims...))
+	if len(also) == 0 || err != nil {
+		return n, misfits, err
+	}
+	if n < len(also)+len(claims) {
+		return -1, misfits, nil
+	}
+	c.unmarked = nil
+	return len(claims), misfits, nil
 }
 
 // contended reports whether others were faster than this handle a short time ago.

@@ -126,8 +126,10 @@ func (r *round) writeEndings(ctx context.Context) error {
 			ids = append(ids, e.task.ID)
 		}
 	}
-	if err := r.note(ctx, ids); err != nil {
-		return err
+	if !r.turn.small {
+		if err := r.note(ctx, ids); err != nil {
+			return err
+		}
 	}
 	changes := make([]wire.Change, len(pending))
 	for i, e := range pending {
@@ -249,7 +251,7 @@ func (r *round) keepItems(ctx context.Context, e *ending) error {
 // change is the write that applies an ending. The claim is named in it, so that it changes nothing once the claim is lost.
 func (r *round) change(e *ending) wire.Change {
 	filter := onlyActive(d("token", e.task.Token, "attempt", e.task.Attempt))
-	u := (&stepDoc{step: e.Step, claimed: true}).update(released, e.task.nobody())
+	u := (&stepDoc{step: e.Step, claimed: true}).update(r.turn.small, e.task.nobody())
 	u.put("last", true, r.id)
 	if !e.Step.Finishes() { // a mark that a person sets meanwhile is not to be lost: this is looked at again then
 		filter = append(filter, bson.E{Key: "cancel", Value: d("$ne", true)})
@@ -321,8 +323,8 @@ func (r *round) compare(ctx context.Context, pending []*ending) (applied []*endi
 func (r *round) applied(ctx context.Context, e *ending) error {
 	t := e.task
 	if e.Step.Finishes() {
-		t.Status, t.Reason, t.Open = e.Step.Status, e.Step.Reason, false
-		p := parent{id: t.ID}
+		t.Status, t.Reason, t.Open = e.Step.Status, e.Step.Reason, r.turn.small
+		p := parent{id: t.ID, here: true}
 		p.fill(t)
 		r.queue = append(r.queue, p)
 		return nil

@@ -165,7 +165,11 @@ func (r *round) children(ctx context.Context, chunk []parent) (children []taskDo
 func (r *round) released(ctx context.Context, done []parent) error {
 	var open idList
 	for _, e := range done {
-		if e.known && e.open {
+		switch {
+		case !e.known || !e.open:
+		case e.here:
+			r.unmarked = append(r.unmarked, e.id)
+		default:
 			open = append(open, e.id)
 		}
 	}
@@ -173,6 +177,25 @@ func (r *round) released(ctx context.Context, done []parent) error {
 		return nil
 	}
 	_, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", open), "open", true, "status", finished), d("$unset", ones("open")))
+	return err
+}
+
+// unmark is the change that takes the mark off tasks that this round ended. A retry may have taken one of them back, and another round may
+// have ended it again, before a late write of this change arrives: it names the round.
+func (r *round) unmark(ids idList) []wire.Change {
+	where, update := d("last", r.id, "open", true, "status", finished), d("$unset", ones("open"))
+	changes := make([]wire.Change, len(ids))
+	for i, id := range ids {
+		changes[i] = wire.Change{ID: id, Where: where, Update: update}
+	}
+	return changes
+}
+
+// unmarkAll takes the marks off that are still to be taken off.
+func (r *round) unmarkAll(ctx context.Context) error {
+	changes := r.unmark(r.unmarked)
+	r.unmarked = nil
+	_, _, err := r.BulkEach(ctx, r.tasks, changes)
 	return err
 }
 

@@ -53,6 +53,7 @@ type parent struct {
 	items    bool // it is a foreach task that ended before its items
 	outside  bool // its plan was closed, and nothing of that has to be released: only tasks of no plan
 	own      bool // this instance noted it before it wrote its end, and that write may still be under way
+	here     bool // this round wrote its end
 
 	after bson.ObjectID // the children up to this one were looked at
 	many  bool          // it has more children than one round looks at,
@@ -69,6 +70,7 @@ type round struct {
 	budget    int                        // documents that may still be changed
 	queue     []parent                   // to be released, first come first
 	unsure    []bson.ObjectID            // what this instance still has, and noted that it ends
+	unmarked  idList                     // tasks that the round ended and released, whose mark is to be taken off
 	jobs      []workDoc                  // other work
 	docs      []workDoc                  // of work, that are done with when the queue is empty
 	known     map[bson.ObjectID]*planDoc // plans as they were read last
@@ -252,6 +254,10 @@ const (
 	justNow   = time.Second
 )
 
+// fewEnded is up to how many endings a turn has no note of. To take the mark off each of more tasks would cost more than to make a note, and
+// to delete it.
+const fewEnded = 32
+
 // plan reads a plan; plan.ErrNotFound if there is none.
 func (s *Store) plan(ctx context.Context, id plan.PlanID) (*planDoc, error) {
 	p, err := wire.FindOne[planDoc](ctx, s.plans, d("_id", oid(id.ID)), noFile)
@@ -332,6 +338,7 @@ type ending struct {
 
 // turning is what a round knows of its turn.
 type turning struct {
+	small   bool                   // few tasks end: each stays open until its children are released, and no note tells of it
 	queues  []queueDoc             // that the turn may claim from
 	ahead   *round                 // claims concurrently with the other steps; nil: none does
 	done    chan struct{}          // is closed when it has claimed

@@ -161,7 +161,7 @@ func (s *Store) beginTurn(ctx context.Context, t *protocol.Turn) (r *round, err 
 			r.serves[queues[i].ID] = true
 		}
 	}
-	r.turn.queues, r.ready = queues, ready
+	r.turn.queues, r.ready, r.turn.small = queues, ready, len(t.Ended) <= fewEnded
 	return r, nil
 }
 

@@ -206,6 +206,9 @@ func (r *round) wrapUp(ctx context.Context) error {
 			}
 		}
 	}
+	if err := r.unmarkAll(ctx); err != nil {
+		return err
+	}
 	if len(r.docs) == 0 {
 		return nil
 	}
