@@ -147,9 +147,6 @@ func (c *claimer) next(ctx context.Context, p *part, fields bson.D) (err error) 
 	return c.mend(ctx, p.docs, onlyQueued)
 }
 
-// nameless reports whether nobody can say which task this is.
-func nameless(t taskDoc) bool { return t.ID.IsZero() }
-
 // mark claims those of the tasks that are still to be had, each with a slot, and returns them in the queue's order. The server
 // refuses one of two claims that are after the same slots: mark reads what such a claim has.
 func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free slots) ([]taskDoc, error) {
@@ -263,7 +260,11 @@ func (c *claimer) sound(ctx context.Context, byQueue [][]taskDoc) (ended int, er
 			plans = append(plans, taken[i].Plan)
 		}
 	}
-	if err := c.readPlans(ctx, plans); err != nil {
+	read := c.readPlans
+	if c.preview != nil && time.Since(c.preview.at) < c.trusts {
+		read = c.loadPlans
+	}
+	if err := read(ctx, plans); err != nil {
 		return 0, err
 	}
 	closed := map[bson.ObjectID]idList{}

@@ -9,26 +9,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
-	"github.com/seed-1177d267/sluice/plan"
 )
-
-// A draw is what a claim takes from one queue.
-type draw struct {
-	queue  *queueDoc
-	want   int // how many it was dealt
-	ask    int // how many tasks were asked for
-	parts  map[plan.PlanID]*part
-	looked bool                           // the claim has just looked for plans with work in the queue,
-	all    bool                           // and for any, not only for new ones
-	passed map[plan.PlanID]protocol.Share // how far each plan has passed with what was read; nil: plans do not take turns
-	docs   []taskDoc                      // and read, in the queue's order,
-	n      int                            // how many of them are to be claimed,
-	got    []taskDoc                      // and those that were, which nobody has looked at yet
-	more   bool                           // there may be more that it could have taken
-	over   bool                           // nothing more is to be had of it now
-}
 
 // left is how many tasks it has not got of those that it was dealt.
 func (o *draw) left() int { return o.want - len(o.got) }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -20,7 +21,7 @@ import (
 const endingsAtOnce = 1000
 
 // claimFields are what an ending has to know of its task.
-var claimFields = ones("status token attempt cancel plan of coe budget gen lines items last ours ran def")
+var claimFields = ones("name status token attempt cancel plan of coe budget gen lines items last ours ran def")
 
 // Attempts implements engine.Instance. The tasks of the first endings were read with the beginning
 // of the round.
@@ -327,6 +328,10 @@ func (r *round) applied(ctx context.Context, e *ending) error {
 		p := parent{id: t.ID, here: true}
 		p.fill(t)
 		r.queue = append(r.queue, p)
+		if r.turn.small && !e.anew && !e.bare && t.Items == 0 { // else not all of what was written is known
+			e.asParent(r.at)
+			r.turn.ended[t.ID] = t
+		}
 		return nil
 	}
 	switch {
@@ -343,6 +348,16 @@ func (r *round) applied(ctx context.Context, e *ending) error {
 		r.returned[t.Plan] = true
 	}
 	return nil
+}
+
+// asParent fills what the task is for its children, now that its end is written.
+func (e *ending) asParent(at time.Time) {
+	t := e.task
+	t.Complete, t.Ended, t.Mtime = true, at, at
+	t.Output, t.Bytes, t.Gathered = nil, len(e.Step.Output), false
+	if t.Bytes <= smallOutput {
+		t.Output = text(e.Step.Output)
+	}
 }
 
 // appendLogs appends the logs of endings. They count from the endings' own writes on, which name them.

@@ -82,6 +82,9 @@ func fewer(chunk []parent, children []taskDoc) []parent {
 // below returns tasks that are held for one of the finished tasks, and the joins that those are in. full is true if there are more of the
 // tasks than a round changes, or has in memory.
 func (r *round) below(ctx context.Context, chunk []parent) (children []taskDoc, joins []joinDoc, full bool, err error) {
+	if children, joins, is := r.preview.belowEnded(chunk); is {
+		return children, joins, len(children) > r.budget, nil
+	}
 	var g errgroup.Group
 	g.Go(func() (err error) { children, full, err = r.children(ctx, chunk); return err })
 	g.Go(func() (err error) { joins, err = r.joinsAbout(ctx, chunk); return err })

@@ -74,6 +74,7 @@ type round struct {
 	jobs      []workDoc                  // other work
 	docs      []workDoc                  // of work, that are done with when the queue is empty
 	known     map[bson.ObjectID]*planDoc // plans as they were read last
+	preview   *preview                   // of what comes next; nil: there is none
 	touched   map[bson.ObjectID]bool     // plans in which something finished,
 	seen      map[bson.ObjectID]seenPlan // and some of these that endPlans has looked at together,
 	stayed    map[bson.ObjectID]bool     // in which a task waits or was queued since something finished,
@@ -295,7 +296,7 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 var planFields = ones("name run state closing finally ending on_failure edits retry keep priority")
 
 // childFields are what release has to know of a held task.
-var childFields = ones("status queue plan name rank def along over coe budget finally params text needs joins of index hold gen notbefore ran items expanded attempt cancel leaves byref")
+var childFields = ones("status queue plan name rank def along over coe budget finally params text needs joins of index hold gen notbefore ran items expanded attempt cancel leaves byref parameters reason rescues lines")
 
 // settling is what settle gathers until it writes.
 type settling struct {
@@ -338,11 +339,13 @@ type ending struct {
 
 // turning is what a round knows of its turn.
 type turning struct {
-	small   bool                   // few tasks end: each stays open until its children are released, and no note tells of it
-	queues  []queueDoc             // that the turn may claim from
-	ahead   *round                 // claims concurrently with the other steps; nil: none does
-	done    chan struct{}          // is closed when it has claimed
-	claimed []protocol.ClaimedTask // by it
+	small   bool                        // few tasks end: each stays open until its children are released, and no note tells of it
+	ended   map[bson.ObjectID]*taskDoc  // by a small one, with parentFields: a retry that takes one back since changes its children
+	unread  func(context.Context) error // reads the beginning of a small one, once its endings are written
+	queues  []queueDoc                  // that the turn may claim from
+	ahead   *round                      // claims concurrently with the other steps; nil: none does
+	done    chan struct{}               // is closed when it has claimed
+	claimed []protocol.ClaimedTask      // by it
 	err     error
 }
 
@@ -356,4 +359,29 @@ const addAtOnce = 1000
 type taking struct {
 	by *instanceDoc
 	q  *queueDoc // of the task
+}
+
+// A draw is what a claim takes from one queue.
+type draw struct {
+	queue  *queueDoc
+	want   int // how many it was dealt
+	ask    int // how many tasks were asked for
+	parts  map[plan.PlanID]*part
+	looked bool                           // the claim has just looked for plans with work in the queue,
+	all    bool                           // and for any, not only for new ones
+	passed map[plan.PlanID]protocol.Share // how far each plan has passed with what was read; nil: plans do not take turns
+	docs   []taskDoc                      // and read, in the queue's order,
+	n      int                            // how many of them are to be claimed,
+	got    []taskDoc                      // and those that were, which nobody has looked at yet
+	more   bool                           // there may be more that it could have taken
+	over   bool                           // nothing more is to be had of it now
+}
+
+// A part is what a claim reads of a queue: of one plan, or of none, where plans take turns.
+type part struct {
+	*draw
+	turns bool
+	plan  bson.ObjectID
+	ask   int
+	docs  []taskDoc
 }

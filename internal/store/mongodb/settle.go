@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -166,6 +167,11 @@ func (r *round) writeSettled(ctx context.Context) error {
 	p := &r.settling
 	n, misfits, err := r.BulkEach(ctx, r.tasks, p.changes)
 	r.queued += max(0, n-(len(p.changes)-len(p.queued)))
+	if n == len(p.changes) {
+		r.preview.hasQueued(p.queued)
+	} else {
+		r.preview = nil // others changed some of them
+	}
 	r.budget -= len(p.changes)
 	for _, m := range misfits {
 		if err == nil {
@@ -209,7 +215,7 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 			joined = append(joined, held[i].ID)
 		}
 	}
-	parents, err := r.tasksByID(ctx, ids.list, parentFields)
+	parents, err := r.parents(ctx, ids.list)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -239,6 +245,22 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 		}
 	}
 	return waiters, parents, nil
+}
+
+// parents reads the parents of held tasks, but for those that the turn ended.
+func (r *round) parents(ctx context.Context, ids idList) (map[bson.ObjectID]*taskDoc, error) {
+	if len(r.turn.ended) == 0 {
+		return r.tasksByID(ctx, ids, parentFields)
+	}
+	var unread idList
+	for _, id := range ids {
+		if r.turn.ended[id] == nil {
+			unread = append(unread, id)
+		}
+	}
+	parents, err := r.tasksByID(ctx, unread, parentFields)
+	maps.Copy(parents, r.turn.ended)
+	return parents, err
 }
 
 // waitsFor reports whether the join is one of those that the task waits for now: of its parents, or of its items as many as there are.

@@ -19,15 +19,6 @@ import (
 // that waits in the queue. It does so too if it knows of none. Else it looks for new ones, whose ids come after those that are known.
 const looksForAny = 64
 
-// A part is what a claim reads of a queue: of one plan, or of none, where plans take turns.
-type part struct {
-	*draw
-	turns bool
-	plan  bson.ObjectID
-	ask   int
-	docs  []taskDoc
-}
-
 // sharing returns who takes turns in a queue; nil if nobody does.
 func (c *claimer) sharing(q *queueDoc) *protocol.PlanShares {
 	if !q.ranked() || !c.turn.Plan.IsZero() {
@@ -36,23 +27,10 @@ func (c *claimer) sharing(q *queueDoc) *protocol.PlanShares {
 	return c.shares.Plans(plan.QueueID{ID: plan.ID(q.ID)})
 }
 
-// A shareDoc is a plan that has work in a queue.
-type shareDoc struct {
-	Key struct {
-		Queue bson.ObjectID `bson:"queue"`
-		Plan  bson.RawValue `bson:"plan,omitempty"`
-	} `bson:"_id"`
-}
-
-// plan returns the plan, zero for none. Another program may have put something else there.
-func (s *shareDoc) plan() (id bson.ObjectID, odd bool) {
-	id, ok := s.Key.Plan.ObjectIDOK()
-	return id, !ok && s.Key.Plan.Type != 0 && s.Key.Plan.Type != bson.TypeNull
-}
-
 // look has plans that have work in the queues join those that take turns there: new ones, or any.
 func (c *claimer) look(ctx context.Context, draws []*draw, all bool) error {
 	var pipeline bson.A
+	var found []shareDoc
 	for _, one := range draws {
 		known, looked := c.sharing(one.queue), one.looked
 		one.looked = false
@@ -62,25 +40,29 @@ func (c *claimer) look(ctx context.Context, draws []*draw, all bool) error {
 		for of := range c.news[one.queue.ID] {
 			c.join(known, of)
 		}
-		one.all = all || !rules.AnyTurns(known.Of) || known.Claims%looksForAny == 0
+		one.all = all || looksForAll(known)
 		known.Claims++
-		where := onlyQueued(d("queue", one.queue.ID, "node", nobodys))
-		if !one.all {
-			where = append(where, bson.E{Key: "plan", Value: d("$gt", lastOf(known))})
+		if seen := c.preview.lookFor(one.queue.ID, one.all, lastOf(known)); seen != nil {
+			one.all = one.all || seen.all
+			found = append(found, seen.found...)
+			continue
 		}
-		stages := bson.A{d("$match", where), d("$group", d("_id", d("queue", "$queue", "plan", "$plan")))}
+		stages := bson.A(looking(one.queue.ID, one.all, lastOf(known)))
 		if pipeline == nil {
 			pipeline = stages
 		} else {
 			pipeline = append(pipeline, wire.Union(c.tasks, stages))
 		}
 	}
-	if pipeline == nil {
-		return nil
+	if pipeline != nil {
+		some, err := wire.Aggregate[shareDoc](ctx, c.tasks, pipeline)
+		if err != nil {
+			return err
+		}
+		found = append(found, some...)
 	}
-	found, err := wire.Aggregate[shareDoc](ctx, c.tasks, pipeline)
-	if err != nil {
-		return err
+	if len(found) == 0 {
+		return nil
 	}
 	var plans idList
 	odd := map[bson.ObjectID]bson.A{}
@@ -104,6 +86,20 @@ func (c *claimer) look(ctx context.Context, draws []*draw, all bool) error {
 		}
 	}
 	return nil
+}
+
+// looksForAll reports whether a claim looks for any plan that has work.
+func looksForAll(known *protocol.PlanShares) bool {
+	return !rules.AnyTurns(known.Of) || known.Claims%looksForAny == 0
+}
+
+// looking are the stages that find the plans that have work in a queue: any, or those that come after one.
+func looking(queue bson.ObjectID, all bool, after bson.ObjectID) []any {
+	where := onlyQueued(d("queue", queue, "node", nobodys))
+	if !all {
+		where = append(where, bson.E{Key: "plan", Value: d("$gt", after)})
+	}
+	return []any{d("$match", where), d("$group", d("_id", d("queue", "$queue", "plan", "$plan")))}
 }
 
 // lastOf returns the last of the plans that take turns.
@@ -277,6 +273,9 @@ func (o *draw) collect(known *protocol.PlanShares) {
 
 // readParts reads what is next in the parts, in one command.
 func (c *claimer) readParts(ctx context.Context, parts []*part, whole bool) error {
+	if c.preview.heads(parts, oid(c.turn.Plan.ID), c.leftAlone()) {
+		return nil
+	}
 	fields := choiceFields
 	if whole {
 		fields = claimedFields

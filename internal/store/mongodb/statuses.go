@@ -106,7 +106,7 @@ func (t *taskDoc) hold(hold string) { t.Status, t.Hold = plan.Held, hold }
 // running is what the ending of a claimed task has to know of it.
 func (t *taskDoc) running() taskDoc {
 	return taskDoc{
-		ID: t.ID, Status: plan.Running, Ran: t.Ran, Def: t.Def, Token: t.Token, Attempt: t.Attempt, Plan: t.Plan, Of: t.Of, Lenient: t.Lenient, Budget: t.Budget, Gen: t.Gen,
+		ID: t.ID, Name: t.Name, Status: plan.Running, Ran: t.Ran, Def: t.Def, Token: t.Token, Attempt: t.Attempt, Plan: t.Plan, Of: t.Of, Lenient: t.Lenient, Budget: t.Budget, Gen: t.Gen,
 	}
 }
 

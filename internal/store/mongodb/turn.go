@@ -63,6 +63,7 @@ func (r *round) Claim(ctx context.Context, t *protocol.Turn, _ rules.Step) (clai
 		}
 	}
 	if a.ahead == nil || r.queued > 0 && len(claimed) < t.Slots {
+		r.preview.sees(r.queued)
 		left := *t
 		left.Slots -= len(claimed)
 		more, err := r.claim(ctx, &left, a.queues)
@@ -86,7 +87,7 @@ func (r *round) Finish(ctx context.Context, only plan.PlanID) (did engine.Did, e
 		did.More = r.begun > 0 || r.budget <= 0
 	}
 	if r.claims == 0 {
-		did.Over, err = r.isOver(ctx, only)
+		did.Over, err = r.planOver(ctx, only)
 	}
 	return did, err
 }
@@ -138,6 +139,12 @@ func (r *round) join(ctx context.Context, ahead *round, claimed []protocol.Claim
 // beginTurn begins the round of a turn. At the same time it reads the tasks of the first endings and
 // the queues.
 func (s *Store) beginTurn(ctx context.Context, t *protocol.Turn) (r *round, err error) {
+	s.mu.Lock()
+	node, known := s.nodeOf[t.Instance]
+	s.mu.Unlock()
+	if known && len(t.Ended) <= fewEnded {
+		return s.beginSmall(ctx, t, node)
+	}
 	var g errgroup.Group
 	var queues []queueDoc
 	var ready []taskDoc
@@ -152,17 +159,36 @@ func (s *Store) beginTurn(ctx context.Context, t *protocol.Turn) (r *round, err 
 		}
 		return nil, err
 	}
+	r.only, r.ready = oid(t.Plan.ID), ready
+	r.serve(t, queues)
+	return r, nil
+}
+
+// serve notes which queues the turn may claim from.
+func (r *round) serve(t *protocol.Turn, queues []queueDoc) {
 	if len(queues) <= fewQueues {
 		queues = onlyServed(queues, t, r.node)
 	}
-	if r.only = oid(t.Plan.ID); t.Slots > 0 && len(queues) <= fewQueues {
+	if t.Slots > 0 && len(queues) <= fewQueues {
 		r.serves = map[bson.ObjectID]bool{}
 		for i := range queues {
 			r.serves[queues[i].ID] = true
 		}
 	}
-	r.turn.queues, r.ready, r.turn.small = queues, ready, len(t.Ended) <= fewEnded
-	return r, nil
+	r.turn.queues = queues
+}
+
+// beginSmall begins the round of a turn of few endings: it reads their tasks, as far as the handle does not know them. The handle has to
+// know the instance.
+func (s *Store) beginSmall(ctx context.Context, t *protocol.Turn, node plan.NodeName) (r *round, err error) {
+	if r, err = s.newRound(ctx, t.Budget); err != nil {
+		return nil, err
+	}
+	r.instance, r.node, r.only = oid(t.Instance.ID), node, oid(t.Plan.ID)
+	r.turn.small, r.turn.ended = true, map[bson.ObjectID]*taskDoc{}
+	r.turn.unread = func(ctx context.Context) error { return r.startSmall(ctx, t) }
+	r.ready, err = s.tasksOf(ctx, t.Ended)
+	return r, err
 }
 
 // Start implements store.Node.

@@ -94,8 +94,8 @@ func TestWhatATurnAsksOfTheServer(t *testing.T) {
 		t.Fatalf("claimed %d tasks, over is %v, %v; want none, and that the plan is not over", len(did.Claimed), did.Over, err)
 	}
 	slices.Sort(asked)
-	if want := []string{"aggregate instances", "find plans"}; !slices.Equal(asked, want) {
-		t.Errorf("a turn that finds nothing asks\n\t%v, want\n\t%v:\nonly such a one asks whether its plan is over", asked, want)
+	if want := []string{"aggregate instances"}; !slices.Equal(asked, want) {
+		t.Errorf("a turn that finds nothing asks\n\t%v, want\n\t%v", asked, want)
 	}
 }
 
@@ -496,5 +496,79 @@ func TestAPlanThatIsClosedAsItsTasksAreClaimedAhead(t *testing.T) {
 	}
 	if got, err := s.Task(t.Context(), fails.ID); err != nil || got.Status != plan.Failed {
 		t.Errorf("the foreach task is %v, %v; want failed", got.Status, err)
+	}
+}
+
+// TestRoundTripsOfATurn counts the commands of a node of few threads: with one at a time each command is a round trip, for which its tasks
+// wait.
+func TestRoundTripsOfATurn(t *testing.T) {
+	const tasks = 40
+	flat := []string{"update tasks", "aggregate instances", "update tasks"} // it ends; it reads all else; it claims
+	chain := append(slices.Clone(flat), "update tasks")                     // it queues the child before it claims it
+	for _, c := range []struct {
+		name    string
+		threads int
+		needs   int // a task needs the one that comes so many before it
+		inPlan  bool
+		own     bool // the node is there for the plan
+		want    []string
+	}{
+		{"plain tasks", 1, 0, true, false, flat},
+		{"tasks of no plan", 1, 0, false, false, flat},
+		{"plain tasks for 8 threads", 8, 0, true, false, flat},
+		{"a chain of a node's own plan", 1, 1, true, true, chain},
+		{"8 chains for 8 threads", 8, 8, true, false, chain},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			uri, _ := database(t)
+			no := noError(t)
+			var mu sync.Mutex
+			var asked []string
+			s := openMonitored(t, uri, &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+				c, _ := e.Command.Index(0).Value().StringValueOK()
+				mu.Lock()
+				defer mu.Unlock()
+				if e.CommandName != "hello" { // which sets the clock, each 10 s
+					asked = append(asked, e.CommandName+" "+c)
+				}
+			}})
+			s.trusts = time.Hour
+			turn := protocol.Turn{Instance: flatPlan(t, s, 0), Slots: c.threads, Plugins: []string{"x"}, Start: true, Shares: &protocol.Shares{}}
+			q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q", Plugin: "x", Unlimited: true})
+			no(err)
+			all := make([]plan.Task, tasks)
+			for i := range all {
+				all[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("t", i), Queue: q.ID}
+				if k := i - c.needs; c.needs > 0 && k >= 0 {
+					all[i].Needs = []plan.TaskID{all[k].ID}
+				}
+			}
+			if c.inPlan {
+				p, err := s.CreatePlan(t.Context(), plan.Plan{Name: "some"})
+				no(err)
+				no(s.AddTasks(t.Context(), p.ID, all))
+				no(s.Ready(t.Context(), p.ID))
+				if c.own {
+					turn.Plan = p.ID
+				}
+			} else {
+				no(s.AddTasks(t.Context(), plan.PlanID{}, all))
+			}
+			for i := range 4 { // the first ones find out what there is
+				asked = nil
+				did, err := s.Turn(t.Context(), turn)
+				if err != nil || len(did.Claimed) == 0 || len(did.Lost) > 0 {
+					t.Fatalf("claimed %d and lost %d tasks, %v; want some and none", len(did.Claimed), len(did.Lost), err)
+				}
+				if i > 1 && !slices.Equal(asked, c.want) {
+					t.Errorf("turn %d asks\n\t%v, want\n\t%v", i+1, asked, c.want)
+				}
+				turn.Ended = endings(did.Claimed)
+			}
+			turn.Ended, turn.Plugins, asked = nil, []string{"y"}, nil
+			if _, err := s.Turn(t.Context(), turn); err != nil || !slices.Equal(asked, flat[1:2]) {
+				t.Errorf("a turn that finds nothing asks %v (%v), want %v", asked, err, flat[1:2])
+			}
+		})
 	}
 }

@@ -1,9 +1,9 @@
 package mongodb
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -22,12 +22,14 @@ const passBy = time.Second
 // and what is nobody's, and for a turn the queues that it may serve, fewQueues or less if these are
 // all. The handle knows the node's name only after it has seen the instance. Before that, the queues
 // may include some that the node does not serve.
-func (r *round) open(ctx context.Context, instance plan.InstanceID, t *protocol.Turn) (left []workDoc, queues []queueDoc, err error) {
+func (r *round) open(ctx context.Context, instance plan.InstanceID, t *protocol.Turn, v *preview) (left []workDoc, queues []queueDoc, err error) {
 	type part struct {
 		ID          bson.ObjectID `bson:"_id"`
 		Node        plan.NodeName `bson:"node"`
 		Work, Queue bson.Raw
 		Audit       bson.Raw
+
+		Told told `bson:",inline"` // of a preview
 	}
 	pipeline := bson.A{
 		d("$match", d("_id", oid(instance.ID), "gone", nil)), d("$project", ones("node")),
@@ -43,12 +45,17 @@ func (r *round) open(ctx context.Context, instance plan.InstanceID, t *protocol.
 			d("$match", r.mayServe(t)), d("$sort", d("_id", 1)), d("$limit", fewQueues+1), d("$project", d("queue", "$$ROOT")),
 		}))
 	}
+	if v != nil {
+		pipeline = append(pipeline, v.stages...)
+	}
 	parts, err := wire.Aggregate[part](ctx, r.instances, pipeline)
 	if err != nil {
 		return nil, nil, err
 	}
+	there := false
 	for _, p := range parts {
 		switch {
+		case r.tell(v, &p.Told, &err):
 		case p.Work != nil:
 			left = append(left, decoded[workDoc](p.Work, &err))
 		case p.Audit != nil:
@@ -57,19 +64,13 @@ func (r *round) open(ctx context.Context, instance plan.InstanceID, t *protocol.
 		case p.Queue != nil:
 			queues = append(queues, decoded[queueDoc](p.Queue, &err))
 		default:
-			r.instance, r.node = p.ID, p.Node
+			there, r.instance, r.node = true, p.ID, p.Node
 		}
 	}
-	if err == nil && r.instance.IsZero() {
+	if err == nil && !there {
 		err = fmt.Errorf("instance %s: %w", instance, plan.ErrInstanceGone)
 	}
 	return left, queues, wire.Translate(err)
-}
-
-// decoded reads a document that is a part of an answer; err is the first error of those of an answer.
-func decoded[T any](raw bson.Raw, err *error) (v T) {
-	*err = cmp.Or(*err, wire.Decode(raw, &v))
-	return v
 }
 
 // begin begins a round for an instance, with the remaining work of earlier rounds of anybody. A
@@ -77,20 +78,29 @@ func decoded[T any](raw bson.Raw, err *error) (v T) {
 // begin returns plan.ErrInstanceGone if the instance is not registered. For a turn it also returns
 // the queues that it may claim from. The caller calls end.
 func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int, busy bool, t *protocol.Turn) (r *round, queues []queueDoc, err error) {
-	if r, err = s.newRound(ctx, budget); err != nil {
-		return nil, nil, err
+	if r, err = s.newRound(ctx, budget); err == nil {
+		queues, err = r.start(ctx, instance, busy, t, nil)
 	}
-	left, queues, err := r.open(ctx, instance, t)
 	if err != nil {
+		r.end()
 		return nil, nil, err
 	}
-	s.mu.Lock()
-	s.nodeOf[instance] = r.node
-	busy = busy && s.ample && time.Since(s.resumed) < passBy
-	if !busy {
-		s.resumed = time.Now()
+	return r, queues, nil
+}
+
+// start is what begin does with a round. It reads a preview, too, if there is to be one.
+func (r *round) start(ctx context.Context, instance plan.InstanceID, busy bool, t *protocol.Turn, v *preview) (queues []queueDoc, err error) {
+	left, queues, err := r.open(ctx, instance, t, v)
+	if err != nil {
+		return nil, err
 	}
-	s.mu.Unlock()
+	r.locked(func() {
+		r.nodeOf[instance] = r.node
+		busy = busy && r.ample && time.Since(r.resumed) < passBy
+		if !busy {
+			r.resumed = time.Now()
+		}
+	})
 	for _, w := range left {
 		if w.Owner.IsZero() && busy && (w.Kind == workRelease || w.Kind == workLook) {
 			r.passed = true
@@ -98,22 +108,27 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 		}
 		if w.Owner.IsZero() {
 			err = r.takeNote(ctx, w)
-		} else if s.take(w.ID) {
+		} else if r.take(w.ID) {
 			r.resume(w)
 		}
 		if err != nil {
-			r.end()
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return r, queues, nil
+	return queues, nil
 }
 
 // Budget implements engine.Worker.
 func (r *round) Budget() *int { return &r.budget }
 
-// Remembered implements engine.Worker. The round has taken up what earlier ones left.
-func (r *round) Remembered(context.Context) (children, jobs bool, err error) {
+// Remembered implements engine.Worker. The round takes up what earlier ones left as it begins, in a small turn once the endings are written.
+func (r *round) Remembered(ctx context.Context) (children, jobs bool, err error) {
+	if read := r.turn.unread; read != nil {
+		r.turn.unread = nil
+		if err := read(ctx); err != nil {
+			return false, false, err
+		}
+	}
 	return false, len(r.jobs) > 0, nil
 }
 
@@ -268,6 +283,15 @@ func (s *Store) isOver(ctx context.Context, only plan.PlanID) (bool, error) {
 	}
 	p, err := wire.FindOne[planDoc](ctx, s.plans, d("_id", oid(only.ID)), wire.Query{Fields: ones("state")})
 	return err == nil && (p == nil || p.State.Ended()), err
+}
+
+// planOver is isOver where the preview may tell.
+func (r *round) planOver(ctx context.Context, only plan.PlanID) (bool, error) {
+	if r.preview == nil || !slices.Contains(r.preview.plans, oid(only.ID)) {
+		return r.isOver(ctx, only)
+	}
+	p := r.known[oid(only.ID)]
+	return p == nil || p.State.Ended() || slices.ContainsFunc(r.over, func(e protocol.EndedPlan) bool { return e.ID == only }), nil
 }
 
 // wakeEvery is how often one process wakes the others at most: they read the counter once a second.

@@ -1,0 +1,114 @@
+package mongodb
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+const (
+	fewAsked   = 4   // of so many queues, and of so many plans of each, a preview has tasks to claim, mostSeen together
+	mostServed = 100 // of how many instances a handle remembers the queues
+)
+
+// startSmall starts the round of a small turn, whose endings are written, with a preview.
+func (r *round) startSmall(ctx context.Context, t *protocol.Turn) error {
+	v := r.previewOf(t)
+	queues, err := r.start(ctx, t.Instance, t.Slots > 0, t, v)
+	if err != nil {
+		return err
+	}
+	r.serve(t, queues)
+	r.takePreview(v)
+	return nil
+}
+
+// previewOf returns a preview that is to be read.
+func (r *round) previewOf(t *protocol.Turn) (v *preview) {
+	v = &preview{at: time.Now(), outlooks: map[bson.ObjectID]*outlook{}}
+	var plans idSet
+	plans.add(r.only)
+	if len(r.queue) > 0 && !slices.ContainsFunc(r.queue, func(p parent) bool { return !p.here || !p.of.IsZero() }) {
+		v.ended = keys(r.queue)
+		for _, p := range r.queue {
+			plans.add(p.plan)
+		}
+		v.stages = append(v.stages,
+			tagged(r.tasks, "child", d("$match", onlyHeld(d("needs", d("$in", v.ended)))), d("$limit", mostSeen+1), d("$project", childFields)),
+			tagged(r.joins, "join", d("$match", d("needs", wire.AnyOf(v.ended)))))
+	}
+	r.outlook(t, v, &plans)
+	if v.plans = plans.list; len(v.plans) > 0 {
+		v.stages = append(v.stages, tagged(r.plans, "plan", d("$match", d("_id", d("$in", v.plans))), d("$project", planFields)))
+	}
+	return v
+}
+
+// tagged is the stage that adds what a pipeline makes of a collection, each document under a name.
+func tagged(c *mongo.Collection, name string, pipeline ...any) bson.D {
+	return wire.Union(c, append(pipeline, d("$project", d("_id", 0, name, "$$ROOT"))))
+}
+
+// outlook adds what the turn is likely to claim, if it claims of few queues where nothing but their tasks counts. They are those of the
+// instance's last turn. The plans of the tasks are added to plans.
+func (r *round) outlook(t *protocol.Turn, v *preview, plans *idSet) {
+	r.mu.Lock()
+	queues := r.served[r.instance]
+	limit, known := r.limits[r.node]
+	r.mu.Unlock()
+	wide := len(queues) > fewAsked || t.Slots*len(queues) > mostSeen
+	if t.Slots <= 0 || wide || !known || limit.set || r.contended() || slices.ContainsFunc(queues, func(q queueDoc) bool {
+		return !q.Unlimited || q.NodeThreads.n > 0 || q.rated() || q.grouped()
+	}) {
+		return
+	}
+	c := claimer{round: r, turn: t, shares: cmp.Or(t.Shares, &protocol.Shares{})}
+	for i := range queues {
+		o := &outlook{queue: queues[i], parts: map[bson.ObjectID]*part{}}
+		one := &draw{queue: &o.queue, ask: t.Slots, parts: map[plan.PlanID]*part{}}
+		parts := []*part{{draw: one, ask: t.Slots}}
+		if known := c.sharing(one.queue); known != nil {
+			o.all, o.after = looksForAll(known), lastOf(known)
+			v.stages = append(v.stages, tagged(r.tasks, "share", looking(one.queue.ID, o.all, o.after)...))
+			one.passed = maps.Clone(known.Of)
+			if parts = one.deal(); len(parts) > fewAsked {
+				parts = nil
+			}
+		}
+		for _, p := range parts {
+			o.parts[p.plan] = p
+			plans.add(p.plan)
+			v.stages = append(v.stages, tagged(r.tasks, "head", d("$match", c.waiting(p)), d("$sort", p.queue.sort()), d("$limit", p.ask), d("$project", claimedFields)))
+		}
+		v.outlooks[one.queue.ID] = o
+	}
+}
+
+// takePreview takes what was read, now that it is known which queues the turn serves.
+func (r *round) takePreview(v *preview) {
+	if len(v.children) > mostSeen {
+		v.ended, v.children = nil, nil
+	}
+	for _, q := range r.turn.queues {
+		if o := v.outlooks[q.ID]; o != nil && !reflect.DeepEqual(o.queue, q) {
+			delete(v.outlooks, q.ID)
+		}
+	}
+	r.preview, v.before = v, r.queued
+	r.locked(func() {
+		if r.served == nil || len(r.served) > mostServed {
+			r.served = map[bson.ObjectID][]queueDoc{}
+		}
+		r.served[r.instance] = r.turn.queues
+	})
+}
