@@ -93,9 +93,10 @@ func looksForAll(known *protocol.PlanShares) bool {
 	return !rules.AnyTurns(known.Of) || known.Claims%looksForAny == 0
 }
 
-// looking are the stages that find the plans that have work in a queue: any, or those that come after one.
+// looking are the stages that find the plans that have work in a queue: any, or those that come after one. They ask nothing that the index does
+// not have: a plan whose queued tasks another program has given a node has none to claim, and leaves again.
 func looking(queue bson.ObjectID, all bool, after bson.ObjectID) []any {
-	where := onlyQueued(d("queue", queue, "node", nobodys))
+	where := onlyQueued(d("queue", queue))
 	if !all {
 		where = append(where, bson.E{Key: "plan", Value: d("$gt", after)})
 	}
