@@ -486,7 +486,7 @@ func (turn *ListTurn) selects(tasks []plan.Task) (*retrySelection, error) {
 }
 
 // takeOlder takes the tasks below a task that it ran after, but for those whose lists are compared, and what is
-// below these.
+// below these. It also takes such tasks of finally.
 func (r *retrySelection) takeOlder(than int, compared map[plan.TaskID]bool) {
 	seen := map[int32]bool{}
 	for work := slices.Clone(r.Children(than)); len(work) > 0; {
@@ -501,6 +501,11 @@ func (r *retrySelection) takeOlder(than int, compared map[plan.TaskID]bool) {
 			r.ask(int(i))
 		}
 		work = append(work, r.Children(int(i))...)
+	}
+	for i := range r.tasks {
+		if t := &r.tasks[i]; t.Finally && OlderThan(t, &r.tasks[than]) {
+			r.take(i)
+		}
 	}
 }
 

@@ -130,7 +130,7 @@ func TestWhatARetryTakesForLists(t *testing.T) {
 func TestListsThatFollowFromOthersAreComparedAfterThem(t *testing.T) {
 	at := time.Unix(1000, 0)
 	build := func(spec ...string) []plan.Task {
-		tasks := graph(append(spec, "tell: load", "all: copy, mail")...)
+		tasks := graph(append(spec, "tell: load", "all: copy, mail", "finally last")...)
 		ids := map[string]plan.TaskID{}
 		for i := range tasks {
 			ids[tasks[i].Name] = tasks[i].ID
@@ -158,7 +158,8 @@ func TestListsThatFollowFromOthersAreComparedAfterThem(t *testing.T) {
 		{"what differs runs first with what makes the next list, and nothing else", []rules.Relisting{{Added: more}, {}, {Added: more}}, "", "check check[1] copy copy[1] sum", `task "load" keeps its items: its list comes from sum, which runs again; ask for the lists that others follow from first`},
 		{"a list that is not known yet is no matter", []rules.Relisting{{Added: more}, {Err: broken}, {Err: broken}}, "", "check check[1] copy copy[1] sum", `task "load" keeps its items: its list comes from sum, which runs again; ask for the lists that others follow from first`},
 		{"then the next list, without what follows from it", []rules.Relisting{{}, {Added: more}, {}}, "copy check sum", "load load[1]", `task "mail" keeps its items: its list comes from load, which runs again; ask for the lists that others follow from first`},
-		{"at last all others, with what has not run since", []rules.Relisting{{}, {}, {Added: more}}, "copy check sum load", "", "all mail mail[1] tell"},
+		{"at last all others, with what has not run since", []rules.Relisting{{}, {}, {Added: more}}, "copy check sum load", "", "all last mail mail[1] tell"},
+		{"the tasks of finally have not run since if nothing else is left", []rules.Relisting{{}, {}, {}}, "copy check sum load mail tell all", "", "last"},
 		{"what would make a list again runs first, if it has not run since", []rules.Relisting{{}, {}, {}}, "copy check", "sum", `task "load" keeps its items: its list comes from sum, which runs again; ask for the lists that others follow from first`},
 		{"nothing runs first if nothing differs", []rules.Relisting{{}, {}, {}}, "", "", "nothing to retry: the lists have the items that there are, and nothing failed"},
 		{"a list that is broken is an error once it is due", []rules.Relisting{{}, {Err: broken}, {}}, "", "", "no list"},
