@@ -156,8 +156,10 @@ func (h *hider) hide(n *yaml.Node) {
 			return n.Value
 		}
 		var all []any
-		for _, c := range n.Content {
-			all = append(all, gather(c))
+		for i, c := range n.Content {
+			if n.Kind != yaml.MappingNode || i%2 == 1 { // a name of a field is no secret
+				all = append(all, gather(c))
+			}
 		}
 		return all
 	}
