@@ -220,6 +220,8 @@ var asJSON = huma.Format{
 			embedded := func(name string) bool { return name[0] <= 'Z' }
 			place := slices.DeleteFunc(strings.Split(no.Field, "."), embedded)
 			return errors.New(strings.Join(place, ".") + ": " + no.Value + unfit)
+		} else if ok { // a number that nothing holds, as 1e999
+			return errors.New(no.Value + unfit)
 		}
 		if _, first := into.(*any); first && err == nil {
 			if name := jsontext.Twice(text); name != "" {
@@ -335,6 +337,8 @@ func refused(status int, message string, errs ...error) *api.Problem {
 			f.Message, f.Location = d.ErrorDetail().Message, d.ErrorDetail().Location
 			if err := refusedNumber(d.ErrorDetail()); err != nil {
 				f.Message = err.Error()
+			} else if d.ErrorDetail().Value == "" && strings.HasPrefix(f.Message, "expected length >=") {
+				f.Message = "it is empty; give one"
 			}
 			if place, what, ok := strings.Cut(f.Message, ": "); ok && strings.HasSuffix(what, unfit) {
 				f.Message, f.Location = what, strings.TrimSuffix(f.Location+"."+place, ".")
