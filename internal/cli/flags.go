@@ -171,9 +171,9 @@ func numberFlag(cmd *cobra.Command, n *int, name, short string, of int, usage st
 }
 
 // attemptsFlag gives a command that adds a task its --attempts, which are those of a plan file.
-func attemptsFlag(cmd *cobra.Command, attempts *int) {
+func attemptsFlag(cmd *cobra.Command, attempts *int, usage string) {
 	parse := func(word string) (int, error) { return rules.ParseCount("attempts", word, math.MaxInt32) }
-	cmd.Flags().Var(&value[int]{attempts, "int", parse, strconv.Itoa}, "attempts", "the largest number of attempts")
+	cmd.Flags().Var(&value[int]{attempts, "int", parse, strconv.Itoa}, "attempts", usage)
 }
 
 // keyFlag gives a command that submits a plan its --key.

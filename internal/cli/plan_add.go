@@ -99,7 +99,7 @@ func (a *addedFlags) add(cmd *cobra.Command) {
 	a.dir = f.String("dir", "", "the command's folder (default: this one)")
 	a.env = f.StringArray("env", nil, "a variable of the command, as `NAME=VALUE`; repeat it for more")
 	a.timeout = f.String("timeout", "", "how long an attempt may run, as in 30m")
-	attemptsFlag(cmd, &a.attempts)
+	attemptsFlag(cmd, &a.attempts, "the largest number of attempts")
 }
 
 // task returns the task as a plan file has it; argv is the command, if it was not given as a shell line.

@@ -57,7 +57,8 @@ func (f *scheduleFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.values, "param", nil, "with --plan, a value for a param of the plan, as `NAME=VALUE`; may be repeated")
 	flags.StringVar(&f.queue, "queue", "", "start a task in this `QUEUE`")
 	flags.StringVar(&f.params, "params", "{}", "with --queue, the params of the task, a JSON object")
-	numberFlag(cmd, &f.attempts, "attempts", "", 1, "with --queue, how often it is tried")
+	f.attempts = 1
+	attemptsFlag(cmd, &f.attempts, "with --queue, how often it is tried")
 	spanFlag(cmd, &f.timeout, "timeout", 0, "with --queue, the limit of one attempt")
 	flags.StringVar(&f.subject, "subject", "", "with --queue, what the task is about, such as a customer number")
 	flags.Var(&f.overlap, "overlap", "while the one before has not ended: skip the new one, queue it, replace the one before, or allow both")
@@ -120,9 +121,6 @@ func (f *scheduleFlags) apply(cmd *cobra.Command, s *plan.ScheduleSettings) erro
 				return err
 			}
 			t.Params = raw
-		}
-		if given("attempts") && f.attempts < 1 {
-			return usagef("--attempts %d: a task is tried at least once", f.attempts)
 		}
 		if given("attempts") {
 			t.Retry.Attempts = f.attempts

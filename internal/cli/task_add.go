@@ -47,7 +47,7 @@ func taskAdd(a *app) *cobra.Command {
 	var hold submit.Hold
 	spanFlag(cmd, &timeout, "timeout", 0, "how long an attempt may run, as in 30m")
 	attempts := 0
-	attemptsFlag(cmd, &attempts)
+	attemptsFlag(cmd, &attempts, "the largest number of attempts")
 	spanFlag(cmd, &hold.For, "delay", 0, "how long to hold it at least")
 	at := f.String("at", "", "the `TIME` until which to hold it, RFC 3339 or local; now, or one that has passed: not at all")
 	zone := f.String("zone", "UTC", "the `ZONE` of a local --at, of the tz database")

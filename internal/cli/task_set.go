@@ -41,7 +41,7 @@ func taskSet(a *app) *cobra.Command {
 	params := f.String("params", "", "its new params, as a JSON object; - reads them from standard input")
 	var c rules.TaskChange
 	var timeout time.Duration
-	attemptsFlag(cmd, &c.Attempts)
+	attemptsFlag(cmd, &c.Attempts, "the largest number of attempts")
 	spanFlag(cmd, &timeout, "timeout", 0, "how long an attempt may run, as in 30m; 0: no limit of its own")
 	subject := f.String("new-subject", "", "what it is about, such as an order number")
 	mayRemove(cmd, "new-subject")
