@@ -34,6 +34,7 @@ type Graph struct {
 	Edges      []int        `json:"edges,omitempty" doc:"For each edge: its first node, the node that needs it, how many bends the line has between them, and x and y of each."`
 	Along      []int        `json:"along,omitempty" doc:"Edges, by their place, whose tasks go over the same items, item by item (each). Left out if there are none, or no items yet."`
 	Lane       []int        `json:"lane,omitempty" doc:"The lane of the handlers and clean-ups: x, y, width and height. Left out if there are none."`
+	Finally    []int        `json:"finally,omitempty" doc:"The frame of the tasks of finally: x, y, width and height. Lines from the others to these stand for the end of all others. Left out if there are none."`
 	Heads      []int        `json:"heads,omitempty" doc:"Nodes that are a foreach task whose items are nodes of their own: leave them out of a count of tasks."`
 	Lenient    []int        `json:"lenient,omitempty" doc:"Nodes that are a task with continue_on_error: its failure is allowed."`
 	Weights    []int        `json:"weights,omitempty" doc:"For each edge: the number of needs in it. Left out if that is 1 everywhere."`

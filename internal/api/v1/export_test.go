@@ -22,3 +22,6 @@ func SortAtMost(n int) (restore func()) {
 	mostSorted = n
 	return func() { mostSorted = was }
 }
+
+// Sketched is sketched.
+var Sketched = sketched

@@ -25,6 +25,7 @@ type node struct {
 	name  string
 	level int  // of its first task
 	aside bool // it is handlers alone
+	last  bool // it is tasks of finally alone
 }
 
 // foreach reports whether the node is a foreach task with its items.
@@ -178,7 +179,7 @@ func (w *drawing) collect(units []unit, by way, open string, from int) grouped {
 				return
 			}
 			u := members[from]
-			n := node{task: -1, group: api.GraphGroup{Key: key, From: from, Count: to - from, Of: count}, level: u.level, aside: true}
+			n := node{task: -1, group: api.GraphGroup{Key: key, From: from, Count: to - from, Of: count}, level: u.level, aside: true, last: true}
 			if to == from+1 {
 				n.task, n.name, n.group = u.task, w.names[u.task], api.GraphGroup{}
 				if many := int(w.items[u.task]); many > 0 && !alone && !apart[u.task] {
@@ -191,7 +192,7 @@ func (w *drawing) collect(units []unit, by way, open string, from int) grouped {
 			}
 			for _, u := range members[from:to] {
 				f.of[u.task] = int32(len(f.nodes))
-				n.aside = n.aside && w.aside[u.task]
+				n.aside, n.last = n.aside && w.aside[u.task], n.last && w.last[u.task]
 			}
 			f.nodes = append(f.nodes, n)
 		}
@@ -285,6 +286,7 @@ func (f *grouped) arrange(of [][2]int, ids []plan.TaskID, item func(int) bool, l
 	if a := l.Aside; a.Width > 0 {
 		out.Lane = []int{a.X, a.Y, a.Width, a.Height}
 	}
+	out.Finally = f.frameOfLast(out)
 	for i, e := range edges {
 		if along[e] {
 			out.Along = append(out.Along, i)
@@ -299,4 +301,16 @@ func (f *grouped) arrange(of [][2]int, ids []plan.TaskID, item func(int) bool, l
 		out.Weights = weights
 	}
 	return out, nil
+}
+
+// frameOfLast returns the frame around the tasks of finally: x, y, width and height; nil if there are none.
+func (f *grouped) frameOfLast(g *api.Graph) (frame []int) {
+	x0, y0, x1, y1 := g.Width, g.Height, 0, 0
+	for i := range f.nodes {
+		if f.nodes[i].last {
+			x0, y0, x1, y1 = min(x0, g.X[i]), min(y0, g.Y[i]), max(x1, g.X[i]+g.BoxWidth), max(y1, g.Y[i]+g.BoxHeight)
+			frame = []int{x0, y0, x1 - x0, y1 - y0}
+		}
+	}
+	return frame
 }

@@ -59,6 +59,7 @@ type drawing struct {
 	items        []int32 // of each foreach task: how many it has
 	lenient      []bool  // tasks with continue_on_error
 	aside        []bool  // handlers and clean-ups: tasks that do not wait for success, and items of such
+	last         []bool  // tasks of finally, and their items
 	edges        [][2]int
 	level        []int
 	laid         []*laid // the last used first
@@ -121,8 +122,8 @@ func (a *API) graph() {
 			"folded. First, tasks of one level whose names differ only in numbers become one " +
 			"node; then whole levels; then several levels. A foreach with its items is one node " +
 			"with one state, unless it is open or all tasks fit into most. Handlers and clean-ups " +
-			"(tasks whose when is not all_succeeded) are in a lane below the others. A viewer " +
-			"takes the states of tasks that are nodes from the plan's events. For other tasks, " +
+			"(tasks whose when is not all_succeeded) are in a lane below the others. Tasks of " +
+			"finally are behind the others, in a frame. A viewer takes the states of tasks that are nodes from the plan's events. For other tasks, " +
 			"ask again with since.",
 	}, d.graph)
 	serve(a, endpoint{
@@ -273,19 +274,19 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	}
 	n := drawing{
 		index: make(map[plan.TaskID]int32, len(all)), ids: make([]plan.TaskID, len(all)), names: make([]string, len(all)),
-		runs: make([]rules.Ran, len(all)), state: make([]uint8, len(all)), items: make([]int32, len(all)), aside: make([]bool, len(all)), lenient: make([]bool, len(all)),
+		runs: make([]rules.Ran, len(all)), state: make([]uint8, len(all)), items: make([]int32, len(all)), aside: make([]bool, len(all)), lenient: make([]bool, len(all)), last: make([]bool, len(all)),
 	}
 	needs, of := make([][]plan.TaskID, len(all)), make([]plan.TaskID, len(all))
 	for i := range all {
 		t := &all[i]
 		n.index[t.id] = int32(i)
 		n.ids[i], n.names[i], n.runs[i], n.state[i] = t.id, t.name, t.run, t.state
-		n.aside[i], n.lenient[i] = t.aside, t.lenient
+		n.aside[i], n.lenient[i], n.last[i] = t.aside, t.lenient, t.finally
 		needs[i], of[i] = t.needs, t.of
 	}
 	n.link(needs, of)
 	if p.Finally {
-		if err := n.linkFinally(func(i int) bool { return all[i].finally }); err != nil {
+		if err := n.linkLast(); err != nil {
 			return fmt.Errorf("plan %s cannot be drawn: %w", p.Title(), err)
 		}
 	}
@@ -294,14 +295,14 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	}
 	w.edits, w.total, w.loaded, w.laid = p.Edits, p.Counts.Stored(), true, nil
 	w.stand(p, began)
-	w.ids, w.index, w.names, w.runs, w.state, w.edges, w.level, w.items, w.aside, w.lenient = n.ids, n.index, n.names, n.runs, n.state, n.edges, n.level, n.items, n.aside, n.lenient
+	w.ids, w.index, w.names, w.runs, w.state, w.edges, w.level, w.items, w.aside, w.lenient, w.last = n.ids, n.index, n.names, n.runs, n.state, n.edges, n.level, n.items, n.aside, n.lenient, n.last
 	w.size.Store(int64(len(n.ids)))
 	return nil
 }
 
-// linkFinally draws the tasks of finally behind all others: those that need none of finally have an edge from
-// the last of the others.
-func (w *drawing) linkFinally(finally func(i int) bool) error {
+// linkLast draws the tasks of finally behind all others: those that need none of finally have an edge from
+// the last of the others. Tasks in the lane of handlers are drawn apart, so none of them is that one if there is another.
+func (w *drawing) linkLast() error {
 	level, err := layout.Levels(len(w.ids), w.edges)
 	if err != nil {
 		return err
@@ -311,12 +312,12 @@ func (w *drawing) linkFinally(finally func(i int) bool) error {
 		child[e[1]] = true
 	}
 	for i := range w.ids {
-		if !finally(i) && (last < 0 || level[i] >= level[last]) {
+		if !w.last[i] && (last < 0 || w.aside[last] && !w.aside[i] || w.aside[last] == w.aside[i] && level[i] >= level[last]) {
 			last = i
 		}
 	}
 	for i := range w.ids {
-		if finally(i) && !child[i] && last >= 0 {
+		if w.last[i] && !child[i] && last >= 0 {
 			w.edges = append(w.edges, [2]int{last, i})
 		}
 	}

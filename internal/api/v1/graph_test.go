@@ -100,6 +100,31 @@ func migration() *plan.Spec {
 	return s
 }
 
+func TestTasksOfFinallyAreDrawnBehindTheOthers(t *testing.T) {
+	spec := migration()
+	spec.Add(plan.TaskSpec{Name: "undo", Plugin: "demo", When: plan.AnyFailed, Finally: true, Foreach: &plan.Foreach{List: json.RawMessage(`[1, 2]`)}})
+	spec.Add(plan.TaskSpec{Name: "tell", Plugin: "demo", When: plan.AllDone, Finally: true, Needs: []string{"undo"}})
+	sketch, err := v1.Sketched(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	onEachStore(t, func(t *testing.T, s *site) {
+		p := submitted(t, s.st, spec)
+		var g api.Graph
+		fetch(t, s.url+"/plans/"+p.ID.String()+"/graph", &g)
+		for _, g := range []*api.Graph{&g, sketch} {
+			if len(g.Finally) != 4 {
+				t.Fatalf("it has no frame: %+v", g)
+			}
+			for i, name := range g.Names {
+				if in := g.X[i] >= g.Finally[0] && g.Y[i] < g.Finally[1]+g.Finally[3]; in != (name == "undo" || name == "tell") {
+					t.Errorf("%s is at %d, %d, and the frame of finally is %v", name, g.X[i], g.Y[i], g.Finally)
+				}
+			}
+		}
+	})
+}
+
 func TestASmallGraphIsDrawnWhole(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		p := submitted(t, s.st, migration())

@@ -63,16 +63,19 @@ func sketched(spec *plan.Spec) (*api.Graph, error) {
 	n := len(spec.Tasks)
 	w := &drawing{
 		ids: make([]plan.TaskID, n), names: make([]string, n), runs: make([]rules.Ran, n), state: make([]uint8, n), items: make([]int32, n),
-		aside: make([]bool, n), lenient: make([]bool, n),
+		aside: make([]bool, n), lenient: make([]bool, n), last: make([]bool, n),
 	}
 	g := spec.Graph()
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		w.names[i], w.state[i], w.runs[i].Of = t.Name, held, -1
-		w.aside[i], w.lenient[i] = rules.TellsResults(t.When), t.ContinueOnError
+		w.aside[i], w.lenient[i], w.last[i] = rules.TellsResults(t.When) && !t.Finally, t.ContinueOnError, t.Finally
 		for _, p := range g.Parents(i) {
 			w.edges = append(w.edges, [2]int{int(p), i})
 		}
+	}
+	if err := w.linkLast(); err != nil {
+		return nil, err
 	}
 	var err error
 	if w.level, err = layout.Levels(n, w.edges); err != nil {

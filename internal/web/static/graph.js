@@ -186,6 +186,7 @@ class Graph {
     this.heads = new Set(g.heads); // foreach tasks beside their items, which are counted in their place
     this.lenient = new Set(g.lenient); // tasks whose failures the plan allows
     this.lane = g.lane || null;
+    this.last = g.finally || null; // the frame of the tasks of finally
     (g.counts || []).forEach((c, i) => this.groups.set(c[0], { ...g.groups[i], node: c[0], counts: c.slice(1) }));
     this.state = Int8Array.from(g.state || []);
     this.byID = new Map();
@@ -194,7 +195,8 @@ class Graph {
     this.along = new Set(g.along); // edges from items to those with the same index
     const aside = (i) => this.lane && this.y[i] >= this.lane[1];
     this.bottom = this.names.reduce((most, _, i) => (aside(i) ? most : Math.max(most, this.y[i] + this.h)), 0); // of the others
-    this.toLane = Uint8Array.from(this.from, (i, e) => aside(i) !== aside(this.to[e])); // between the lane and the others: one line stands for them
+    const last = (i) => this.last && !aside(i) && this.x[i] >= this.last[0] && this.y[i] >= this.last[1] && this.y[i] < this.last[1] + this.last[3];
+    this.toLane = Uint8Array.from(this.from, (i, e) => aside(i) !== aside(this.to[e]) || last(i) !== last(this.to[e])); // between a lane and the others: one line stands for them
     this.index();
     this.chosen = this.hovered = -1;
     this.near = null;
@@ -624,6 +626,7 @@ class Graph {
     c.translate(-v.x * k, -v.y * k);
     c.scale(k, k);
     if (this.lane) this.handlers(c, k, dim, p);
+    if (this.last) this.finallyFrame(c, k, dim, p);
     if (!(still && part > CROWD && this.sheetFits(k))) {
       const nodes = [];
       this.nodes.within(x0, y0, x1, y1, (i) => { if (inside(i)) nodes.push(i); });
@@ -670,7 +673,28 @@ class Graph {
 
   // handlers draws the ground of the lane in which handlers and clean-ups lie, and its title.
   handlers(c, k, dim, p) {
-    const [x, y, w, t] = this.lane;
+    this.frame(c, k, dim, p, this.lane, 'Handlers and clean-ups', () => this.fromFrame(c, p));
+  }
+
+  // finallyFrame draws the ground of the tasks of finally, with one line to it that stands for the end of all others.
+  finallyFrame(c, k, dim, p) {
+    const [x, y, , t] = this.last, at = y + t / 2, end = x - 10;
+    this.frame(c, k, dim, p, this.last, 'Finally', () => {
+      c.beginPath();
+      c.moveTo(end - 34, at);
+      c.lineTo(end - 7, at);
+      c.stroke();
+      c.fillStyle = p.strong;
+      c.beginPath();
+      c.moveTo(end, at);
+      c.lineTo(end - 7, at - 3.5);
+      c.lineTo(end - 7, at + 3.5);
+      c.fill();
+    });
+  }
+
+  // frame draws a dashed frame around a part of the graph, with its title and the line that leads to it.
+  frame(c, k, dim, p, [x, y, w, t], title, line) {
     c.globalAlpha = dim;
     c.strokeStyle = p.strong;
     c.lineWidth = Math.max(1, 0.8 / k);
@@ -679,12 +703,12 @@ class Graph {
     c.roundRect(x - 10, y - LANE, w + 20, t + LANE + 10, 8);
     c.stroke();
     c.setLineDash([]);
-    this.fromFrame(c, p);
+    line();
     if (k < 0.45) return;
     c.font = `11.5px ${p.font}`;
     c.textAlign = 'left';
     c.textBaseline = 'middle';
-    const title = 'Handlers and clean-ups', size = c.measureText(title).width;
+    const size = c.measureText(title).width;
     c.fillStyle = p.bg;
     c.fillRect(x, y - LANE - 7, size + 8, 14);
     c.fillStyle = p.soft;

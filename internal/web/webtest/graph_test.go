@@ -147,9 +147,17 @@ func TestHandlersLieInALaneOfTheirOwn(t *testing.T) {
 	for name, needs := range map[string]string{"undo-the-switch": "switch-mx", "mail-what-failed": "check-source verify", "tidy-up": "notify report"} {
 		spec.Add(plan.TaskSpec{Name: name, Plugin: "demo", Needs: strings.Fields(needs), When: plan.AnyFailed})
 	}
+	for name, needs := range map[string]string{"rollback": "", "tell": "rollback"} {
+		spec.Add(plan.TaskSpec{Name: name, Plugin: "demo", Needs: strings.Fields(needs), When: plan.AllDone, Finally: true})
+	}
 	p := s.submit(spec)
 	s.run(3, 8, lasting())
 	s.show("graph", p, "")
+	last := ask[[]string](s, "view.names.filter((_, i) => view.x[i] >= view.last[0] && view.y[i] >= view.last[1] && view.y[i] < view.last[1] + view.last[3])")
+	slices.Sort(last)
+	if want := []string{"rollback", "tell"}; !slices.Equal(last, want) {
+		t.Errorf("in the frame of finally there are %q, want %q", last, want)
+	}
 	lane := ask[[]string](s, "view.names.filter((_, i) => view.y[i] >= view.lane[1] && view.y[i] + view.h <= view.lane[1] + view.lane[3])")
 	slices.Sort(lane)
 	if want := []string{"mail-what-failed", "tidy-up", "undo-the-switch"}; !slices.Equal(lane, want) {
