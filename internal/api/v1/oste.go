@@ -402,8 +402,41 @@ func (a *API) deleteTypes(ctx context.Context, what string, types []plan.Queue, 
 		if err := st.DeleteQueue(ctx, types[i].ID); err != nil {
 			return err
 		}
+		if _, err := a.cancelLate(ctx, &types[i]); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// cancelLate reports whether a type is not there any more, and then cancels what waits in it. A request that
+// makes an activity finds its type, adds it, and then asks for that. A deletion asks once the type is gone. So
+// one of the two sees the other, and nothing waits without its type.
+func (a *API) cancelLate(ctx context.Context, of *plan.Queue) (gone bool, err error) {
+	queues, err := a.st.Queues(ctx)
+	if err != nil {
+		return false, err
+	}
+	again := false // under the same name, by which recurring activities know it
+	for i := range queues {
+		if queues[i].ID == of.ID {
+			return false, nil
+		}
+		again = again || queues[i].Name == of.Name
+	}
+	types := []plan.Queue{*of}
+	var recurring []plan.Schedule
+	if !again {
+		if recurring, err = a.recurringIn(ctx, types); err != nil {
+			return true, err
+		}
+	}
+	return true, a.cancelWaiting(ctx, types, recurring)
+}
+
+// typeWasDeleted is the answer to a request whose activity was added to a type that was deleted meanwhile.
+func typeWasDeleted(id string) error {
+	return placed(notThere("activity type", id), "body.ActivityType")
 }
 
 // checkOwed refuses a deletion while finished activities of types are still to be handed over: without
@@ -428,9 +461,21 @@ func (a *API) checkOwed(ctx context.Context, what string, types []plan.Queue) er
 		what, map[bool]string{true: "1 finished activity is", false: fmt.Sprintf("%d finished activities are", owed)}[owed == 1])
 }
 
-// cancelIn deletes recurring activities, and cancels what waits in the queues of types. The nodes stop
-// what runs.
+// cancelIn is cancelWaiting for types that are there. It refuses if activities were added meanwhile.
 func (a *API) cancelIn(ctx context.Context, types []plan.Queue, recurring []plan.Schedule) error {
+	if err := a.cancelWaiting(ctx, types, recurring); err != nil {
+		return err
+	}
+	left, _, err := a.waitingIn(ctx, types, []plan.Status{plan.Held, plan.Queued})
+	if err == nil && left > 0 {
+		err = api.NewProblem(http.StatusConflict, "conflict", "%d activities were added meanwhile; ask again", left)
+	}
+	return err
+}
+
+// cancelWaiting deletes recurring activities, and cancels what waits in the queues of types. The nodes stop
+// what runs.
+func (a *API) cancelWaiting(ctx context.Context, types []plan.Queue, recurring []plan.Schedule) error {
 	set, err := a.setter(ctx)
 	if err != nil {
 		return err
@@ -450,18 +495,12 @@ func (a *API) cancelIn(ctx context.Context, types []plan.Queue, recurring []plan
 			return err
 		}
 	}
-	left, _, err := a.waitingIn(ctx, types, []plan.Status{plan.Held, plan.Queued})
-	if err == nil && left > 0 {
-		err = api.NewProblem(http.StatusConflict, "conflict", "%d activities were added meanwhile; ask again", left)
-	}
-	return err
+	return nil
 }
 
 // waitingIn counts the tasks with some statuses in queues, and returns the schedules of their tasks.
 func (a *API) waitingIn(ctx context.Context, types []plan.Queue, statuses []plan.Status) (n int, recurring []plan.Schedule, err error) {
-	names := map[string]bool{}
 	for i := range types {
-		names[types[i].Name] = true
 		q := store.TaskQuery{Queue: types[i].ID, Statuses: statuses, Brief: true, Limit: mostPage}
 		for more := true; more; {
 			found, err := a.st.Tasks(ctx, q)
@@ -473,18 +512,24 @@ func (a *API) waitingIn(ctx context.Context, types []plan.Queue, statuses []plan
 			}
 		}
 	}
-	if st, ok := schedule.StoreOf(hiding.Of(a.st)); ok && len(names) > 0 {
-		all, err := store.AllSchedules(ctx, st.Schedules)
-		if err != nil {
-			return 0, nil, err
-		}
-		for i := range all {
-			if t := all[i].Task; t != nil && names[t.Queue] {
-				recurring = append(recurring, all[i])
-			}
+	recurring, err = a.recurringIn(ctx, types)
+	return n, recurring, err
+}
+
+// recurringIn returns the schedules of tasks of types.
+func (a *API) recurringIn(ctx context.Context, types []plan.Queue) (recurring []plan.Schedule, err error) {
+	st, ok := schedule.StoreOf(hiding.Of(a.st))
+	if !ok || len(types) == 0 {
+		return nil, nil
+	}
+	all, err := store.AllSchedules(ctx, st.Schedules)
+	for i := range all {
+		t := all[i].Task
+		if t != nil && slices.ContainsFunc(types, func(q plan.Queue) bool { return q.Name == t.Queue }) {
+			recurring = append(recurring, all[i])
 		}
 	}
-	return n, recurring, nil
+	return recurring, err
 }
 
 // findType returns the queue that an activity type is.

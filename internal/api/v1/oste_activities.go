@@ -292,6 +292,11 @@ func (a *API) createActivity(ctx context.Context, in *struct {
 		}
 		return nil, err
 	}
+	if gone, err := a.cancelLate(ctx, &q); err != nil {
+		return nil, err
+	} else if gone {
+		return nil, typeWasDeleted(in.Body.ActivityType)
+	}
 	if t, err = a.st.Task(ctx, t.ID); err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
 		return nil, err
 	}

@@ -172,6 +172,11 @@ func (a *API) createRecurring(ctx context.Context, in *struct {
 		return nil, repeatedKey(in.Key)
 	}
 	auth.Changed(ctx, s.ID.String())
+	if gone, err := a.cancelLate(ctx, &q); err != nil {
+		return nil, err
+	} else if gone {
+		return nil, typeWasDeleted(in.Body.ActivityType)
+	}
 	out := answerRecurring(&s)
 	out.Location = api.OSTERoot + "/recurring-activities/" + s.Name
 	return out, nil

@@ -1,6 +1,7 @@
 package v1_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,9 +14,72 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/oste"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 	"github.com/seed-1177d267/sluice/internal/store/storetest/model"
 	"github.com/seed-1177d267/sluice/plan"
 )
+
+// A crossed store does something before a queue is deleted, and after tasks were added.
+type crossed struct {
+	*sqlite.Store
+	before, after func()
+}
+
+// do is for once.
+func (c *crossed) do(f *func()) {
+	if do := *f; do != nil {
+		*f = nil
+		do()
+	}
+}
+
+func (c *crossed) DeleteQueue(ctx context.Context, id plan.QueueID) error {
+	c.do(&c.before)
+	return c.Store.DeleteQueue(ctx, id)
+}
+
+func (c *crossed) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task) error {
+	err := c.Store.AddTasks(ctx, id, tasks)
+	c.do(&c.after)
+	return err
+}
+
+func TestNothingWaitsWithoutItsType(t *testing.T) {
+	st := openSQLite(t, nil).(*sqlite.Store)
+	c := &crossed{Store: st}
+	e := osteOn(t, serveStore(t, st, v1.Config{Store: c, Check: checkHTTP()}))
+	late := `{"Date": "2099-01-01T00:00:00Z", "ActivityType": "acme.music.drop", "Parameter": {"AlbumId": 2}}`
+	recurring := `{"Hour": "4", "Minute": "0", "ActivityType": "acme.music.drop", "Parameter": {"AlbumId": 1}}`
+	left := func() {
+		t.Helper()
+		waiting, err := st.Tasks(t.Context(), store.TaskQuery{Statuses: oste.Waiting})
+		schedules, alsoErr := st.Schedules(t.Context(), store.ScheduleQuery{Limit: 9})
+		if err != nil || alsoErr != nil || len(waiting)+len(schedules) > 0 {
+			t.Errorf("%d activities wait, and %d recur: %v %v", len(waiting), len(schedules), err, alsoErr)
+		}
+	}
+	c.before = func() { // all that is to be deleted was cancelled
+		e.must("POST", "/point-in-time-activities", late, nil)
+		e.must("POST", "/recurring-activities", recurring, nil)
+	}
+	e.must("DELETE", "/activity-types/acme.music.drop?cancel=true", "", nil)
+	left()
+	e.must("POST", "/activity-types", `{"Solution": "acme.music", "Name": "drop", "Verb": "DELETE", "UriPattern": "https://api.example.com/album/{AlbumId}"}`, nil)
+	c.after = func() { // a deletion that looked for what waits before
+		queues, err := st.Queues(t.Context())
+		for _, q := range queues {
+			if q.Name == "acme.music.drop" && err == nil {
+				err = st.DeleteQueue(t.Context(), q.ID)
+			}
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	e.refuses("POST", "/point-in-time-activities", late, 404, "body.ActivityType")
+	left()
+}
 
 // engine is the site with the routes of OSTE, and an instance that runs activities.
 type engine struct {
