@@ -42,7 +42,7 @@ def count(task):
     for label, counts in sorted(parts.items()):
         yield label, "".join("%s %d\n" % of for of in sorted(counts.items())).encode()
 
-disco.run(map=count, shuffle=count, reduce=count, total=count)
+disco.run(map=count, map_shuffle=count, reduce=count, total=count)
 `
 
 // TestAJobOfDiscoOutlivesItsNodes runs a job on two nodes that share no folder. In each stage a node is
@@ -70,9 +70,9 @@ func TestAJobOfDiscoOutlivesItsNodes(t *testing.T) {
 				"--disco-data", filepath.Join(s.dir, host), "--disco-host", host, "--disco-listen", net.JoinHostPort(host, port))
 			s.says(nodes[host], "node started")
 		}
-		stages := []string{"map", "shuffle", "reduce", "total"}
+		stages := []string{"map", "map_shuffle", "reduce", "total"} // goworker knows the first two by these names
 		job := jobpack.Pack{Version: 2, Prefix: "count", Worker: "bin/count", Envs: map[string]string{"GATE": gate}, MaxCores: 3}
-		for i, grouping := range []string{"split", "group_node_label", "group_label", "group_all"} {
+		for i, grouping := range []string{"split", "group_node", "group_label", "group_all"} {
 			job.Stages = append(job.Stages, jobpack.Stage{Name: stages[i], Grouping: grouping})
 		}
 		for range 6 {
