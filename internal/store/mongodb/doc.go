@@ -24,7 +24,7 @@
 //
 // Every step is one conditional write of one document, or many of these in one command, and may be
 // repeated. An index finds each step that was begun. If a turn ends many tasks, these are in work
-// before they finish. If it ends few, they stay open until their children are released, and so do
+// before they finish. If it ends a few, they stay open until their children are released, and so do
 // tasks that others ended. A held task carries the reason why it waits. A process that finishes a parent writes that first and then reads the parents of its held
 // children. If two do so at once, the later reader sees both. So a child may be read twice, and is
 // queued once.

@@ -127,7 +127,7 @@ func (r *round) writeEndings(ctx context.Context) error {
 			ids = append(ids, e.task.ID)
 		}
 	}
-	if !r.turn.small {
+	if !r.turn.marks {
 		if err := r.note(ctx, ids); err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (r *round) keepItems(ctx context.Context, e *ending) error {
 // change is the write that applies an ending. The claim is named in it, so that it changes nothing once the claim is lost.
 func (r *round) change(e *ending) wire.Change {
 	filter := onlyActive(d("token", e.task.Token, "attempt", e.task.Attempt))
-	u := (&stepDoc{step: e.Step, claimed: true}).update(r.turn.small, e.task.nobody())
+	u := (&stepDoc{step: e.Step, claimed: true}).update(r.turn.marks, e.task.nobody())
 	u.put("last", true, r.id)
 	if !e.Step.Finishes() { // a mark that a person sets meanwhile is not to be lost: this is looked at again then
 		filter = append(filter, bson.E{Key: "cancel", Value: d("$ne", true)})
@@ -324,7 +324,7 @@ func (r *round) compare(ctx context.Context, pending []*ending) (applied []*endi
 func (r *round) applied(ctx context.Context, e *ending) error {
 	t := e.task
 	if e.Step.Finishes() {
-		t.Status, t.Reason, t.Open = e.Step.Status, e.Step.Reason, r.turn.small
+		t.Status, t.Reason, t.Open = e.Step.Status, e.Step.Reason, r.turn.marks
 		p := parent{id: t.ID, here: true}
 		p.fill(t)
 		r.queue = append(r.queue, p)

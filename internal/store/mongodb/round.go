@@ -255,9 +255,13 @@ const (
 	justNow   = time.Second
 )
 
-// fewEnded is up to how many endings a turn has no note of. To take the mark off each of more tasks would cost more than to make a note, and
-// to delete it.
-const fewEnded = 32
+const (
+	// fewEnded is up to how many endings a turn is small.
+	fewEnded = 32
+	// fewMarked is up to how many endings it has no note of. To take the mark off each of more tasks would cost more than to make a note, and
+	// to delete it.
+	fewMarked = 8
+)
 
 // plan reads a plan; plan.ErrNotFound if there is none.
 func (s *Store) plan(ctx context.Context, id plan.PlanID) (*planDoc, error) {
@@ -339,7 +343,8 @@ type ending struct {
 
 // turning is what a round knows of its turn.
 type turning struct {
-	small   bool                        // few tasks end: each stays open until its children are released, and no note tells of it
+	small   bool                        // few tasks end
+	marks   bool                        // fewer still do: each stays open until its children are released, and no note tells of it
 	ended   map[bson.ObjectID]*taskDoc  // by a small one, with parentFields: a retry that takes one back since changes its children
 	unread  func(context.Context) error // reads the beginning of a small one, once its endings are written
 	queues  []queueDoc                  // that the turn may claim from

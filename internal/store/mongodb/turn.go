@@ -185,6 +185,7 @@ func (s *Store) beginSmall(ctx context.Context, t *protocol.Turn, node plan.Node
 		return nil, err
 	}
 	r.instance, r.node, r.only = oid(t.Instance.ID), node, oid(t.Plan.ID)
+	r.turn.marks = len(t.Ended) <= fewMarked
 	r.turn.small, r.turn.ended = true, map[bson.ObjectID]*taskDoc{}
 	r.turn.unread = func(ctx context.Context) error { return r.startSmall(ctx, t) }
 	r.ready, err = s.tasksOf(ctx, t.Ended)
