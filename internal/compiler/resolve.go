@@ -110,6 +110,25 @@ func CheckParams(plugin string, params json.RawMessage, template bool) (name str
 	return name, err
 }
 
+// CheckCited returns which of the params of a compiled task without needs cites an output, and why it cannot; nil if
+// none does, or if the params have needs themselves.
+func CheckCited(params json.RawMessage) (name string, err error) {
+	var own map[string]json.RawMessage
+	if len(params) == 0 || json.Unmarshal(params, &own) != nil || own["needs"] != nil {
+		return "", nil
+	}
+	_, err = expr.EachText(params, func(keys []string, s string) (json.RawMessage, error) {
+		for _, path := range expr.Paths(s) {
+			if steps, err := expr.Parse(path); err == nil && steps[0] == "needs" {
+				name = keys[0]
+				return nil, fmt.Errorf("${{ %s }}: the task needs nothing; add needs", path)
+			}
+		}
+		return nil, nil
+	})
+	return name, err
+}
+
 // withSecrets are the params of a plugin in which an object names a secret of the node.
 var withSecrets = map[string][]string{plan.DefaultPlugin: {"env"}, "http": {"headers", "query", "sign"}, "disco": {"env"}}
 

@@ -371,6 +371,11 @@ func (a *API) added(ctx context.Context, given []api.NewTask) ([]plan.Task, erro
 		if err := compiler.CheckNeeded(&d, len(t.Needs)); err != nil {
 			return nil, api.InvalidAt(at+".when", "%v", err)
 		}
+		if t.Template && len(t.Needs) == 0 {
+			if name, err := compiler.CheckCited(t.Params); err != nil {
+				return nil, api.InvalidAt(paramAt(at, name), "%v", err)
+			}
+		}
 	}
 	return a.accepted(ctx, "tasks", given)
 }

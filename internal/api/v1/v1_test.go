@@ -420,11 +420,13 @@ func TestTasksOfWordsThatNothingKnowsAreRefused(t *testing.T) {
 		`, "name": "a b"`: "body.tasks[0].name", `, "name": "a[0]"`: "body.tasks[0].name", `, "name": "-a"`: "body.tasks[0].name",
 		`, "when": "any_failed"`: "body.tasks[0].when", `, "retry": {"attempts": 10000000000000}`: "body.tasks[0].retry", `, "max_rescues": -1`: "body.tasks[0].max_rescues",
 		`, "foreach": {}`: "body.tasks[0].foreach", `, "foreach": {"glob": "["}`: "body.tasks[0].foreach", `, "foreach": {"list": 5}`: "body.tasks[0].foreach",
+		`, "template": true, "params": {"print": "${{ needs.x }}"}`: "body.tasks[0].params.print",
 	} {
 		if status, text := s.ask("POST", "/tasks", task(more)); status != 422 || !strings.Contains(text, `"location":"`+location+`"`) {
 			t.Errorf("%.40s: %d %s", more, status, text)
 		}
 	}
+	s.must("POST", "/tasks", task(`, "template": true, "params": {"print": "${{ needs.x }}", "needs": {"x": 1}}`), nil)
 	s.must("POST", "/tasks", task(`, "name": "cafe", "when": "all_done", "on_lost": "fail", "retry": {"attempts": 5}, "timeout": "1h"`), nil)
 }
 
