@@ -20,6 +20,8 @@ var floors = []floor{
 	{`noop/sqlite/layered/256`, `tasks`, least, 0.2},
 	{`noop/mongodb/flat/256`, `tasks`, least, 0.4},
 	{`noop/mongodb/layered/256`, `tasks`, least, 0.3},
+	{`few/mongodb/1`, `tasks`, least, 0.3},
+	{`few/mongodb/16`, `tasks`, least, 1.2},
 	{`outside/.*`, `tasks`, least, 0.5},
 	{`http/.*`, `requests|activities`, least, 0.5},
 	{`approvals/.*`, `start-p99`, most, 1},

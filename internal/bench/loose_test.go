@@ -126,6 +126,11 @@ func noops() work {
 // drained fills a new store with n tasks, and returns how long a node takes to run them. If they are
 // held for a time, that is from the instant on at which they are due.
 func (m *measurement) drained(n int, w work, ahead time.Duration) time.Duration {
+	return m.drainedBy(mostThreads, n, w, ahead)
+}
+
+// drainedBy is drained by a node of so many threads.
+func (m *measurement) drainedBy(threads, n int, w work, ahead time.Duration) time.Duration {
 	db := m.open()
 	defer db.close()
 	var from time.Time
@@ -140,7 +145,7 @@ func (m *measurement) drained(n int, w work, ahead time.Duration) time.Duration 
 	ctx, stop := context.WithCancel(m.Context())
 	defer stop()
 	d := &draining{meter: &meter{Node: db}, Results: db.Store.(store.Results), want: n, stop: stop, first: from}
-	check(must(den.New(d, den.Config{Plugins: w.plugins.registry(), Name: "bench", Threads: mostThreads})).Run(ctx))
+	check(must(den.New(d, den.Config{Plugins: w.plugins.registry(), Name: "bench", Threads: threads})).Run(ctx))
 	if d.ended != n || w.ran() != int64(n) {
 		failf("%d of %d tasks ended, and %d ran: this was not the work to measure", d.ended, n, w.ran())
 	}
