@@ -19,7 +19,7 @@ type activity struct {
 
 const (
 	fewAtOnce   = 16      // tasks that are read at once, before anybody knows how large they are
-	mostAtOnce  = 500     // the same, if they are small
+	mostAtOnce  = 250     // the same, if they are small
 	bytesAtOnce = 1 << 20 // about how many bytes are read at once
 )
 

@@ -41,6 +41,7 @@ func (s *Store) ToRoll(ctx context.Context, q plan.QueueID, limits map[plan.Stat
 			if err != nil {
 				return err
 			}
+			found = slices.Grow(found, len(some)) // which may take many megabytes
 			for i := range some {
 				found = append(found, plan.Task{ID: taskID(some[i].ID), Status: some[i].Status, Ended: some[i].Ended.UTC()})
 			}

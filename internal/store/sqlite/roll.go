@@ -26,10 +26,20 @@ func (s *Store) ToRoll(ctx context.Context, q plan.QueueID, limits map[plan.Stat
 		if err != nil || t.noted(nil) != 0 {
 			return err
 		}
+		type ended struct { // of which a list may grow: a plan.Task is large
+			id     plan.ID
+			status plan.Status
+			at     int64
+		}
+		var all []ended
 		for status, keep := range limits {
 			for r := t.query(tasksToRoll, n, int64(status), t.at.Add(-keep).UnixMicro(), limit); r.next(); {
-				found = append(found, plan.Task{ID: plan.TaskID{ID: r.id(0)}, Status: plan.Status(r.int(1)), Ended: instant(r.int(2))})
+				all = append(all, ended{r.id(0), plan.Status(r.int(1)), r.int(2)})
 			}
+		}
+		found = make([]plan.Task, len(all))
+		for i, e := range all {
+			found[i] = plan.Task{ID: plan.TaskID{ID: e.id}, Status: e.status, Ended: instant(e.at)}
 		}
 		return nil
 	})
