@@ -164,7 +164,8 @@ func itemName(f *plan.Foreach, item json.RawMessage) (string, error) {
 
 // Relisted returns the foreach tasks whose lists a retry is to compare with their items: all that have some,
 // or those that a person named, with those whose lists follow from them. Heads come before the tasks that go along
-// with them (Foreach.Each), which have no list of their own. It reads what SelectRetry reads.
+// with them (Foreach.Each), which have no list of their own. Tasks of finally are not among them: each retry makes
+// their items anew. It reads what SelectRetry reads.
 func Relisted(tasks []plan.Task, chosen []plan.TaskID) (found []*plan.Task, err error) {
 	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
 	for i := range tasks {
@@ -178,6 +179,8 @@ func Relisted(tasks []plan.Task, chosen []plan.TaskID) (found []*plan.Task, err 
 			return nil, fmt.Errorf("task %s is not in the plan: %w", id, plan.ErrNotFound)
 		case t.Foreach == nil:
 			return nil, refusal.New(plan.ErrConflict, "task %q has no list of items; name the foreach task, or leave the name out", t.Key())
+		case t.Finally:
+			return nil, refusal.New(plan.ErrConflict, "task %q is one of finally, whose items each retry makes anew; name a task that finally waits for", t.Key())
 		case len(t.Foreach.Each) > 0:
 			return nil, refusal.New(plan.ErrConflict, "task %q has the items of %s: name that", t.Key(), strings.Join(t.Foreach.Each, ", "))
 		}
@@ -185,7 +188,7 @@ func Relisted(tasks []plan.Task, chosen []plan.TaskID) (found []*plan.Task, err 
 	}
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Foreach == nil || len(t.Foreach.Each) > 0 || !t.HasItems() || len(chosen) > 0 && !in[t.ID] {
+		if t.Foreach == nil || t.Finally || len(t.Foreach.Each) > 0 || !t.HasItems() || len(chosen) > 0 && !in[t.ID] {
 			continue
 		}
 		switch {
@@ -206,7 +209,7 @@ func Relisted(tasks []plan.Task, chosen []plan.TaskID) (found []*plan.Task, err 
 		below := followers(g, in)
 		for i := range tasks {
 			t := &tasks[i]
-			if t.Foreach == nil || in[t.ID] || !t.HasItems() || t.Foreach.Group != "" || !below(ListParent(t, byID)) && !slices.ContainsFunc(t.Needs, func(id plan.TaskID) bool {
+			if t.Foreach == nil || t.Finally || in[t.ID] || !t.HasItems() || t.Foreach.Group != "" || !below(ListParent(t, byID)) && !slices.ContainsFunc(t.Needs, func(id plan.TaskID) bool {
 				return in[id] && GoesAlong(t.Foreach, byID[id].Name)
 			}) || slices.ContainsFunc(t.Needs, func(id plan.TaskID) bool {
 				p := byID[id]
