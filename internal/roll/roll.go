@@ -250,7 +250,7 @@ func (p *pass) serve(ctx context.Context, w *work) error {
 }
 
 // batchesAhead is for how many batches the roller looks for tasks at once. On MongoDB a look may cost all
-// tasks that are to be handed over. Those that it found take 7 MB.
+// tasks that are to be handed over. The tasks of a look take 7 MB.
 const batchesAhead = 10
 
 // errNotReceived ends the batches of a receiver that fails.
