@@ -180,6 +180,9 @@ func (c *Client) Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) ([]rul
 	if p.IsZero() {
 		path = []string{"tasks"}
 	}
+	if ask.Params == nil {
+		ask.Choices = nil // they are those of the params
+	}
 	if len(ask.Replace) > 0 || ask.Params != nil || ask.Timeout != nil || ask.Found != nil {
 		route = "retry-with"
 	}
