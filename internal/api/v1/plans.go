@@ -371,13 +371,16 @@ func (a *API) added(ctx context.Context, given []api.NewTask) ([]plan.Task, erro
 		if err := compiler.CheckNeeded(&d, len(t.Needs)); err != nil {
 			return nil, api.InvalidAt(at+".when", "%v", err)
 		}
-		if t.Template && len(t.Needs) == 0 {
-			if name, err := compiler.CheckCited(t.Params); err != nil {
-				return nil, api.InvalidAt(paramAt(at, name), "%v", err)
+	}
+	tasks, err := a.accepted(ctx, "tasks", given)
+	for i := range tasks {
+		if t := &given[i]; err == nil && t.Template && len(t.Needs) == 0 {
+			if name, cited := compiler.CheckCited(t.Params); cited != nil {
+				err = api.InvalidAt(paramAt(fmt.Sprintf("body.tasks[%d]", i), name), "%v", cited)
 			}
 		}
 	}
-	return a.accepted(ctx, "tasks", given)
+	return tasks, err
 }
 
 type addTasks struct {
