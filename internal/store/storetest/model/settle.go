@@ -295,8 +295,8 @@ func (tx *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled bo
 	left := p.Counts
 	if v := tx.PlanView(p); v.Holds() && left.Unfinished() == left.Held {
 		for _, t := range p.tasks {
-			if rules.HeldFinally(&t.Task) {
-				left.Held--
+			if rules.HeldFinally(&t.Task) || t.Finally && t.Status.Finished() {
+				rules.Count(&left, rules.CountedOf(&t.Task), -1)
 			}
 		}
 	}
