@@ -70,3 +70,12 @@ func TestWhatGoesWithAnEnding(t *testing.T) {
 		})
 	}
 }
+
+func TestASettingThatIsNoneIsRefused(t *testing.T) {
+	if err := protocol.GFSAuto.Check(); err != nil {
+		t.Error(err)
+	}
+	if err := protocol.GFS("often").Check(); err == nil || err.Error() != `gfs is "often"; it is one of auto, true, false` {
+		t.Error(err)
+	}
+}

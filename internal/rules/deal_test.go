@@ -28,6 +28,7 @@ func TestDealGivesEachItsTurn(t *testing.T) {
 		{"who is away gets none", is{"a": {Weight: 10, Away: true}, "b": {Weight: 10}}, 2, 9, "bb"},
 		{"who has passed least is first", is{"a": {Weight: 1, Passed: 2}, "b": {Weight: 1, Passed: 1}}, 3, 9, "bab"},
 		{"among two of three", is{"a": {Weight: 10, Passed: 1}, "b": {Weight: 10}, "c": {Weight: 20}}, 7, 2, "bccbccb"},
+		{"the third of equals waits", is{"a": {Weight: 10}, "b": {Weight: 10}, "c": {Weight: 10}}, 5, 2, "ababa"},
 		{"among none", is{"a": {Weight: 10}}, 3, 0, ""},
 	} {
 		if got := strings.Join(Deal(c.shares, c.n, c.among, strings.Compare), ""); got != c.want {
