@@ -47,6 +47,7 @@ func compile(s *plan.Spec, ids *plan.IDs, now time.Time, queue func(QueueNeed) (
 	if p.Params, err = jsontext.Marshal(nonNil(s.Params)); err != nil {
 		return plan.Plan{}, nil, fmt.Errorf("plan %q: params: %w", s.Name, err)
 	}
+	s = withImplied(s)
 	g := s.Graph()
 	ranks := ranks(s, g)
 	stepsFirst(s, g, ranks)

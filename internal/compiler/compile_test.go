@@ -229,3 +229,46 @@ func Example() {
 	// list 2000000 {"domain":"example.com","run":["./list","example.com"]}
 	// copy 1000000 {"domain":"example.com","run":["./copy","${{ item }}"]}
 }
+
+// The question of an approval is about what it needs, so that what comes after the answer reads those outputs too.
+func TestATaskBelowAnApprovalReadsWhatTheApprovalNeeds(t *testing.T) {
+	params := func(text string) json.RawMessage { return json.RawMessage(`{"print": "` + text + `"}`) }
+	s := plan.New("release")
+	s.Add(plan.TaskSpec{Name: "far", Plugin: "demo"})
+	s.Add(plan.TaskSpec{Name: "check", Plugin: "demo", Needs: []string{"far"}})
+	s.Add(plan.TaskSpec{Name: "ask", Needs: []string{"check"}, Approve: &plan.Approval{Question: "Switch?"}})
+	below := []plan.TaskSpec{
+		{Name: "condition", Plugin: "demo", Needs: []string{"ask"}, If: "needs.check.changed > 0 && needs.check.changed < 9"},
+		{Name: "param", Plugin: "demo", Needs: []string{"ask"}, Params: params("${{ needs.check.changed }}")},
+		{Name: "items", Plugin: "demo", Needs: []string{"ask"}, Foreach: &plan.Foreach{Value: "needs.check"}},
+		{Name: "results", Plugin: "demo", Needs: []string{"ask"}, When: plan.AllDone, If: "results.check.status == 'succeeded'"},
+		{Name: "both", Plugin: "demo", Needs: []string{"check", "ask"}, If: "needs.check.changed > 0"},
+		{Name: "silent", Plugin: "demo", Needs: []string{"ask"}, If: "needs.ask.by != 'anna'"},
+	}
+	s.Tasks = append(s.Tasks, below...)
+	_, tasks := compiled(t, s)
+	ids := map[string]plan.TaskID{}
+	for _, task := range tasks {
+		ids[task.Name] = task.ID
+	}
+	for _, task := range tasks[3:] {
+		want := []plan.TaskID{ids["ask"], ids["check"]}
+		switch task.Name {
+		case "both":
+			want = []plan.TaskID{ids["check"], ids["ask"]}
+		case "silent":
+			want = want[:1]
+		}
+		if !slices.Equal(task.Needs, want) {
+			t.Errorf("%s needs %v, want %v", task.Name, task.Needs, want)
+		}
+	}
+	if !reflect.DeepEqual(s.Tasks[3:], below) {
+		t.Error("the spec has changed")
+	}
+
+	s.Tasks = append(s.Tasks[:3:3], plan.TaskSpec{Name: "far-off", Plugin: "demo", Needs: []string{"ask"}, If: "needs.far.ok"})
+	if err := compiler.Validate(s); err == nil || !strings.Contains(err.Error(), `the task does not need "far"; add it to needs`) {
+		t.Errorf("the condition over a task further up gives %v", err)
+	}
+}

@@ -87,6 +87,7 @@ func CheckQueueName(what, name string) error {
 // Validate returns nil or Problems: everything that is wrong with the plan, as far as it can be told from the plan alone. It takes
 // time and memory linear in the number of tasks and needs.
 func Validate(s *plan.Spec) error {
+	s = withImplied(s)
 	var ps plan.Problems
 	add := func(task int, key string, item int, format string, args ...any) *plan.Problem {
 		ps = append(ps, plan.Problem{Task: task, Key: key, Item: item, Message: fmt.Sprintf(format, args...)})
