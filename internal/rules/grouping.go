@@ -101,14 +101,17 @@ func (g *Group) String() string {
 func (g *Group) Read(output json.RawMessage) ([]json.RawMessage, error) {
 	inputs := slices.Clone(g.Inputs)
 	next, at := 0, -1
-	err := eachInput(output, func(raw []byte) error {
+	var in input
+	err := eachInput(output, func(c *cursor) (err error) {
 		if at++; next == len(g.Outputs) || at < g.Outputs[next].From {
+			c.value()
 			return nil
 		}
 		if at == g.Outputs[next].To {
 			next++
 		}
-		in, err := readInput(raw, nil)
+		var raw []byte
+		in, raw, err = c.input(in.labels)
 		if err == nil && !in.in(g) {
 			err = fmt.Errorf("output %d of %s is none of the group %s any more; retry %s with --downstream", at, g.Of, g, g.Of)
 		}
@@ -124,7 +127,8 @@ func (g *Group) Read(output json.RawMessage) ([]json.RawMessage, error) {
 // OutputURLs returns the URLs of the outputs of a task of the plugin disco, or of those of its items, in
 // their order.
 func OutputURLs(output json.RawMessage) (urls []string, err error) {
-	err = eachInput(output, func(raw []byte) error {
+	err = eachInput(output, func(c *cursor) error {
+		raw := c.value()
 		var out []json.RawMessage
 		var index struct{ URL json.RawMessage }
 		switch {
@@ -161,16 +165,23 @@ func groups(f *plan.Foreach, list json.RawMessage) ([]json.RawMessage, error) {
 	}
 	var all []group
 	of, known := ListFrom(f), map[key]int{}
+	byLabel, byHost := told(f.Group)
 	var in input
 	at, next := -1, 0 // next is the group after the last one: inputs mostly have the same labels in the same order
-	err := eachInput(list, func(raw []byte) (err error) {
+	err := eachInput(list, func(c *cursor) (err error) {
 		at++
-		if in, err = readInput(raw, in.labels); err != nil {
+		var raw []byte
+		if in, raw, err = c.input(in.labels); err != nil {
 			return fmt.Errorf("input %d: %w", at, err)
 		}
 		for _, label := range in.labelsIn(f.Group) {
 			var k key
-			k.label, k.host = in.group(f.Group, label)
+			if byLabel {
+				k.label = label
+			}
+			if byHost {
+				k.host = in.host
+			}
 			i, there := next, next < len(all) && all[next].key == k
 			if !there {
 				i, there = known[k]
@@ -246,25 +257,15 @@ func (in *input) labelsIn(grouping string) []int64 {
 	return in.labels
 }
 
-// group returns the label and the host of the group that has the input for a label.
-func (in *input) group(grouping string, label int64) (int64, string) {
-	switch grouping {
-	case groupLabel:
-		return label, ""
-	case groupNode:
-		return 0, in.host
-	case groupAll:
-		return 0, ""
-	}
-	return label, in.host
+// told reports whether the groups of a grouping are told apart by the labels of their inputs, and by their nodes.
+func told(grouping string) (byLabel, byHost bool) {
+	return !joinsLabels(grouping), grouping != groupLabel && grouping != groupAll
 }
 
 // in reports whether a group has the input.
 func (in *input) in(g *Group) bool {
-	return slices.ContainsFunc(in.labelsIn(g.Grouping), func(label int64) bool {
-		label, host := in.group(g.Grouping, label)
-		return label == g.Label && host == g.Host
-	})
+	byLabel, byHost := told(g.Grouping)
+	return (!byHost || in.host == g.Host) && (!byLabel || slices.Contains(in.labelsIn(g.Grouping), g.Label))
 }
 
 // as returns the input as a group has it: of an index the part with one label, or all of it.
@@ -278,47 +279,53 @@ func (in *input) as(grouping string, label int64, raw []byte) []byte {
 	return fmt.Appendf(nil, `[%d,%s,0]`, label, in.url)
 }
 
-// readInput reads an output, [label, URL, size], an index of outputs, {"labels": [[label, size], …], "url": URL}, or
-// an input, {"label": label, "urls": [URL, …]}. The host is that of the first URL that names one. The labels take
-// the place of others, which are not needed any more.
-func readInput(raw []byte, instead []int64) (in input, err error) {
-	c := cursor{b: raw, at: 1}
+// input steps over an output, [label, URL, size], an index of outputs, {"labels": [[label, size], …], "url": URL}, or
+// an input, {"label": label, "urls": [URL, …]}, and returns what it is, and its text. The host is that of the first
+// URL that names one. The labels take the place of others, which are not needed any more.
+func (c *cursor) input(instead []int64) (in input, raw []byte, err error) {
 	var label, url, index []byte
-	if raw[0] == '[' {
+	from := c.at
+	output := c.b[from] == '['
+	c.at++
+	if output {
 		label = c.value()
 		c.skip(',')
 		url = c.value()
-	} else {
-		for c.kind() == '"' {
-			key := c.value()
-			c.skip(':')
-			if string(key) == `"labels"` {
-				if in.labels, err = c.labels(instead[:0]); err != nil {
-					return in, err
-				}
-				c.skip(',')
-				continue
+	}
+	for !output && c.kind() == '"' {
+		key := c.value()
+		c.skip(':')
+		if string(key) == `"labels"` {
+			if in.labels, err = c.labels(instead[:0]); err != nil {
+				return in, nil, err
 			}
-			value := c.value()
 			c.skip(',')
-			switch string(key) {
-			case `"label"`:
-				label = value
-			case `"url"`:
-				index = value
-			case `"urls"`:
-				url = value
-			}
+			continue
+		}
+		value := c.value()
+		c.skip(',')
+		switch string(key) {
+		case `"label"`:
+			label = value
+		case `"url"`:
+			index = value
+		case `"urls"`:
+			url = value
 		}
 	}
+	if c.skip('}'); output || in.labels == nil { // its text is short
+		c.at = from
+		c.value()
+	}
+	raw = c.b[from:c.at]
 	if in.labels != nil {
 		url = index
 	}
 	var urls []string
 	if text, is := jsontext.TextOf(url); is {
 		urls = []string{text}
-	} else if json.Unmarshal(url, &urls) != nil || len(urls) == 0 || raw[0] == '[' {
-		return in, noInput(raw)
+	} else if json.Unmarshal(url, &urls) != nil || len(urls) == 0 || output {
+		return in, raw, noInput(raw)
 	}
 	for _, url := range urls {
 		if in.host = nodeOf(url); in.host != "" {
@@ -330,7 +337,7 @@ func readInput(raw []byte, instead []int64) (in input, err error) {
 	} else {
 		in.url = url
 	}
-	return in, err
+	return in, raw, err
 }
 
 // labels steps over the labels of an index and returns them, which are not nil.
@@ -344,21 +351,19 @@ func (c *cursor) labels(labels []int64) ([]int64, error) {
 	}
 	c.at++
 	for c.kind() == '[' {
-		c.at++
-		label, is := c.digits()
+		label, is := c.pair()
 		if !is {
 			var err error
+			c.at++
 			if label, err = readLabel(c.value()); err != nil {
 				return labels, err
 			}
+			c.skip(',')
+			c.value() // the size
+			c.skip(']')
+			c.skip(',')
 		}
 		labels = append(labels, label)
-		c.skip(',')
-		if _, is := c.digits(); !is {
-			c.value() // the size
-		}
-		c.skip(']')
-		c.skip(',')
 	}
 	for c.kind() != ']' && c.kind() != 0 { // which is no label
 		c.value()
@@ -368,21 +373,29 @@ func (c *cursor) labels(labels []int64) ([]int64, error) {
 	return labels, nil
 }
 
-// digits steps over a number of few digits, as most are, and returns it. It returns false for any other value.
-func (c *cursor) digits() (n int64, is bool) {
+// pair steps over [label,size] and a comma and returns the label, if both are numbers of few digits and no blanks lie
+// between them, as in what workers write. It returns false for anything else.
+func (c *cursor) pair() (label int64, is bool) {
 	const most = 9
-	from := c.at
-	for i := from; i < len(c.b) && i <= from+most; i++ {
-		d := c.b[i] - '0'
-		if d > 9 {
-			if is = i > from && (c.b[i] == ',' || c.b[i] == ']'); is {
-				c.at = i
-			}
-			return n, is
-		}
-		n = 10*n + int64(d)
+	b, i := c.b, c.at+1
+	from := i
+	for ; i < len(b) && b[i]-'0' <= 9; i++ {
+		label = 10*label + int64(b[i]-'0')
 	}
-	return 0, false
+	if i == from || i > from+most || i == len(b) || b[i] != ',' {
+		return 0, false
+	}
+	i++
+	for from = i; i < len(b) && b[i]-'0' <= 9; i++ {
+	}
+	if i == from || i == len(b) || b[i] != ']' {
+		return 0, false
+	}
+	if i++; i < len(b) && b[i] == ',' {
+		i++
+	}
+	c.at = i
+	return label, true
 }
 
 func noInput(raw []byte) error {
@@ -419,9 +432,9 @@ func nodeOf(url string) string {
 // mostNested is how deep lists of inputs lie in each other, as the plugin disco has it.
 const mostNested = 8
 
-// eachInput hands over the inputs of a list, and of lists in it, in order. It leaves out null. The
+// eachInput has each input of a list, and of lists in it, stepped over, in order. It leaves out null. The
 // list is valid JSON. Outputs of a large stage have many megabytes, which are read once here.
-func eachInput(list json.RawMessage, each func(raw []byte) error) error {
+func eachInput(list json.RawMessage, each func(*cursor) error) error {
 	c := cursor{b: list}
 	switch c.kind() {
 	case 0, 'n':
@@ -516,7 +529,7 @@ func SplitList(list json.RawMessage) (values []json.RawMessage) {
 }
 
 // inputs reads the rest of a list.
-func (c *cursor) inputs(each func(raw []byte) error, depth int) error {
+func (c *cursor) inputs(each func(*cursor) error, depth int) error {
 	for {
 		kind := c.kind()
 		if kind == '[' && depth < mostNested { // a list, unless it begins with a label
@@ -542,7 +555,7 @@ func (c *cursor) inputs(each func(raw []byte) error, depth int) error {
 		case 'n':
 			c.value()
 		case '[', '{':
-			if err := each(c.value()); err != nil {
+			if err := each(c); err != nil {
 				return err
 			}
 		default:

@@ -70,6 +70,10 @@ func TestGroups(t *testing.T) {
 			[]string{`-1 : -1=a/x "all"=b/x`, "0 : 0=a/y"}},
 		{"blanks and escapes", "group_node", " [ [ 3 , \"disco:\\/\\/a\\/\\\"]x\" , 1 ] , [ ] ] ", []string{`0 a: 3=a/"]x`}},
 		{"a label that is twice in an index", "group_label", `[{"labels":[[3,1],[3,1]],"url":"dir://a/i"}]`, []string{"3 : 3=a/i"}},
+		{"labels of many digits, of all, with blanks and without a size", "group_label",
+			`[{"labels":[[1234567890,1],["all",1], [ 5 , 1 ],[6,null],[7,12345678901]],"url":"dir://a/i"}]`,
+			[]string{"-1 : -1=a/i", "5 : 5=a/i", "6 : 6=a/i", "7 : 7=a/i", "1234567890 : 1234567890=a/i"}},
+		{"an index with labels that are none", "group_label", `[{"labels":"x","url":"dir://a/i"},{"labels":[[1,2],3,"x"],"url":"dir://a/j"}]`, []string{"1 : 1=a/j"}},
 		{"no outputs", "group_all", `[[],null,[]]`, nil},
 		{"null", "group_all", `null`, nil},
 	} {
@@ -108,6 +112,7 @@ func TestWhatCannotBeGrouped(t *testing.T) {
 		`[[1, 2, 3]]`:                       `is no input`,
 		`[["x", "raw://a", 3]]`:             `label "x" is none; a label is an integer from 0 to 2147483647, or all`,
 		`[{"label": -2, "urls": ["a"]}]`:    `label -2 is none`,
+		`[{"labels": [[1,1],["x",1]]}]`:     `input 0: label "x" is none`,
 		`[[], [[2147483648, "raw://", 0]]]`: `input 0: label 2147483648 is none`,
 		strings.Repeat("[", 12) + strings.Repeat("]", 12): `is no input`,
 	} {

@@ -254,11 +254,28 @@ func (r *rows) bytes(i int) []byte {
 	if r.stmt == nil {
 		return r.kept[i].bytes
 	}
-	b := make([]byte, r.stmt.ColumnLen(i))
-	if r.stmt.ColumnBytes(i, b); len(b) == 0 && r.null(i) {
+	b := make([]byte, r.len(i))
+	if r.read(i, b); len(b) == 0 && r.null(i) {
 		return nil
 	}
 	return b
+}
+
+// len is how many bytes a value has, and 0 for NULL.
+func (r *rows) len(i int) int {
+	if r.stmt == nil {
+		return len(r.kept[i].bytes)
+	}
+	return r.stmt.ColumnLen(i)
+}
+
+// read copies a value into b, which has its length.
+func (r *rows) read(i int, b []byte) {
+	if r.stmt == nil {
+		copy(b, r.kept[i].bytes)
+		return
+	}
+	r.stmt.ColumnBytes(i, b)
 }
 
 func (r *rows) null(i int) bool {

@@ -215,12 +215,22 @@ func (c *conn) given(n int64) []byte {
 	return b
 }
 
-// gathered puts the output of a foreach task together.
+// gathered puts the output of a foreach task together, as rules.List does. It may have many megabytes, so each output
+// is read into its place.
 func (c *conn) gathered(n int64) json.RawMessage {
-	var outputs []plan.Input
+	f := c.storedForeach(n)
+	out := append(make([]byte, 0, f.bytes+f.items+2), '[')
 	for r := c.query(`SELECT coalesce(t.output, o.output) FROM tasks AS t INDEXED BY tasks_of LEFT JOIN outputs AS o ON o.n = t.n
 		WHERE t.of = ? AND t.of <> 0 ORDER BY t.idx`, n); r.next(); {
-		outputs = append(outputs, plan.Input{Output: r.bytes(0)})
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		if size := r.len(0); size > 0 {
+			out = slices.Grow(out, size)[:len(out)+size]
+			r.read(0, out[len(out)-size:])
+		} else {
+			out = append(out, "null"...)
+		}
 	}
-	return rules.List(outputs)
+	return append(out, ']')
 }
