@@ -58,7 +58,7 @@ type attempt struct {
 	faults *faults
 	peers  peers
 	me     *plan.Instance
-	beside func() int  // how many other tasks the node runs
+	beside func() int  // how many other tasks the node ran since it began this one
 	lacks  plan.Lack   // as the plugin said
 	why    string      // it did not begin, as people may see it
 	fault  rules.Fault // and whose fault that is

@@ -23,7 +23,8 @@ type able struct {
 	can   func(t *plugins.Task) plan.Lack
 	tries atomic.Int32
 	runs  atomic.Int32
-	most  int32 // how many it runs at once; 0: any number
+	most  int32         // how many it runs at once; 0: any number
+	slow  time.Duration // how long it takes to say that it runs no more
 }
 
 func (a *able) Run(ctx context.Context, t *plugins.Task) plan.Result {
@@ -31,6 +32,7 @@ func (a *able) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	lacks := a.can(t)
 	if n := a.runs.Add(1); a.most > 0 && n > a.most {
 		lacks = plan.LacksRoom
+		defer time.Sleep(a.slow)
 	}
 	defer a.runs.Add(-1)
 	if lacks != plan.LacksNothing {
@@ -292,6 +294,14 @@ func TestANodeWithoutRoomRunsFewerTasksAtOnce(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		if n := small.tries.Load() - before; n != 8 {
 			t.Errorf("it began %d tasks, want 8", n)
+		}
+		small.most, small.slow = 1, 1500*time.Millisecond // the other task has ended by then
+		p = w.work(2, plan.Retry{})
+		time.Sleep(11 * time.Second)
+		for _, task := range w.tasks(p) {
+			if task.Status != plan.Succeeded || task.Attempt != 1 {
+				t.Errorf("%s of two is %v with attempt %d (%s), want it to have succeeded at the first", task.Name, task.Status, task.Attempt, task.Detail)
+			}
 		}
 	})
 }

@@ -120,6 +120,7 @@ func (h *heart) tell(news protocol.Beaten) {
 type tally struct {
 	mu    sync.Mutex
 	tasks protocol.Tally
+	begun int // tasks since ever
 }
 
 func (t *tally) add(q plan.QueueID, n int) {
@@ -128,19 +129,25 @@ func (t *tally) add(q plan.QueueID, n int) {
 	if t.tasks == nil {
 		t.tasks = protocol.Tally{}
 	}
+	t.begun += max(0, n)
 	if t.tasks[q] += n; t.tasks[q] == 0 {
 		delete(t.tasks, q)
 	}
 }
 
-// all returns how many tasks the node runs.
-func (t *tally) all() (n int) {
+// beside returns a count of the other tasks that run, or ran, beside the one that is added next. They may have ended since.
+func (t *tally) beside() func() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	gone := t.begun
 	for _, k := range t.tasks {
-		n += k
+		gone -= k
 	}
-	return n
+	return func() int {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return t.begun - gone - 1
+	}
 }
 
 func (t *tally) now() protocol.Tally {

@@ -528,7 +528,7 @@ func (l *loop) start(alive context.Context, c protocol.ClaimedTask) *attempt {
 	}
 	if !l.me.Runner {
 		a.faults, a.peers, a.me = l.node.faults, l.cfg.store, &l.me
-		a.beside = func() int { return l.h.running.all() - 1 }
+		a.beside = l.h.running.beside()
 	}
 	l.running[a] = true
 	l.h.running.add(c.Queue, 1)

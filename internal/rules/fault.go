@@ -27,7 +27,7 @@ type Unbegun struct {
 	Plan   plan.PlanID
 	Queue  plan.Queue
 	Lacks  plan.Lack
-	Beside int             // how many other tasks the node runs
+	Beside int             // how many other tasks the node ran during the attempt; they may have ended
 	Node   plan.Instance   // that could not begin it
 	Nodes  []plan.Instance // all that are registered, with the Pauses of their last beats
 }

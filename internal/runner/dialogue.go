@@ -84,7 +84,7 @@ func call(cmd *Command) (*Dialogue, *process, error) {
 	closeAll(theirs)
 	if err != nil {
 		closeAll(ours)
-		return nil, nil, explain(cmd, program, err)
+		return nil, nil, notStarted(cmd, program, err)
 	}
 	d.in, d.out = ours[0], ours[1]
 	return d, p, nil

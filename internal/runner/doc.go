@@ -28,6 +28,12 @@
 // finds the processes of such a command by a variable in their environment, SLUICE_COMMAND. There
 // the kernel also sends SIGTERM to a command's own process as soon as the node dies.
 //
+// # Few processes
+//
+// If the user or the control group of this process may have few processes, Run counts them on Linux before a
+// command starts. A command that has no room is not started, so that those that run, and this process,
+// have the processes and threads that they need.
+//
 // # Containers
 //
 // The kernel hands the processes that a command leaves behind to the first process of the

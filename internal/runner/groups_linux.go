@@ -67,25 +67,12 @@ func marked(marks []string) []int {
 
 // eachProcess calls do for each living process, with its folder in /proc and the number of its group.
 func eachProcess(do func(folder string, group int)) error {
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return err
-	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
+	names, err := processes()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if name[0] < '0' || name[0] > '9' {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue // it has gone
-		}
-		// pid (name) state ppid pgrp …, and the name may hold anything
-		f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		f := stat("/proc/" + name)
 		if len(f) < 3 || f[0] == "Z" || f[0] == "X" {
 			continue
 		}
@@ -94,4 +81,25 @@ func eachProcess(do func(folder string, group int)) error {
 		}
 	}
 	return nil
+}
+
+// processes returns the names of the folders of all processes in /proc.
+func processes() (names []string, err error) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer proc.Close()
+	names, err = proc.Readdirnames(-1)
+	return slices.DeleteFunc(names, func(name string) bool { return name[0] < '0' || name[0] > '9' }), err
+}
+
+// stat returns what the kernel says of a process, from its state on; nil if it has gone.
+func stat(folder string) []string {
+	stat, err := os.ReadFile(folder + "/stat")
+	if err != nil {
+		return nil
+	}
+	// pid (name) state ppid pgrp …, and the name may hold anything
+	return strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 }

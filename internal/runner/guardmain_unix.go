@@ -32,6 +32,7 @@ func GuardMain() {
 	token := os.Getenv(guardVariable)
 	if token == "" {
 		mainCalled.Store(true)
+		heedLimit()
 		return
 	}
 	// It ends when the node does: signals that a terminal or a supervisor sends to all of a node's processes are not for it.

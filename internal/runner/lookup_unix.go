@@ -63,7 +63,7 @@ func inFolder(dir, path string) string {
 // explain says why the command could not be started, and what to do. The system's error is the same
 // for a missing folder and a missing program.
 func explain(cmd *Command, program string, err error) error {
-	if errors.Is(err, errNoGuard) {
+	if full := (*fullError)(nil); errors.Is(err, errNoGuard) || errors.As(err, &full) {
 		return fmt.Errorf("command %q: %w", program, err)
 	}
 	if cmd.Dir != "" {
@@ -96,7 +96,7 @@ func explain(cmd *Command, program string, err error) error {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return fmt.Errorf("command %q: %w: raise the limit of open files (ulimit -n), or run fewer tasks at once", path, reason(err))
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
-		return fmt.Errorf("command %q: the node has no room for another process: %w: run fewer tasks at once", path, reason(err))
+		return fmt.Errorf("command %q: the node has no room for another process: %w: raise the limit of processes (ulimit -u), or run fewer tasks at once", path, reason(err))
 	}
 	return fmt.Errorf("command %q: %w", path, err)
 }

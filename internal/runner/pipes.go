@@ -45,11 +45,7 @@ func launch(cmd *Command, out *Output) (*running, error) {
 	closeAll(theirs)
 	if err != nil {
 		closeAll(r.pipes)
-		why := explain(cmd, program, err)
-		if !errors.Is(err, syscall.E2BIG) && !errors.Is(err, syscall.EINVAL) { // which are so on every node
-			why = plugins.NotBegun(why)
-		}
-		return nil, why
+		return nil, notStarted(cmd, program, err)
 	}
 	if r.pipes[0] != nil {
 		r.serving++
@@ -59,6 +55,15 @@ func launch(cmd *Command, out *Output) (*running, error) {
 	r.serving++
 	go r.serve(r.pipes[2], newLines(out, Stderr))
 	return r, nil
+}
+
+// notStarted says why the command could not be started, and that it was not.
+func notStarted(cmd *Command, program string, err error) error {
+	why := explain(cmd, program, err)
+	if errors.Is(err, syscall.E2BIG) || errors.Is(err, syscall.EINVAL) { // which are so on every node
+		return why
+	}
+	return plugins.NotBegun(why)
 }
 
 // open makes the pipes and returns the command's ends of them.

@@ -32,7 +32,7 @@ func start(cmd *Command, program string, files [3]*os.File) (*process, error) {
 			return nil, err
 		}
 	}
-	command, err := guardian.starting()
+	command, err := announce()
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,7 @@ func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	case err != nil && ctx.Err() != nil:
 		return plan.Result{Status: plan.Terminated, Detail: err.Error()}
 	case err != nil:
-		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error()}
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error(), Lacks: plugins.LacksOf(err)}
 	}
 	return r
 }
