@@ -106,8 +106,16 @@ func (a *app) look(ctx context.Context, st store.Store, p plan.Plan) (*report.Ru
 		return nil, err
 	}
 	if p.State == plan.PlanFailed || p.State == plan.PlanCancelled {
-		if r.Changed, err = a.changedSource(ctx, st, &p); err != nil {
+		path, file, err := a.changedSource(ctx, st, &p)
+		if err != nil {
 			return nil, err
+		}
+		takes := true // of a file that has mistakes by now, the retry says which
+		if file != nil {
+			r.Rerun, takes = file.toName()
+		}
+		if takes {
+			r.Changed = path
 		}
 	}
 	if p.StoppedBy() != plan.Open || p.State == plan.PlanRunning {

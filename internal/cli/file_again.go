@@ -66,7 +66,7 @@ func (a *app) noteEdited(ctx context.Context, st store.Store, p *plan.Plan) erro
 	if p.Closing != plan.Open {
 		return nil
 	}
-	path, err := a.changedSource(ctx, st, p)
+	path, _, err := a.changedSource(ctx, st, p)
 	if path != "" {
 		a.note("%s has changed since %s was submitted, and what is left runs as it was then; to run it with the changes: %s, and then: %s",
 			path, p.Title(), a.command("plan", "cancel", p.Title()), a.command("plan", "retry", p.Title(), "--with", path, "--run"))
@@ -74,25 +74,75 @@ func (a *app) noteEdited(ctx context.Context, st store.Store, p *plan.Plan) erro
 	return err
 }
 
-// changedSource returns the name of the plan's file if the file has other tasks by now than the plan. It returns "" if the tasks are the
-// same, or if there is no such file here.
-func (a *app) changedSource(ctx context.Context, st store.Store, p *plan.Plan) (string, error) {
+// changedSource returns the name of the plan's file, and the file, if it has other tasks by now than the plan. The name is "" if the tasks are
+// the same, or if there is no such file here. The file is nil if it is no longer that plan.
+func (a *app) changedSource(ctx context.Context, st store.Store, p *plan.Plan) (string, *fileAgain, error) {
 	if !lasts(p.Source) || !touched(p) {
-		return "", nil
+		return "", nil, nil
 	}
 	r, p, err := unhidden(ctx, st, p)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	tasks, err := tasksOf(ctx, r, p)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	path, file, err := a.readSource(ctx, r, p, tasks)
 	if err != nil || file != nil && file.samePlan(tasks) {
-		return "", err
+		return "", nil, err
 	}
-	return path, nil
+	return path, file, nil
+}
+
+// mostToName is the most tasks that a command for a retry names.
+const mostToName = 8
+
+// toName returns the tasks that a retry with the file names, with --downstream, since the file changes what succeeded. It names none if the retry
+// of what did not succeed takes the changes. It reports whether there is a retry that takes them, of few names.
+func (f *fileAgain) toName() (names []string, ok bool) {
+	failed, err := rules.SelectRetry(f.stored, nil, false)
+	if err != nil {
+		return nil, false
+	}
+	if _, _, err := f.version().Replacements(failed, false); err == nil {
+		return nil, true
+	}
+	compiled, again := mend.ByName(f.tasks), taken(failed)
+	var chosen []plan.TaskID
+	add := func(t *plan.Task) { names, chosen = append(names, t.Key()), append(chosen, t.ID) }
+	for i := range f.stored {
+		t := &f.stored[i]
+		now := compiled[t.Name]
+		if t.Status != plan.Succeeded || !t.Of.IsZero() || now == nil || again[t.ID] || f.asBefore(t) {
+			continue
+		}
+		if changes, err := mend.Changes(t, now, f.mark, f.secrets, f.hidden...); err == nil && len(changes) > 0 {
+			add(t)
+		}
+	}
+	for {
+		selected, err := rules.SelectRetry(f.stored, chosen, true)
+		if err != nil || len(chosen) == 0 || len(chosen) > mostToName {
+			return nil, false
+		}
+		again = taken(selected)
+		left := slices.IndexFunc(f.stored, func(t plan.Task) bool { return rules.OutcomeOfTask(&t) == rules.OutcomeFailed && !again[t.ID] })
+		if left < 0 {
+			_, _, err = f.version().Replacements(selected, false)
+			return names, err == nil
+		}
+		add(&f.stored[left])
+	}
+}
+
+// taken returns the tasks that a retry selected.
+func taken(selected []rules.Retried) map[plan.TaskID]bool {
+	ids := make(map[plan.TaskID]bool, len(selected))
+	for _, r := range selected {
+		ids[r.ID] = true
+	}
+	return ids
 }
 
 // readSource reads the file of a plan again, with the plan's params. It returns nil if the file is

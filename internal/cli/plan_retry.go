@@ -155,10 +155,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	if err != nil {
 		return errors.Join(fmt.Errorf("retry %s: %w", p.Title(), err), a.noteUnserved(ctx, st, &p, nil))
 	}
-	again := make(map[plan.TaskID]bool, len(selected))
-	for _, r := range selected {
-		again[r.ID] = true
-	}
+	again := taken(selected)
 	change := &replacement{}
 	if s.replaces() || edited {
 		if change, err = a.readRetried(ctx, st, &p, tasks, selected, again, &s); err != nil {

@@ -102,10 +102,7 @@ func (a *app) compareLists(ctx context.Context, st store.Store, p *plan.Plan, as
 		s.changed = change.lines
 	}
 	runs := slices.DeleteFunc(slices.Clone(retried), func(r rules.Retried) bool { return r.Gone })
-	again := make(map[plan.TaskID]bool, len(runs))
-	for _, r := range runs {
-		again[r.ID] = true
-	}
+	again := taken(runs)
 	foreseen := rules.Foresee(tasks, runs)
 	if s.run != nil {
 		if err := a.checkRetried(ctx, st, p, again, change.tasks); err != nil {

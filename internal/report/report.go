@@ -33,7 +33,8 @@ type Run struct {
 	Left     string      // why a plan that has not ended was left, as "interrupted"
 	Unrun    []string    // clean-ups that did not finish, because the plan was stopped, or left
 	Reacted  Reaction    // what may be undone of what a retry keeps
-	Changed  string      // the name of the plan's file, if it has other tasks by now than the plan
+	Changed  string      // the name of the plan's file, if it has other tasks by now than the plan, and a retry takes them
+	Rerun    []string    // what that retry names, with --downstream, since it has succeeded; none: it names nothing
 	// Outdated are tasks that a retry kept although a task that they need ran again.
 	Outdated []string
 	Flaky    []Task    // tasks that succeeded after failed attempts; need not be all
@@ -197,7 +198,7 @@ func (r *Run) Ways(c Command) []string {
 	if r.Changed != "" && r.Plan.State.Ended() && len(misfits) == 0 {
 		ways = append(ways, to+": "+command)
 		to, flags = "to go on with the changes in "+cells.Clean(r.Changed), []string{"--with", r.Changed, "--run"}
-		command = again(&r.Plan, nil, c, flags...)
+		command = again(&r.Plan, r.Rerun, c, flags...)
 	}
 	if file := r.Plan.Source; len(misfits) > 0 && file != "" {
 		what := "it"
@@ -205,10 +206,10 @@ func (r *Run) Ways(c Command) []string {
 			what = list(misfits)
 		}
 		to, flags = fmt.Sprintf("%s would fail in the same way again; once %s is mended", what, cells.Clean(file)), []string{"--with", file, "--run"}
-		command = again(&r.Plan, nil, c, flags...)
+		command = again(&r.Plan, r.Rerun, c, flags...)
 	}
 	if len(lists) > 0 {
-		command = again(&r.Plan, few(lists), c, flags...)
+		command = again(&r.Plan, few(both(r.Rerun, lists)), c, flags...)
 	}
 	if way := to + ": " + command; !slices.Contains(ways, way) {
 		ways = append(ways, way)
