@@ -373,13 +373,26 @@ func (t *task) refuseExpressions(n *yaml.Node, why string, instead func(path str
 	before := map[string]int{}
 	for _, path := range expr.Paths(n.Value) {
 		before[path]++
-		f := fault{at: t.r.expressionAt(n, path, before[path]), text: why + "; " + instead(path)}
+		way := instead(path)
+		if t.listsOutputs(path) {
+			way = fmt.Sprintf("the value is the list of the outputs of all items, which no variable takes; the command reads it as %s in the JSON file \"$SLUICE_PARAMS\", or with stdin: params in its standard input", path)
+		}
+		f := fault{at: t.r.expressionAt(n, path, before[path]), text: why + "; " + way}
 		if name, ok := variableOf(path); ok && strings.HasPrefix(path, "params.") && t.r.spec.Params[name] == nil {
 			f.text += fmt.Sprintf("; the plan has no param %q", name)
 			f.word, f.known = name, slices.Sorted(maps.Keys(t.r.spec.Params))
 		}
 		t.r.add(f)
 	}
+}
+
+// listsOutputs reports whether a path leads to the outputs of all items of a task that stands above in the file.
+func (t *task) listsOutputs(path string) bool {
+	name, ok := strings.CutPrefix(path, "needs.")
+	if each := t.r.own[t.r.taskKeys.index["each"]].v; !ok || each != nil && (each.Value == name || slices.ContainsFunc(each.Content, func(n *yaml.Node) bool { return n.Value == name })) {
+		return false // of the items that it goes along with, it has the output of one
+	}
+	return slices.ContainsFunc(t.r.spec.Tasks, func(above plan.TaskSpec) bool { return above.Name == name && above.Foreach != nil })
 }
 
 // inLine says how a shell line has the value of an expression.

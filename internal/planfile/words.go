@@ -11,6 +11,7 @@ const (
 	notifyWord  = "what tells people is a task; make one with needs: [TASK], when: any_failed (or all_done), and a run: that sends the message"
 	choicesWord = "the values that a param may have stand at choices:, as in choices: {site: [test, prod]}"
 	finallyWord = "tasks that run when all others have ended stand at finally:, as in finally: {undo: {when: any_failed, run: COMMAND}}"
+	atOnceWord  = "how many items or tasks run at once is a queue's limit; write queue: NAME, and queues: {NAME: {threads: N}} in the plan"
 	aboutWord   = "texts about params stand at about:, as in about: {site: Where to}"
 )
 
@@ -74,7 +75,7 @@ var (
 		"args":     "arguments stand in run:, as in run: [command, argument]",
 		"matrix":   "write foreach: {matrix: {FIELD: [VALUE, VALUE]}}",
 		"strategy": "write foreach: {matrix: {FIELD: [VALUE, VALUE]}}",
-		"loop":     "write foreach:", "with_items": "write foreach:", "for": "write foreach:", "parallel": "write foreach:",
+		"loop":     "write foreach:", "with_items": "write foreach:", "for": "write foreach:", "parallel": "write foreach: for items; " + atOnceWord,
 		"for_each":          "write foreach:",
 		"working-directory": "write dir:", "workdir": "write dir:", "cwd": "write dir:", "working_dir": "write dir:",
 		"environment": "write env:", "variables": "write env:", "vars": "write env:",
@@ -86,13 +87,12 @@ var (
 		"pool": "write queue: NAME", "executor": "write plugin: NAME, and params:", "type": "write plugin: NAME, and params:",
 		"allow_failure": "write continue-on-error: true", "ignore_errors": "write continue-on-error: true",
 		"trigger_rule": "write when:", "trigger": "write when:", "rules": "write when:",
-		"on_failure":   "write continue-on-error: true here, or on_failure: stop for the plan",
-		"outputs":      "its output is the JSON that the command writes to \"$SLUICE_OUTPUT\"",
-		"output":       "its output is the JSON that the command writes to \"$SLUICE_OUTPUT\"",
-		"concurrency":  "what may run at once is a queue's limit; write queue: NAME, and queues: {NAME: {threads: N}} in the plan",
-		"max-parallel": "what may run at once is a queue's limit; write queue: NAME, and queues: {NAME: {threads: N}} in the plan",
-		"priority":     "a plan has a priority, and of its tasks what has the longest way to the end goes first; write estimate: 10m",
-		"duration":     "write estimate: 10m", "container": "containers are not built in; run: docker run … does it",
+		"on_failure":  "write continue-on-error: true here, or on_failure: stop for the plan",
+		"outputs":     "its output is the JSON that the command writes to \"$SLUICE_OUTPUT\"",
+		"output":      "its output is the JSON that the command writes to \"$SLUICE_OUTPUT\"",
+		"concurrency": atOnceWord, "max-parallel": atOnceWord, "max_parallel": atOnceWord, "threads": atOnceWord, "parallelism": atOnceWord, "max_concurrency": atOnceWord,
+		"priority": "a plan has a priority, and of its tasks what has the longest way to the end goes first; write estimate: 10m",
+		"duration": "write estimate: 10m", "container": "containers are not built in; run: docker run … does it",
 		"image": "containers are not built in; run: docker run … does it", "services": "start what it needs in a task of its own",
 		"cache": "outputs are not cached yet", "artifacts": "files stay where the command puts them",
 		"tasks": "a plan inside a plan is not built yet", "jobs": "a plan inside a plan is not built yet",
