@@ -27,6 +27,7 @@ type retrySettings struct {
 	quiet      bool                               // the run prints only failures
 	changed    []string                           // what is to be said of params that are others now
 	reacted    []string                           // what is to be said of tasks that are kept although they ran because others failed
+	below      string                             // the command that also runs what is kept below; "": there is none
 	run        func(store.Store, plan.Plan) error // what runs the plan after; nil: any node does
 }
 
@@ -152,6 +153,9 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		return err
 	}
 	selected, err := rules.SelectRetry(tasks, chosen, *s.downstream)
+	if errors.Is(err, rules.ErrOnlyAllowed) {
+		err = fmt.Errorf("%w: %s", err, a.retryOf(&p, allowed(tasks), s.flags(&replacement{})...))
+	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("retry %s: %w", p.Title(), err), a.noteUnserved(ctx, st, &p, nil))
 	}
@@ -171,7 +175,9 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 			reacted.Chosen = append(reacted.Chosen, tasks[i].Key())
 		}
 	}
-	s.reacted = report.Again(&p, reacted, a.command, s.flags(change)...)
+	flags := s.flags(change)
+	s.reacted = report.Again(&p, reacted, a.command, flags...)
+	s.below = a.retryOf(&p, reacted.Chosen, append([]string{"--downstream"}, flags...)...)
 	if s.run != nil {
 		if err := a.checkRetried(ctx, st, &p, again, change.tasks); err != nil {
 			return err
@@ -195,6 +201,28 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		return s.run(st, p)
 	}
 	return a.noteUnserved(ctx, st, &p, nil)
+}
+
+// retryOf returns the command that retries tasks of a plan; without any, what did not succeed.
+func (a *app) retryOf(p *plan.Plan, names []string, flags ...string) string {
+	return a.command(slices.Concat([]string{"plan", "retry", p.Title()}, names, flags)...)
+}
+
+// allowed names what failed as the plan allows. If several items of a task did, it names the task.
+func allowed(tasks []plan.Task) (names []string) {
+	items := map[plan.TaskID]int{}
+	for i := range tasks {
+		if tasks[i].Allowed() {
+			items[tasks[i].Of]++
+		}
+	}
+	for i := range tasks {
+		t := &tasks[i]
+		if t.Allowed() && (t.Of.IsZero() || items[t.Of] == 1) || items[t.ID] > 1 {
+			names = append(names, t.Key())
+		}
+	}
+	return report.Few(names)
 }
 
 // mayRetry refuses to retry a plan of which nothing has run, or that is not to run again now, whatever is chosen of it.

@@ -68,7 +68,11 @@ func (a *app) printRetried(ctx context.Context, st store.Store, f *rules.Foresig
 	for _, line := range s.changed {
 		fmt.Fprintln(a.Stdout, line)
 	}
-	err = a.printSome(ctx, st, "below them these are kept as they are; with --downstream they "+many+" too:", f.Kept, "BECAUSE", because)
+	word = "below them these are kept as they are:"
+	if s.below != "" {
+		word = "below them these are kept as they are; to run these again too: " + s.below
+	}
+	err = a.printSome(ctx, st, word, f.Kept, "BECAUSE", because)
 	if err != nil {
 		return err
 	}

@@ -209,13 +209,13 @@ func (r *Run) Ways(c Command) []string {
 		command = again(&r.Plan, r.Rerun, c, flags...)
 	}
 	if len(lists) > 0 {
-		command = again(&r.Plan, few(both(r.Rerun, lists)), c, flags...)
+		command = again(&r.Plan, Few(both(r.Rerun, lists)), c, flags...)
 	}
 	if way := to + ": " + command; !slices.Contains(ways, way) {
 		ways = append(ways, way)
 	}
 	if len(parts) > 0 {
-		ways = append(ways, fmt.Sprintf("if what %s put out is the mistake: %s", list(parts), again(&r.Plan, few(parts), c, flags...)))
+		ways = append(ways, fmt.Sprintf("if what %s put out is the mistake: %s", list(parts), again(&r.Plan, Few(parts), c, flags...)))
 	}
 	undone := r.Reacted
 	if len(undone.Undone) > 0 {
@@ -268,8 +268,8 @@ func again(p *plan.Plan, tasks []string, c Command, args ...string) string {
 	return c(append(words, args...)...)
 }
 
-// few returns names for a command that a person is to copy.
-func few(names []string) []string {
+// Few returns names for a command that a person is to copy.
+func Few(names []string) []string {
 	const most = 8
 	if len(names) > most {
 		return []string{"TASK..."}
@@ -294,7 +294,7 @@ func Again(p *plan.Plan, r Reaction, c Command, args ...string) (lines []string)
 		lines = append(lines, fmt.Sprintf("%s, because of what was skipped above; to see why: %s",
 			end, c("plan", "explain", p.Title(), both(r.Skipped, r.Stopped)[0])))
 	default:
-		words := append([]string{"plan", "retry", p.Title()}, few(both(r.Chosen, r.Missing))...)
+		words := append([]string{"plan", "retry", p.Title()}, Few(both(r.Chosen, r.Missing))...)
 		if r.Below {
 			words = append(words, "--downstream")
 		}
@@ -303,7 +303,7 @@ func Again(p *plan.Plan, r Reaction, c Command, args ...string) (lines []string)
 	}
 	if len(r.Undone) > 0 {
 		lines = append(lines, fmt.Sprintf("%s ran because of the failure; if that undid work that is kept, run that again too: %s",
-			list(r.Cleaned), again(p, few(r.Undone), c, args...)))
+			list(r.Cleaned), again(p, Few(r.Undone), c, args...)))
 	}
 	return lines
 }
@@ -317,7 +317,7 @@ func (r *Run) unrun(c Command) string {
 	case !r.Plan.State.Ended():
 		return fmt.Sprintf("clean-ups that have not finished, and run only if the plan goes on: %s", list(r.Unrun))
 	}
-	words := append([]string{"plan", "retry", r.Plan.Title()}, few(r.Unrun)...)
+	words := append([]string{"plan", "retry", r.Plan.Title()}, Few(r.Unrun)...)
 	return fmt.Sprintf("clean-ups that did not finish, because the plan was stopped: %s; to run these, and what is below: %s", list(r.Unrun), c(append(words, "--run")...))
 }
 
@@ -331,7 +331,7 @@ func Outdated(p *plan.Plan, names []string, c Command) string {
 		was, need, outputs, them = "was", "it needs", "its output comes", "it"
 	}
 	return fmt.Sprintf("%s %s kept, and what %s ran again later: %s from earlier inputs; to run %s again, and what is below: %s",
-		list(names), was, need, outputs, them, again(p, few(names), c, "--run"))
+		list(names), was, need, outputs, them, again(p, Few(names), c, "--run"))
 }
 
 // list joins names as people do, the first of many.

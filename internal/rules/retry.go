@@ -9,6 +9,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+// ErrOnlyAllowed is a plan.ErrConflict of SelectRetry.
+var ErrOnlyAllowed = refusal.New(plan.ErrConflict, "nothing to retry: nothing failed but what the plan allows, which runs again if it is named")
+
 // SelectRetry chooses the tasks that a retry takes back to held. tasks are all tasks of the plan,
 // with ID, Name, Status, Reason, Needs, When, Finally, Of, Foreach, Expanded, Items, Ran, Attempt, Rescues, Detail and
 // ContinueOnError. chosen are the
@@ -103,7 +106,7 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]Re
 			return nil, refusal.New(plan.ErrConflict, "nothing to retry: what has finished succeeded, and %d tasks have not finished", unfinished)
 		}
 		if allowed := slices.ContainsFunc(tasks, func(t plan.Task) bool { return t.Allowed() }); allowed {
-			return nil, refusal.New(plan.ErrConflict, "nothing to retry: nothing failed but what the plan allows, which runs again if it is named")
+			return nil, ErrOnlyAllowed
 		}
 		if skipped := slices.ContainsFunc(tasks, func(t plan.Task) bool { return OutcomeOfTask(&t) == OutcomeSkipped }); skipped {
 			return nil, refusal.New(plan.ErrConflict, "nothing to retry: nothing failed; what was skipped runs again if it is named")
