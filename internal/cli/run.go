@@ -55,7 +55,7 @@ func (s *runSettings) flags(a *app, cmd *cobra.Command) {
 	cmd.Flags().Var(&s.logs, "logs", "the output of tasks to show: the last lines of failed tasks, all lines of each task "+
 		"when it ends, or none")
 	s.progress = choice{progressSome, []string{progressSome, progressEach}}
-	cmd.Flags().Var(&s.progress, "progress", "the ends with a line in a log: in a plan of more than 20 tasks some (failures, "+
+	cmd.Flags().Var(&s.progress, "progress", "the ends with a line in a log: where more than 20 tasks are to run some (failures, "+
 		"retries, the tasks beside many items, and the progress every 10s or 5%), or each")
 	cmd.Flags().BoolVarP(&s.quiet, "quiet", "q", false, "print only failures and the command that continues")
 	cmd.Flags().StringVar(&s.junit, "junit", "", "write a report to this `FILE`, as JUnit XML")

@@ -34,9 +34,10 @@ type watcher struct {
 	mark   string   // for what is cut off labels
 	live   bool     // the view shows the running tasks, the remaining time, and the causes of waiting
 	lines  bool     // the view is lines that stay: why nothing runs is shown once
-	most   int      // of a plan of more tasks these lines are for failures and retries alone; 0: there is one for each task
+	most   int      // if more tasks are to run these lines are for failures and retries alone; 0: there is one for each task
+	before int      // tasks that had ended before the plan was followed again, and do not count for that
 	drawn  drawn
-	brief  bool                    // the plan is, or was, that large: no changes are read any more
+	brief  bool                    // so many are, or were, to run: no changes are read any more
 	goOn   func(*plan.Plan) string // says how to continue if no node runs the plan; nil: a node of this process does
 	ending <-chan struct{}         // closed before that one takes no more, and in the end goes; nil if there is none
 	notes  chan note               // told from other goroutines
@@ -81,7 +82,7 @@ const (
 	idleTime  = 3 * time.Second  // nothing runs before it is said why; and between two looks for nodes
 	quietTime = time.Minute      // lines that stay tell nothing before they tell what runs
 	someNames = 3                // of what runs, then
-	fewTasks  = 20               // a plan of more has no line for each success in a log
+	fewTasks  = 20               // where more are to run no success has a line in a log
 )
 
 // watch follows the plan until done is closed, or, if done is nil, until the plan has ended. While
@@ -140,6 +141,9 @@ func (w *watcher) prepare() {
 
 // follow begins to read the changes of the plan from now on, if the view has lines for them.
 func (w *watcher) follow(ctx context.Context) error {
+	if !w.fresh {
+		w.before = w.p.Counts.Done()
+	}
 	if !w.counts && !w.isLarge() {
 		var err error
 		if w.feed, err = feed.Follow(ctx, w.st, w.p.ID); err != nil {
@@ -238,8 +242,8 @@ func (w *watcher) step(ctx context.Context) error {
 	return w.tellEvents(ctx, events)
 }
 
-// isLarge reports whether the plan has too many tasks for a line for each.
-func (w *watcher) isLarge() bool { return w.most > 0 && w.p.Counts.Total() > w.most }
+// isLarge reports whether too many tasks are to run for a line for each.
+func (w *watcher) isLarge() bool { return w.most > 0 && w.p.Counts.Total()-w.before > w.most }
 
 // add adds the events of a task's change, and those of earlier attempts.
 func (w *watcher) add(events []view.Event, c store.Change, began map[plan.TaskID]time.Time, names values) []view.Event {

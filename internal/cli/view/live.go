@@ -6,8 +6,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// KeepEnds is the largest number of tasks for which the end of each stays on the terminal. For a
-// larger plan only the failures stay, and the ends of tasks that are no items if these are few.
+// KeepEnds is the largest number of tasks to run for which the end of each stays on the terminal. If
+// more are to run only the failures stay, and the ends of tasks that are no items if these are few.
 const KeepEnds = 100
 
 // A Live redraws a few lines in place on a terminal.
@@ -31,7 +31,7 @@ func NewLive(w io.Writer, palette Palette, all bool) *Live {
 
 // Tells implements Watch.
 func (v *Live) Tells(m *Moment, e *Event) bool {
-	if !v.all && e.Status == plan.Succeeded && (m.Plan.Counts.Total() > KeepEnds && !e.Stays || !e.Of.IsZero()) {
+	if !v.all && e.Status == plan.Succeeded && (m.Brief && !e.Stays || !e.Of.IsZero()) {
 		return false
 	}
 	return e.End(false) != ""
