@@ -82,7 +82,8 @@ func (c *conn) script(text string) {
 	}
 }
 
-// prepare returns the statement, bound to the arguments; numbers, strings, byte slices and nil are taken.
+// prepare returns the statement, bound to the arguments; numbers, strings, byte slices and nil are taken. A slice of numbers is as many
+// parameters.
 func (c *conn) prepare(text string, args []any) *sqlite.Stmt {
 	s := c.stmts[text]
 	if s == nil {
@@ -93,28 +94,36 @@ func (c *conn) prepare(text string, args []any) *sqlite.Stmt {
 		}
 		c.stmts[text] = s
 	}
-	for i, a := range args {
+	at := 1
+	for _, a := range args {
 		switch v := a.(type) {
 		case int64:
-			s.BindInt64(i+1, v)
+			s.BindInt64(at, v)
 		case int:
-			s.BindInt64(i+1, int64(v))
+			s.BindInt64(at, int64(v))
 		case bool:
-			s.BindBool(i+1, v)
+			s.BindBool(at, v)
 		case string:
-			s.BindText(i+1, v)
+			s.BindText(at, v)
 		case []byte:
 			if v == nil { // an empty one is not NULL
-				s.BindNull(i + 1)
+				s.BindNull(at)
 			} else {
-				s.BindBytes(i+1, v)
+				s.BindBytes(at, v)
 			}
+		case []int64:
+			for _, n := range v {
+				s.BindInt64(at, n)
+				at++
+			}
+			at--
 		case nil:
-			s.BindNull(i + 1)
+			s.BindNull(at)
 		default:
 			c.fail(fmt.Errorf("a parameter of type %T in %s", a, text))
 			return nil
 		}
+		at++
 	}
 	return s
 }
@@ -295,46 +304,54 @@ func (r *rows) id(i int) (id [12]byte) {
 	return id
 }
 
-// A span is the numbers from first to last.
-type span struct{ first, last int64 }
-
-// spans returns numbers, which it sorts, as spans if those are long enough to be worth it, and whether they are: a span is read row by row,
-// while each number of a list is looked up, which takes some two microseconds more. Tasks that are claimed or end together mostly
-// were made together, and have numbers that follow each other.
-func spans(ns []int64) ([]span, bool) {
+// inParts hands numbers, which it sorts, over in parts, each with what a statement says of it behind the column that they are of. A span is
+// read row by row. Each of some numbers is looked up, and each run of a statement opens the table and its indexes anew: both take about a
+// microsecond. Tasks that are claimed or end together often were made together, and have numbers that follow each other.
+func inParts(ns []int64, do func(in string, part ...any)) {
 	slices.Sort(ns)
-	var found []span
-	for _, n := range ns {
-		if k := len(found) - 1; k >= 0 && n <= found[k].last+1 {
-			found[k].last = n
-		} else if found = append(found, span{n, n}); len(found) > 1+len(ns)/longSpan {
-			return nil, false
+	some := make([]int64, 0, someNumbers)
+	for len(ns) > 0 {
+		n := 1
+		for n < len(ns) && ns[n] <= ns[n-1]+1 {
+			n++
 		}
+		switch last := ns[n-1]; {
+		case n >= longSpan || n == len(ns) && len(some) == 0:
+			do(inSpan, ns[0], last)
+		default:
+			for _, one := range ns[:n] {
+				if some = append(some, one); len(some) == someNumbers {
+					do(inSome, some)
+					some = some[:0]
+				}
+			}
+		}
+		ns = ns[n:]
 	}
-	return found, true
-}
-
-const longSpan = 8 // numbers in a span, on average, for which spans are worth it
-
-// queryEach runs a query, which ends with the column that they are of, for numbers, which it sorts, and hands over each row.
-func (c *conn) queryEach(text string, ns []int64, do func(*rows)) {
-	found, ok := spans(ns)
-	if !ok {
-		for r := c.query(text+inList, list(ns)); r.next(); {
-			do(r)
+	if len(some) > 0 {
+		for len(some) < someNumbers {
+			some = append(some, some[0]) // so that there is one statement, however many
 		}
-	}
-	for _, s := range found {
-		for r := c.query(text+inSpan, s.first, s.last); r.next(); {
-			do(r)
-		}
+		do(inSome, some)
 	}
 }
 
 const (
-	inSpan = " BETWEEN ? AND ?"
-	inList = " IN (SELECT value FROM json_each(?))"
+	longSpan    = 4 // numbers for which a span is worth a run of the statement
+	someNumbers = 16
+	inSpan      = " BETWEEN ? AND ?"
 )
+
+var inSome = " IN (?" + strings.Repeat(", ?", someNumbers-1) + ")"
+
+// queryEach runs a query, which ends with the column that they are of, for numbers, which it sorts, and hands over each row.
+func (c *conn) queryEach(text string, ns []int64, do func(*rows)) {
+	inParts(ns, func(in string, part ...any) {
+		for r := c.query(text+in, part...); r.next(); {
+			do(r)
+		}
+	})
+}
 
 // list writes numbers as JSON, for `IN (SELECT value FROM json_each(?))`: one parameter and one prepared statement, however many.
 func list(ns []int64) string {

@@ -7,21 +7,31 @@ import (
 
 func TestNumbersThatFollowEachOtherAreSpans(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		ns   []int64
-		want []span // nil: a list is better
+		name  string
+		ns    []int64
+		spans [][]any
+		some  int // how many numbers are looked up, in statements of someNumbers each
 	}{
-		{"none", []int64{}, []span{}},
-		{"one", []int64{7}, []span{{7, 7}}},
-		{"in any order", []int64{9, 7, 8}, []span{{7, 9}}},
-		{"twice the same", []int64{7, 8, 7}, []span{{7, 8}}},
-		{"two spans of four each", []int64{1, 2, 3, 4, 9, 10, 11, 12}, []span{{1, 4}, {9, 12}}},
-		{"far apart", []int64{1, 3, 5, 7}, nil},
+		{name: "none"},
+		{name: "one", ns: []int64{7}, spans: [][]any{{int64(7), int64(7)}}},
+		{name: "in any order", ns: []int64{9, 7, 8}, spans: [][]any{{int64(7), int64(9)}}},
+		{name: "twice the same", ns: []int64{7, 8, 7}, spans: [][]any{{int64(7), int64(8)}}},
+		{name: "two spans of four each", ns: []int64{1, 2, 3, 4, 9, 10, 11, 12}, spans: [][]any{{int64(1), int64(4)}, {int64(9), int64(12)}}},
+		{name: "far apart", ns: []int64{1, 3, 5, 7}, some: 4},
+		{name: "a span among others", ns: []int64{1, 3, 10, 11, 12, 13, 20}, spans: [][]any{{int64(10), int64(13)}}, some: 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, ok := spans(c.ns)
-			if ok != (c.want != nil) || !slices.Equal(got, c.want) {
-				t.Errorf("spans: %v, %v; want %v", got, ok, c.want)
+			var spans [][]any
+			some := 0
+			inParts(c.ns, func(in string, part ...any) {
+				if in == inSpan {
+					spans = append(spans, part)
+				} else {
+					some += len(slices.Compact(slices.Sorted(slices.Values(part[0].([]int64)))))
+				}
+			})
+			if !slices.EqualFunc(spans, c.spans, slices.Equal[[]any]) || some != c.some {
+				t.Errorf("spans %v and %d others; want %v and %d", spans, some, c.spans, c.some)
 			}
 		})
 	}
@@ -32,7 +42,8 @@ func TestEachNumberIsTakenOnce(t *testing.T) {
 	s := openTest(t, Options{})
 	defer closeStore(t, s)
 	newPlan(t, s, "nightly", manyTasks(40)...)
-	for _, ns := range [][]int64{{3}, {3, 4, 5, 6, 7, 8, 9, 10}, {10, 2, 9, 3, 8, 4, 7, 5, 6, 20, 21, 22, 23, 24, 25, 26}, {1, 3, 5, 7, 9, 39}} {
+	for _, ns := range [][]int64{{3}, {3, 4, 5, 6, 7, 8, 9, 10}, {10, 2, 9, 3, 8, 4, 7, 5, 6, 20, 21, 22, 23, 24, 25, 26}, {1, 3, 5, 7, 9, 39},
+		{1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 34, 35, 36, 37, 39, 40}} {
 		err := s.write(t.Context(), func(tx *tx) error {
 			want := slices.Clone(ns)
 			tx.exec("UPDATE tasks SET attempt = 0")

@@ -1,8 +1,8 @@
 // Package sqlite is the store that keeps everything in one SQLite file: one machine, any number of processes, nothing to install.
 //
-// A turn is one transaction. Statements work on sets, which SQLite gets as spans of numbers or as
-// one JSON list. Only writes that differ by row are made row by row. So the cost of a turn is that
-// of its rows, not of its statements. A turn may claim the tasks that it queues. These compete in
+// A turn is one transaction. Statements work on sets, which SQLite gets as spans of numbers, sixteen
+// at a time, or as one JSON list. Only writes that differ by row are made row by row. So the cost of a
+// turn is that of its rows, not of its statements. A turn may claim the tasks that it queues. These compete in
 // memory with the queued tasks of the file, and only tasks that are not claimed are written as
 // queued.
 //

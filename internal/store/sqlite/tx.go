@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -118,13 +119,7 @@ func (t *tx) exec(text string, args ...any) int64 {
 
 // execEach runs a statement, which ends with the column that they are of, for numbers, which it sorts.
 func (t *tx) execEach(text string, ns []int64, args ...any) {
-	found, ok := spans(ns)
-	if !ok {
-		t.exec(text+inList, append(args, list(ns))...)
-	}
-	for _, s := range found {
-		t.exec(text+inSpan, append(args, s.first, s.last)...)
-	}
+	inParts(ns, func(in string, part ...any) { t.exec(text+in, slices.Concat(args, part)...) })
 }
 
 // plan returns the plan's row; nil for 0, which is none.
