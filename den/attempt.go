@@ -226,16 +226,7 @@ func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *
 		e.Status, e.Reason, e.Detail, e.Exit = plan.Terminated, plan.ReasonCancelled, a.stoppedBy(ctx), r.Exit
 		return true
 	case errors.Is(cause, plugins.ErrDraining):
-		// The plugin was stopped, not lost; but it ran, so whether it may run again is for the same rule to say. To read items has no effect.
-		was := plan.Running
-		if expand || r.Lacks != plan.LacksNothing {
-			was = plan.Claimed
-		}
-		if loss := a.lost(was, 0, "its node was stopped while it ran"); loss.Finishes() {
-			e.Status, e.Reason, e.Detail = loss.Status, loss.Reason, loss.Detail
-		} else {
-			e.Status = plan.Queued
-		}
+		a.concludeDrained(expand, r, e)
 		return true
 	default:
 		return false
@@ -248,8 +239,7 @@ func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *
 		e.Status, e.Detail = plan.Queued, rules.NotBegunDetail(a.node, r.Detail)
 		return true
 	case r.Status == plan.Queued && r.Reason == plan.ReasonLost:
-		loss := a.lost(plan.Running, a.task.Rescues, r.Detail)
-		e.Status, e.Reason, e.Detail, e.Exit = loss.Status, loss.Reason, loss.Detail, r.Exit
+		a.concludeLost(r, e)
 		return true
 	case r.Status == plan.Queued:
 		e.Status = plan.Queued
@@ -261,6 +251,26 @@ func (a *attempt) conclude(ctx context.Context, expand bool, r *plan.Result, e *
 		return backoff.Retry{Initial: r.Delay, Factor: r.Factor, Max: r.Max}.Delay(tried, nil)
 	})
 	return true
+}
+
+// concludeDrained ends an attempt whose node was stopped. The plugin was stopped, not lost; but it ran, so whether it may run again is for
+// the same rule to say. To read items has no effect.
+func (a *attempt) concludeDrained(expand bool, r *plan.Result, e *protocol.Ending) {
+	was := plan.Running
+	if expand || r.Lacks != plan.LacksNothing {
+		was = plan.Claimed
+	}
+	if loss := a.lost(was, 0, "its node was stopped while it ran"); loss.Finishes() {
+		e.Status, e.Reason, e.Detail = loss.Status, loss.Reason, loss.Detail
+	} else {
+		e.Status = plan.Queued
+	}
+}
+
+// concludeLost ends an attempt that the plugin lost.
+func (a *attempt) concludeLost(r *plan.Result, e *protocol.Ending) {
+	loss := a.lost(plan.Running, a.task.Rescues, r.Detail)
+	e.Status, e.Reason, e.Detail, e.Exit = loss.Status, loss.Reason, loss.Detail, r.Exit
 }
 
 // stoppedBy says what stopped the task: a person, or the time of its plan.

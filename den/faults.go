@@ -376,9 +376,11 @@ func (a *attempt) wanders() bool {
 
 // passes reports whether the attempt is left to another node, since the last one failed here.
 func (a *attempt) passes(ctx context.Context) bool {
-	if !a.wanders() || !a.faults.didFail(a.task.Task) {
-		return false
-	}
+	return a.wanders() && a.faults.didFail(a.task.Task) && a.othersMayRun(ctx)
+}
+
+// othersMayRun reports whether another node may run the task, as far as the store says.
+func (a *attempt) othersMayRun(ctx context.Context) bool {
 	var u rules.Unbegun
 	err := a.ask(ctx, &u)
 	return err == nil && !u.Alone()

@@ -443,8 +443,9 @@ func (l *loop) turn(alive context.Context, release bool) {
 	l.forget()
 	l.more = turned.More
 	var started *attempt
-	for _, c := range l.begun(alive, turned.Claimed) {
-		started = l.start(alive, c)
+	tasks := l.begun(alive, turned.Claimed)
+	for i := range tasks {
+		started = l.start(alive, &tasks[i])
 	}
 	if !may.try.IsZero() {
 		l.node.faults.tries(may.try, started, l.cfg.Beat)
@@ -508,15 +509,15 @@ func (l *loop) failed(alive context.Context, err error) {
 }
 
 // start runs a claimed task in a goroutine of its own.
-func (l *loop) start(alive context.Context, c protocol.ClaimedTask) *attempt {
+func (l *loop) start(alive context.Context, c *protocol.ClaimedTask) *attempt {
 	ctx, cancel := context.WithCancelCause(alive)
 	p, _ := l.cfg.Plugins.Get(c.Plugin) // which may have gone since the store was told what there is
 	a := &attempt{
-		store: l.cfg.store, log: l.log, failures: l.cfg.failures(), node: l.cfg.Name, task: c, plugin: p,
+		store: l.cfg.store, log: l.log, failures: l.cfg.failures(), node: l.cfg.Name, task: *c, plugin: p,
 		reports: l.node.kept, cancel: cancel, hurry: l.h.hurry, began: time.Now(), board: &l.h.board,
 	}
 	switch {
-	case l.isOutside(&c):
+	case l.isOutside(c):
 		a.outside = l.cfg.Outside
 		a.runner, a.abandon = l.node.runners.expect(l.cfg.Lease)
 	case l.me.Runner && l.cfg.Foreign != nil:

@@ -257,7 +257,7 @@ func (l *loop) takeOver(alive context.Context, id plan.TaskID) error {
 		c, err := l.cfg.store.Take(alive, protocol.Take{Instance: l.me.ID, Task: id, Start: l.cfg.Foreign == nil})
 		if err == nil {
 			l.draining = true
-			a := l.start(alive, c)
+			a := l.start(alive, &c)
 			if a.foreign {
 				l.foreign = a
 			}
