@@ -220,7 +220,7 @@ func (t *tx) first(o *offer, l *lane, limit int) (found []candidate) {
 		if o.Sort == plan.SortLIFO {
 			a, b = b, a
 		}
-		return cmp.Or(cmp.Compare(a.prio, b.prio), bytes.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.prio, b.prio), bytes.Compare(a.id[:], b.id[:]))
 	}
 	if len(found) >= limit { // mostly what is new comes after all of what is older
 		last := found[limit-1]
@@ -249,7 +249,7 @@ func (t *tx) written(o *offer, l *lane, limit int, compare bool) (found []candid
 	for r.next() {
 		c := candidate{n: r.int(0)}
 		if compare {
-			c.prio, c.id = r.int(1), r.bytes(2)
+			c.prio, c.id = r.int(1), r.id(2)
 		}
 		found = append(found, c)
 	}
@@ -320,7 +320,7 @@ func (t *tx) share(o *offer, turn *protocol.Turn, only *planRow) bool {
 			l.n, o.only = 0, only.n
 		}
 		o.lanes[only.ID], o.shares = l, map[plan.PlanID]protocol.Share{only.ID: {Weight: 1}}
-		return len(t.first(o, l, 1)) > 0
+		return len(t.newcomers(o.n, l.n, o.only)) > 0 || len(t.first(o, l, 1)) > 0
 	case o.Sort != plan.SortDefault:
 		o.lanes[plan.PlanID{}], o.shares = &lane{}, map[plan.PlanID]protocol.Share{{}: {Weight: 1}}
 	default:
@@ -481,32 +481,30 @@ func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) (claimed []proto
 	return claimed
 }
 
-// readClaims returns what a node needs of tasks of a queue, in the order of the numbers. It counts
+// readClaims returns what a node needs of tasks of a queue, in any order. It counts
 // the tasks, which had one status, by the status of the step that gives them to the node.
 func (t *tx) readClaims(q *queueRow, ns []int64, was plan.Status, s rules.Step, token int64) []protocol.ClaimedTask {
-	claimed := make([]protocol.ClaimedTask, len(ns))
-	at := make(map[int64]int, len(ns))
-	for i, n := range ns {
-		at[n] = i
-	}
-	parents := map[int64][]int64{} // of those with inputs
+	claimed := make([]protocol.ClaimedTask, 0, len(ns))
+	var parents [][]int64 // of each of those with inputs,
+	var of []int          // which these are
 	t.queryEach(`SELECT t.n, t.id, t.plan, t.flags, t.attempt, t.rank, t.rule, t.rescues, t.idx, t.name, t.reason, b.def, b.params, b.needs, g.bytes, g.largest
 		FROM tasks AS t CROSS JOIN bodies AS b ON b.n = t.n LEFT JOIN gates AS g ON g.n = t.n WHERE t.n`, slices.Clone(ns), func(r *rows) {
 		row := taskRow{
 			n: r.int(0), id: plan.TaskID{ID: r.id(1)}, plan: r.int(2), flags: r.int(3), status: was, reason: plan.Reason(r.text(10)), queue: q.n,
 		}
-		c := protocol.ClaimedTask{
+		claimed = append(claimed, protocol.ClaimedTask{
 			Claim: protocol.Claim{Task: row.id, Attempt: int(r.int(4)) + s.Attempts, Token: packToken(row.n, token)},
 			Name:  r.text(9), Queue: q.ID, QueueName: q.Name, Plugin: q.Plugin, Settings: q.QueueSettings,
 			Params: r.bytes(12), ByReference: row.is(flagByRef), Reason: row.reason, Rescues: int(r.int(7)), Index: int(r.int(8)),
-		}
+		})
+		c := &claimed[len(claimed)-1]
 		var err error
 		if c.Definition, err = unpackDefinition(r.bytes(11), r.int(5), plan.When(r.text(6)), row.flags); err != nil {
 			t.fail(fmt.Errorf("definition of task %s: %w", row.id, err))
 		}
 		if !r.null(14) {
 			if c.ByReference = !rules.Copied(int(r.int(14)), int(r.int(15))); !c.ByReference {
-				parents[row.n] = r.parents(13)
+				parents, of = append(parents, r.parents(13)), append(of, len(claimed)-1)
 			}
 		}
 		if p := t.plan(row.plan); p != nil {
@@ -515,10 +513,12 @@ func (t *tx) readClaims(q *queueRow, ns []int64, was plan.Status, s rules.Step, 
 		if s.Status != was {
 			t.move(&row, s.Status, row.reason)
 		}
-		claimed[at[row.n]] = c
 	})
-	for n, in := range t.live(parents) {
-		c := &claimed[at[n]]
+	found := t.outputs(distinct(slices.Concat(parents...)))
+	var in []plan.Input
+	for i, ns := range parents {
+		c := &claimed[of[i]]
+		in = among(found, ns, in[:0])
 		params, err := rules.Deliver(c.Params, in)
 		if err != nil { // letRun has looked at that
 			t.fail(fmt.Errorf("params of task %s: %w", c.Task, err))

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -32,27 +33,33 @@ func (c *conn) live(parents map[int64][]int64) map[int64][]plan.Input {
 	found := c.outputs(all(parents))
 	out := make(map[int64][]plan.Input, len(parents))
 	for child, ns := range parents {
-		in := make([]plan.Input, 0, len(ns))
-		for _, n := range ns {
-			if i, ok := found[n]; ok {
-				in = append(in, i)
-			}
-		}
-		out[child] = in
+		out[child] = among(found, ns, make([]plan.Input, 0, len(ns)))
 	}
 	return out
 }
 
-// outputs returns the outputs of tasks that have finished, with their keys.
+// among adds those that were found of some tasks, in their order.
+func among(found map[int64]plan.Input, tasks []int64, in []plan.Input) []plan.Input {
+	for _, n := range tasks {
+		if i, ok := found[n]; ok {
+			in = append(in, i)
+		}
+	}
+	return in
+}
+
+// outputsOf ends with the column of the tasks' numbers.
+var outputsOf = fmt.Sprintf(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.output,
+	CASE WHEN t.flags & %d <> 0 THEN 2 ELSE t.output IS NULL AND t.out_len > 0 END, t.of <> 0 FROM tasks AS t WHERE t.n`, flagGathered)
+
+// outputs returns the outputs of tasks that have finished, with their keys. It sorts the tasks.
 func (c *conn) outputs(tasks []int64) map[int64]plan.Input {
 	found := make(map[int64]plan.Input, len(tasks))
 	if len(tasks) == 0 {
 		return found
 	}
 	var gathered, longer []int64
-	for r := c.query(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.output,
-		CASE WHEN t.flags & ? <> 0 THEN 2 ELSE t.output IS NULL AND t.out_len > 0 END, t.of <> 0
-		FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value`, flagGathered, list(tasks)); r.next(); {
+	c.queryEach(outputsOf, tasks, func(r *rows) {
 		n := r.int(0)
 		found[n] = plan.Input{Name: rules.InputName(r.text(1), r.bool(4) && !c.ownNames), Output: r.bytes(2)} // an empty name is replaced as by plan.Task.Key
 		switch r.int(3) {
@@ -61,7 +68,7 @@ func (c *conn) outputs(tasks []int64) map[int64]plan.Input {
 		case 2:
 			gathered = append(gathered, n)
 		}
-	}
+	})
 	if len(longer) > 0 {
 		for r := c.query("SELECT n, output FROM outputs WHERE n IN (SELECT value FROM json_each(?))", list(longer)); r.next(); {
 			in := found[r.int(0)]

@@ -44,7 +44,7 @@ func (t *tx) claimed(count int, claim func(int) *protocol.Claim) []*taskRow {
 		ns[i], _ = unpackToken(claim(i).Token)
 	}
 	at, found := make(map[int64]*taskRow, count), make([]taskRow, 0, count)
-	t.queryEach("SELECT "+taskColumns+" FROM tasks AS t WHERE t.n", slices.Clone(ns), func(r *rows) {
+	t.queryEach(tasksOf, slices.Clone(ns), func(r *rows) {
 		found = append(found, r.task())
 		at[r.int(0)] = &found[len(found)-1]
 	})

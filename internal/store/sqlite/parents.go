@@ -77,6 +77,12 @@ type join struct {
 	look    bool // a decision may be due whatever waits says; not stored
 }
 
+// telling is a child's join as it is, and a parent that ended and that the child is to be told of.
+type telling struct {
+	join
+	*parent
+}
+
 const oneWaits = 1 << 8
 
 func newJoin(child int64, waiting int, w plan.When, along bool) join {

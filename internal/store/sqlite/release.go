@@ -128,27 +128,28 @@ func (t *tx) tell(parents []parent) []parent {
 	} else {
 		r = t.query(kidsOfMany, list(each(parents[:batch], func(p *parent) int64 { return p.n })), t.budget)
 	}
-	var joins []join
-	index := map[int64]int{}
-	edges, last, past := 0, 0, int64(0)
+	edges := make([]telling, 0, min(t.budget, 4*batch))
+	last, past := 0, int64(0)
 	for r.next() {
-		edges++
 		last, past = int(r.int(0)), r.int(1)
-		i, ok := index[past]
-		if !ok {
-			i = len(joins)
-			index[past] = i
-			joins = append(joins, join{child: past, waits: r.int(2), bytes: r.int(3), largest: r.int(4)})
+		edges = append(edges, telling{join{child: past, waits: r.int(2), bytes: r.int(3), largest: r.int(4)}, &parents[last]})
+	}
+	slices.SortFunc(edges, func(a, b telling) int { return cmp.Compare(a.child, b.child) })
+	joins := make([]join, 0, len(edges))
+	for i := range edges {
+		e := &edges[i]
+		if len(joins) == 0 || joins[len(joins)-1].child != e.child {
+			joins = append(joins, e.join)
 		}
-		p, g := &parents[last], &joins[i]
-		g.close(1, p.outcome)
-		g.bytes += p.size
-		g.largest = max(g.largest, p.size)
+		g := &joins[len(joins)-1]
+		g.close(1, e.parent.outcome)
+		g.bytes += e.parent.size
+		g.largest = max(g.largest, e.parent.size)
 	}
 	t.writeJoins(joins)
 	t.decideAll(joins)
-	if edges < t.budget {
-		t.budget -= edges
+	if len(edges) < t.budget {
+		t.budget -= len(edges)
 		return parents[batch:]
 	}
 	t.budget = 0
@@ -159,19 +160,24 @@ func (t *tx) tell(parents []parent) []parent {
 // writeJoins writes joins as they are now, many in one statement, which reads none of them again; it sorts them, since neighbours share a
 // page.
 func (t *tx) writeJoins(joins []join) {
-	slices.SortFunc(joins, func(a, b join) int { return cmp.Compare(a.child, b.child) })
+	sortJoins(joins)
+	args := make([]int64, 0, 4*manyJoins)
 	for len(joins) > 0 {
 		some := 1
 		if len(joins) >= manyJoins {
 			some = manyJoins
 		}
-		args := make([]any, 0, 4*some)
+		args = args[:0]
 		for _, g := range joins[:some] {
 			args = append(args, g.child, g.waits, g.bytes, g.largest)
 		}
-		t.exec(pick(some == 1, replaceJoin, replaceJoins), args...)
+		t.exec(pick(some == 1, replaceJoin, replaceJoins), args)
 		joins = joins[some:]
 	}
+}
+
+func sortJoins(joins []join) {
+	slices.SortFunc(joins, func(a, b join) int { return cmp.Compare(a.child, b.child) })
 }
 
 const (
@@ -181,8 +187,9 @@ const (
 
 var replaceJoins = replaceJoin + strings.Repeat(", (?, ?, ?, ?)", manyJoins-1)
 
-// decideAll decides about children that wait for their parents.
+// decideAll decides about children that wait for their parents, in the order of their numbers.
 func (t *tx) decideAll(joins []join) {
+	sortJoins(joins)
 	var ns []int64
 	var settled []*join
 	for i := range joins {
@@ -191,8 +198,14 @@ func (t *tx) decideAll(joins []join) {
 			settled = append(settled, &joins[i])
 		}
 	}
-	children := t.tasks(ns)
-	if len(children) != len(settled) && t.err == nil {
+	t.flushUnstarted()
+	children, found := make([]taskRow, len(ns)), 0
+	t.queryEach(tasksOf, slices.Clone(ns), func(r *rows) {
+		row := r.task()
+		i, _ := slices.BinarySearch(ns, row.n)
+		children[i], found = row, found+1
+	})
+	if found != len(ns) && t.err == nil {
 		t.fail(errJoin)
 	}
 	waiting := children[:0]

@@ -76,6 +76,9 @@ type taskRow struct {
 const taskColumns = `t.n, t.id, ((t.status + 8) << 20) | (t.flags << 4) | (t.cancel << 3) | t.gate, t.reason, t.plan, t.queue, t.attempt, t.token,
 	t.rule, t.of, t.not_before, t.rank`
 
+// tasksOf ends with the column of the tasks' numbers.
+const tasksOf = "SELECT " + taskColumns + " FROM tasks AS t WHERE t.n"
+
 // taskWidth is the number of taskColumns.
 const taskWidth = 12
 
@@ -194,9 +197,15 @@ func packDefinition(d plan.Definition) ([]byte, error) {
 // unpackDefinition is the reverse; b may be nil.
 func unpackDefinition(b []byte, rank int64, rule plan.When, flags int64) (d plan.Definition, err error) {
 	if b != nil {
-		err = json.Unmarshal(b, &d)
+		d, err = parseDefinition(b)
 	}
 	d.Rank, d.When, d.ContinueOnError = rank, rule, flags&flagContinue != 0
+	return d, err
+}
+
+// parseDefinition takes memory for a definition, which most tasks need none for: their rows hold all of it.
+func parseDefinition(b []byte) (d plan.Definition, err error) {
+	err = json.Unmarshal(b, &d)
 	return d, err
 }
 
@@ -211,7 +220,7 @@ func orNone(params []byte) []byte {
 // candidate is a queued task that may be claimed.
 type candidate struct {
 	n, prio int64
-	id      []byte
+	id      plan.ID
 }
 
 // A place is where tasks are queued.

@@ -157,7 +157,7 @@ func (t *tx) enqueue(r *taskRow, s rules.Step) {
 		at.lane = r.plan
 	}
 	t.move(r, s.Status, r.reason)
-	t.ready[at] = append(t.ready[at], newcomer{candidate{n: r.n, prio: r.rank * t.ranked(r.queue), id: r.id.ID[:]}, r.plan})
+	t.ready[at] = append(t.ready[at], newcomer{candidate{n: r.n, prio: r.rank * t.ranked(r.queue), id: r.id.ID}, r.plan})
 }
 
 // fresh is query for rows of tasks that the transaction may have changed: it writes these first.
