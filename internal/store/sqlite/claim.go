@@ -50,7 +50,8 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 		return nil, t.err
 	}
 	weights := t.query(anyWeight).one()
-	offers := t.offers(turn, weights || rules.Uneven(turn, t.open()))
+	open := t.open()
+	offers := t.offers(turn, open, weights || rules.Uneven(turn, open))
 	if len(offers) == 0 {
 		return nil, t.err
 	}
@@ -269,8 +270,9 @@ func (t *tx) closing() bool {
 	return t.query("SELECT 1 FROM plans INDEXED BY plans_closed WHERE closing <> '' AND ended = 0 LIMIT 1").one() || t.query(anyRetry).one() || t.noted(nil) != 0
 }
 
-// offers returns the queues that a turn may claim from, and who takes turns in each: all of them, or as many as it wants tasks.
-func (t *tx) offers(turn *protocol.Turn, all bool) []*offer {
+// offers returns the queues that a turn may claim from, of so many that are open, and who takes turns in each: all of them, or as many as
+// it wants tasks.
+func (t *tx) offers(turn *protocol.Turn, open int, all bool) []*offer {
 	var only *planRow
 	if !turn.Plan.IsZero() {
 		p, err := t.planByID(turn.Plan)
@@ -287,7 +289,8 @@ func (t *tx) offers(turn *protocol.Turn, all bool) []*offer {
 	}
 	var offers []*offer
 	seen := map[int64]bool{}
-	for _, from := range []int64{t.s.rotor, 0} { // from behind where the last turn began, and from the start
+	starts := []int64{t.s.rotor, 0} // from behind where the last turn began, and from the start
+	for _, from := range starts[2-min(open, 2):] {
 		r := t.query(openQueues, from, string(plugins))
 		for (all || len(offers) < turn.Slots) && r.next() {
 			q := r.queue()

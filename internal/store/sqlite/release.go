@@ -378,7 +378,8 @@ func (t *tx) Remembered(context.Context) (children, jobs bool, err error) {
 	if !r.one() {
 		return false, false, t.err
 	}
-	return r.bool(0), r.bool(1), t.err
+	t.jobs = r.bool(1)
+	return r.bool(0), t.jobs, t.err
 }
 
 // recount looks at the parents of tasks anew, and writes and returns their joins.

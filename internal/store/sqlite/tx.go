@@ -23,7 +23,8 @@ type tx struct {
 	now    int64        // at, as it is stored
 	seen   lead         // of the clock, once this is committed
 	began  time.Time    // by the system's clock
-	passed int64        // of the jobs that are no releases: the seq of the last one that waits for a retry
+	jobs   bool         // there may be some that are no releases
+	passed int64        // of these: the seq of the last one that waits for a retry
 	late   bool         // a retry waits because the transaction has lasted too long
 	budget int          // documents that may still be changed by releasing
 	waiter rules.Waiter // what Waiter returned last
@@ -140,13 +141,10 @@ func (t *tx) planIn(n int64) *planRow {
 	if p, ok := t.plans[n]; ok {
 		return p
 	}
-	r := t.query("SELECT "+planColumns+" FROM plans WHERE n = ?", n)
-	if !r.one() {
-		return nil
+	for r := t.query("SELECT "+planColumns+" FROM plans WHERE n = ?", n); r.next(); {
+		t.keep(r.plan())
 	}
-	p := r.plan()
-	t.keep(p)
-	return p
+	return t.plans[n]
 }
 
 // planByID returns plan.ErrNotFound for a plan that is not there, or whose deletion has begun.
@@ -154,9 +152,8 @@ func (t *tx) planByID(id plan.PlanID) (*planRow, error) {
 	if p := t.planIDs[id]; p != nil && !p.deleting {
 		return p, nil
 	}
-	r := t.query("SELECT "+planColumns+" FROM plans WHERE id = ?", id.ID[:])
 	var p *planRow
-	if r.one() {
+	for r := t.query("SELECT "+planColumns+" FROM plans WHERE id = ?", id.ID[:]); r.next(); {
 		p = r.plan()
 	}
 	if p == nil || p.deleting {
@@ -225,14 +222,14 @@ func (t *tx) queue(n int64) *queueRow {
 	if q, ok := t.queues[n]; ok {
 		return q
 	}
-	r := t.query("SELECT "+queueColumns+" FROM queues WHERE n = ?", n)
-	if !r.one() {
-		t.fail(fmt.Errorf("%s: a task is of queue %d, which is not there", t.s.path, n))
-		return &queueRow{n: n}
+	for r := t.query("SELECT "+queueColumns+" FROM queues WHERE n = ?", n); r.next(); {
+		t.queues[n] = r.queue()
 	}
-	q := r.queue()
-	t.queues[n] = q
-	return q
+	if q, ok := t.queues[n]; ok {
+		return q
+	}
+	t.fail(fmt.Errorf("%s: a task is of queue %d, which is not there", t.s.path, n))
+	return &queueRow{n: n}
 }
 
 func (t *tx) flushQueues() {
@@ -285,6 +282,7 @@ func (t *tx) within(part int, do func()) {
 // add leaves a job, if it is not there already.
 func (t *tx) add(kind, ref int64) {
 	t.exec("INSERT OR IGNORE INTO jobs (kind, ref) VALUES (?, ?)", kind, ref)
+	t.jobs = true
 }
 
 func (t *tx) drop(kind, ref int64) { t.exec("DELETE FROM jobs WHERE kind = ? AND ref = ?", kind, ref) }

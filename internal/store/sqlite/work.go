@@ -13,6 +13,9 @@ const nextOther = "SELECT seq, kind, ref, past FROM jobs INDEXED BY sqlite_autoi
 
 // Job implements engine.Worker.
 func (t *tx) Job(context.Context) (was bool, err error) {
+	if !t.jobs {
+		return false, t.err
+	}
 	j, ok := t.nextJob()
 	if ok {
 		t.run(j)
