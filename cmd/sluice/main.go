@@ -23,8 +23,9 @@ import (
 var version, revision, date string
 
 func main() {
-	runner.InitMain()  // does not return if this process is the first one of a container
-	runner.GuardMain() // does not return if this process is the guardian of another one
+	runner.InitMain()      // does not return if this process is the first one of a container
+	runner.GuardMain()     // does not return if this process is the guardian of another one
+	runner.QuietChildren() // a node has many
 	commands := exec.New(exec.Options{})
 	reg := plugins.NewRegistry()
 	reg.Register(exec.Name, commands)
