@@ -443,6 +443,7 @@ func (l *loop) turn(alive context.Context, release bool) {
 	l.forget()
 	l.more = turned.More
 	var started *attempt
+	rules.StartOrder(turned.Claimed)
 	tasks := l.begun(alive, turned.Claimed)
 	for i := range tasks {
 		started = l.start(alive, &tasks[i])

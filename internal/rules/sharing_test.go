@@ -1,8 +1,9 @@
 package rules
 
 import (
-	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -138,27 +139,93 @@ func TestAClaimIsDealtToSomeQueues(t *testing.T) {
 	}
 }
 
-// TestSharesHoldOverAnyThousandStarts deals claims of any sizes.
-func TestSharesHoldOverAnyThousandStarts(t *testing.T) {
-	weights := []int{1, 2, 4}
-	queues := []Sharer{sharer('a', 1, 1e9, 0), sharer('b', 2, 1e9, 0), sharer('c', 4, 1e9, 0)}
-	var s protocol.Shares
-	r := rand.New(rand.NewPCG(1, 2))
-	var starts []int
-	for len(starts) < 20_000 {
-		d := NewSharing(&s, queues, 1e9)
-		for range 1 + r.IntN(40) {
-			starts = append(starts, d.Next())
+// claimOf returns a claim of tasks of the queues with these letters, in this order.
+func claimOf(queues string) (claimed []protocol.ClaimedTask) {
+	for i := range len(queues) {
+		claimed = append(claimed, protocol.ClaimedTask{
+			Claim: protocol.Claim{Task: plan.TaskID{ID: plan.ID{queues[i], byte(i)}}}, Queue: plan.QueueID{ID: plan.ID{queues[i]}},
+		})
+	}
+	return claimed
+}
+
+func TestStartOrder(t *testing.T) {
+	for _, c := range []struct{ name, claimed, want string }{
+		{"nothing", "", ""},
+		{"one queue", "aaa", "aaa"},
+		{"equals", "aaabbb", "ababab"},
+		{"each in proportion", "abbcccc", "cbcacbc"},
+		{"a single task goes in the middle", "aaaaaab", "aaabaaa"},
+	} {
+		claimed, got, last := claimOf(c.claimed), "", map[byte]byte{}
+		StartOrder(claimed)
+		for _, one := range claimed {
+			q, i := one.Task.ID[0], one.Task.ID[1]
+			if got += string(q); i < last[q] {
+				t.Errorf("%s: the tasks of queue %c are not in their order", c.name, q)
+			}
+			last[q] = i
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	for from := 0; from+1000 <= len(starts); from += 137 {
-		count := make([]int, 3)
-		for _, i := range starts[from : from+1000] {
-			count[i]++
-		}
-		for i, w := range weights {
-			if want := 1000 * w / 7; count[i] < want*95/100 || count[i] > want*105/100+1 {
-				t.Fatalf("of the thousand from %d on: %v", from, fmt.Sprint(count))
+}
+
+// TestSharesHoldOverAnyThousandStarts has nodes claim and start tasks that take no time. A node makes its next
+// turn when all have ended but the last that it started. The first queue has work but for some time.
+func TestSharesHoldOverAnyThousandStarts(t *testing.T) {
+	light := &plan.Group{Name: "light", GroupSettings: plan.GroupSettings{Weight: 3}}
+	heavy := &plan.Group{Name: "heavy", GroupSettings: plan.GroupSettings{Weight: 4}}
+	const lots, window, all = 1e9, 1000, 6000
+	for _, c := range []struct {
+		name     string
+		queues   []Sharer
+		parts    []int // of 7
+		from, to int   // the first queue has no work after so many starts, and until so many
+	}{
+		{"queues", []Sharer{sharer('a', 1, lots, 0), sharer('b', 2, lots, 0), sharer('c', 4, lots, 0)}, []int{1, 2, 4}, 0, 0},
+		{"groups", []Sharer{sharer('a', 1, lots, 0, light), sharer('b', 2, lots, 0, light), sharer('c', 9, lots, 0, heavy)}, []int{1, 2, 4}, 0, 0},
+		{"a queue that comes anew", []Sharer{sharer('a', 4, lots, 0), sharer('b', 2, lots, 0), sharer('c', 1, lots, 0)}, []int{4, 2, 1}, 0, 2000},
+		{"a queue that comes back", []Sharer{sharer('a', 2, lots, 0), sharer('b', 1, lots, 0), sharer('c', 4, lots, 0)}, []int{2, 1, 4}, 2000, 3000},
+	} {
+		for _, at := range []struct{ nodes, threads, late int }{{1, 8, 2}, {4, 8, 0}, {4, 8, 1}, {4, 8, 2}, {4, 8, 3}, {1, 40, 9}} {
+			r := rand.New(rand.NewPCG(1, 2))
+			shares, running := make([]protocol.Shares, at.nodes), make([][]protocol.ClaimedTask, at.nodes)
+			sums := [][]int{make([]int, len(c.queues))} // of the starts of each queue, by the starts of all
+			for len(sums) <= all {
+				node := r.IntN(at.nodes)
+				for range 1 + r.IntN(9) {
+					queues := slices.Clone(c.queues)
+					if len(sums) > c.from && len(sums) <= c.to {
+						queues[0].Room = 0
+					}
+					for i := range queues {
+						for _, one := range running[node] {
+							if one.Queue == queues[i].Queue {
+								queues[i].Running++
+							}
+						}
+					}
+					claim := []byte(dealt(queues, NewSharing(&shares[node], queues, at.threads), at.threads-len(running[node])))
+					slices.Sort(claim) // a store gives the older ones first
+					claimed := claimOf(string(claim))
+					StartOrder(claimed)
+					for _, one := range claimed {
+						sum := slices.Clone(sums[len(sums)-1])
+						sum[one.Task.ID[0]-'a']++
+						sums = append(sums, sum)
+					}
+					running[node] = claimed[len(claimed)-at.late:]
+				}
+			}
+			for from := range sums[:len(sums)-window] {
+				for i, part := range c.parts {
+					got, want := float64(sums[from+window][i]-sums[from][i]), window*float64(part)/7
+					if (from >= c.to || from+window < c.from) && math.Abs(got-want) > want/20 {
+						t.Fatalf("%s on %+v: of the thousand from %d on %v are of queue %d, want %.0f", c.name, at, from, got, i, want)
+					}
+				}
 			}
 		}
 	}
