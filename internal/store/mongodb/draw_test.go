@@ -125,6 +125,10 @@ func TestWhoIsOutrunTakesWhatIsLeft(t *testing.T) {
 	if !a.contended() || b.contended() {
 		t.Errorf("that others are faster they say as %v and %v, want true of the first alone", a.contended(), b.contended())
 	}
+	a.outrun, between = time.Time{}, func() { claim(b, other, 4, "x") }
+	if got := claim(a, id, 30, "x", "y"); got["q0"] != 8 || got["q1"] != 8 || got["q2"] != 10 {
+		t.Errorf("where others had few of its tasks it claimed %v, want none of another queue instead", got)
+	}
 	a.outrun = time.Time{}
 	claim(a, id, 200, "x", "y")
 	for task, n := range claims {

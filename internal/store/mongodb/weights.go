@@ -127,10 +127,11 @@ func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]tas
 			return nil, false, err
 		}
 		got := make([][]taskDoc, len(draws))
+		outrun, over := 0, false // how many tasks others were faster at; whether a queue has no more
 		for k, one := range draws {
-			got[k], one.got = one.got, nil
-			if len(got[k]) < one.want {
+			if got[k], one.got = one.got, nil; len(got[k]) < one.want {
 				sharing.Back(k, one.want-len(got[k]))
+				outrun, over = outrun+one.want-len(got[k]), over || !one.more
 			}
 		}
 		ended, err := c.sound(ctx, got)
@@ -145,6 +146,9 @@ func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]tas
 			c.pass(&queues[k], got[k])
 			c.leave(&queues[k])
 			byQueue[k] = append(byQueue[k], got[k]...)
+		}
+		if outrun > 0 && !over && outrun*4 <= dealt { // the next turn has the rest: other queues would have more than their part
+			return byQueue, false, nil
 		}
 	}
 	// A claim ahead of the endings does not look at the rates of groups.
