@@ -51,6 +51,10 @@ func (c *crowd) more() int {
 // full reports whether the last command has no room.
 func (c *crowd) full() bool { return c.taken+c.more() > c.most }
 
+// ahead returns how many further commands have room without another count, if they begin soon: a few of those for which
+// places are free, since other programs take places as well.
+func (c *crowd) ahead() int { return max(0, c.most-c.taken-c.more()) / (8 * placesOfCommand) }
+
 // A fullError says that a command was not started, so that what runs has the places that it needs.
 type fullError struct {
 	crowd

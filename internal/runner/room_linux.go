@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,6 +20,13 @@ const lowLimit = 4096
 
 // beginning has one command at a time look for room. Otherwise two would count the same places.
 var beginning sync.Mutex
+
+// foreseen is how many commands have room, by the last count, and until when that is trusted. A count reads about each process
+// in /proc, which takes a millisecond on a machine of many. The mutex beginning guards it.
+var foreseen struct {
+	commands int
+	until    time.Time
+}
 
 // heedLimit has Go's runtime make fewer threads from the beginning if the user's limit is low.
 func heedLimit() {
@@ -35,8 +43,10 @@ func announce() (command uint64, err error) {
 	}
 	beginning.Lock()
 	defer beginning.Unlock()
-	if err := findRoom(limits); err != nil {
-		return 0, err
+	if foreseen.commands--; foreseen.commands < 0 || time.Now().After(foreseen.until) {
+		if err := findRoom(limits); err != nil {
+			return 0, err
+		}
 	}
 	return guardian.starting()
 }
@@ -100,13 +110,14 @@ func number(file string) int {
 }
 
 // findRoom returns why there is no room for another command. If there is, this process has the threads that it may
-// come to need, whatever the commands take.
+// come to need, whatever the commands take. It sets foreseen.
 func findRoom(limits []limit) error {
+	foreseen.commands = 0
 	all, err := census()
 	if err != nil {
 		return nil // the kernel says itself that there is no room
 	}
-	c := guardian.crowd(all.groups)
+	c, ahead := guardian.crowd(all.groups), math.MaxInt
 	c.threads, _ = runtime.ThreadCreateProfile(nil)
 	for _, l := range limits {
 		c.most, c.taken = l.most, all.user
@@ -117,7 +128,9 @@ func findRoom(limits []limit) error {
 		if c.taken < lowLimit && c.full() {
 			return &fullError{crowd: c, whose: l.whose(), where: l.where()}
 		}
+		ahead = min(ahead, c.ahead())
 	}
+	foreseen.commands, foreseen.until = ahead, time.Now().Add(time.Second)
 	makeThreads(c.wants())
 	return nil
 }

@@ -39,3 +39,12 @@ func TestWhetherACommandHasRoom(t *testing.T) {
 		})
 	}
 }
+
+func TestCommandsThatNeedNoOtherCount(t *testing.T) {
+	for taken, want := range map[int]int{0: 24, 400: 8, 560: 1, 590: 0, 700: 0} {
+		c := crowd{most: 600, taken: taken, processors: 2, threads: 11, guardian: 5, commands: []int{3, 0}}
+		if got := c.ahead(); got != want {
+			t.Errorf("of 600 places %d are taken: %d commands have room, want %d", taken, got, want)
+		}
+	}
+}
