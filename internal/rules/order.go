@@ -27,14 +27,14 @@ func ClaimOrder(s plan.QueueSort, a, b *plan.Task) int {
 // after the other instead, the node would mostly make its next turn while tasks of the last queue still
 // run. That queue would then have its part of the threads too early: see Sharing.
 func StartOrder(claimed []protocol.ClaimedTask) {
+	if !slices.ContainsFunc(claimed, func(c protocol.ClaimedTask) bool { return c.Queue != claimed[0].Queue }) {
+		return
+	}
 	of, nth := map[plan.QueueID]float64{}, make(map[plan.TaskID]float64, len(claimed))
 	for i := range claimed {
 		q := claimed[i].Queue
 		nth[claimed[i].Task] = of[q] + 0.5
 		of[q]++
-	}
-	if len(of) < 2 {
-		return
 	}
 	slices.SortStableFunc(claimed, func(a, b protocol.ClaimedTask) int {
 		return cmp.Compare(nth[a.Task]/of[a.Queue], nth[b.Task]/of[b.Queue])
