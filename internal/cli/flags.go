@@ -228,6 +228,10 @@ func jsonObject(flag, text string) (json.RawMessage, error) {
 	if name := jsontext.Twice([]byte(text)); name != "" {
 		return nil, usagef("%s has %q twice in one object; give it once", flag, name)
 	}
+	var all any
+	if no, is := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal([]byte(text), &all)); is { // which the API does not take either
+		return nil, usagef("%s: %s does not fit; write it as a text", flag, no.Value)
+	}
 	return json.RawMessage(text), nil
 }
 

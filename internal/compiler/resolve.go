@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,6 +75,9 @@ func readAsCode(plugin string, params map[string]json.RawMessage) error {
 // UnusedShell is why a command cannot have a shell.
 const UnusedShell = "shell is for a line, and run is a list here, which no shell sees; drop shell, or write run: as a line"
 
+// absolute matches the paths that are absolute on any system. A node may have another system than who adds its tasks.
+var absolute = regexp.MustCompile(`^(?:[/\\]|[A-Za-z]:[/\\])`)
+
 // CheckParams returns which of the params of a compiled task is wrong whatever its parents give, and why; nil if
 // none is. template says that they hold expressions.
 func CheckParams(plugin string, params json.RawMessage, template bool) (name string, err error) {
@@ -84,6 +88,9 @@ func CheckParams(plugin string, params json.RawMessage, template bool) (name str
 	shell, _ := jsontext.TextOf(own["shell"])
 	if run := own[shellLine]; plugin == plan.DefaultPlugin && shell != "" && len(run) > 0 && run[0] == '[' {
 		return "shell", errors.New(UnusedShell)
+	}
+	if dir, is := jsontext.TextOf(own["dir"]); plugin == plan.DefaultPlugin && is && dir != "" && !(template && expr.Has(dir)) && !absolute.MatchString(dir) {
+		return "dir", fmt.Errorf("%q starts from the folder of the node that runs the task, and each node has another one; give an absolute path", dir)
 	}
 	if !template {
 		return "", nil

@@ -481,6 +481,9 @@ func TestExpressionsThatNoAttemptCouldReadAreRefused(t *testing.T) {
 		{"true", `{"run": ["echo", "${{ bogus.x }}"]}`, "run", "${{ bogus.x }} is not known when the task runs; it takes needs, item, results, failures and plan.state, and else the value itself"},
 		{"true", `{"run": "true", "env": {"A": ["${{ params.x }}"]}}`, "env", "${{ params.x }} is not known when the task runs"},
 		{"true", `{"run": "true", "dir": "${{ needs.x y }}"}`, "dir", "an expression is a dotted path"},
+		{"false", `{"run": "true", "dir": "work"}`, "dir", "each node has another one; give an absolute path"},
+		{"true", `{"run": "true", "dir": "../${{ task.name }}"}`, "dir", "is not known"},
+		{"false", `{"run": "true", "dir": "C:\\work"}`, "", ""},
 		{"false", `{"run": ["true"], "shell": "bash"}`, "shell", "shell is for a line, and run is a list here"},
 		{"true", `{"run": ["echo", "${{ needs.x }}", "${{ plan.state }}"], "needs": {"x": "${{ bogus }}"}}`, "", ""},
 		{"false", `{"run": "echo ${{ bogus.x }}"}`, "", ""}, // text
