@@ -148,6 +148,9 @@ func CheckLimit(name string, n int) error {
 	return nil
 }
 
+// mostDays is the longest period of OSTE.
+const mostDays = 36_500
+
 // CheckNumber returns why the setting with that key, in a request, cannot have a number; nil if it can, or if no rule
 // is about the key. text is the number as JSON. The reasons are those of plan files and of flags.
 func CheckNumber(key, text string) (err error) {
@@ -156,6 +159,17 @@ func CheckNumber(key, text string) (err error) {
 	case "attempts", "max_rescues":
 		if _, err = ParseCount(key, text, math.MaxInt32); key == "max_rescues" && noInt == nil && n == 0 {
 			err = ErrNoRescues
+		}
+		return err
+	case "QoSLevel": // of OSTE, as the next ones
+		_, err = ParseCount(key, text, plan.MostWeight)
+		return err
+	case "SuccessPeriod", "DeadLetterPeriod":
+		_, err = ParseCount(key, text, mostDays)
+		return err
+	case "Retries":
+		if noInt != nil || n < 0 || n >= math.MaxInt32 {
+			err = fmt.Errorf("%s is %s; it is a whole number from 0 to %d", key, text, math.MaxInt32-1)
 		}
 		return err
 	case "weight":

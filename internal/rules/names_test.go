@@ -72,6 +72,13 @@ func TestNamesAndCountsThatAreRefused(t *testing.T) {
 		{number, "max_rescues=-1", "max_rescues is -1; it is a whole number of at least 1"},
 		{number, "priority=101", "priority is 101; it is 1 to 100, and 10 is usual"},
 		{number, "node_threads=-1", "node_threads is -1; it is 0 to 1000000: raise it, or set no limit"},
+		{number, "QoSLevel=0", "QoSLevel is 0; it is a whole number from 1 to 1000"},
+		{number, "QoSLevel=1001", "QoSLevel is 1001; it is at most 1000"},
+		{number, "SuccessPeriod=-1", "SuccessPeriod is -1; it is a whole number from 1 to 36500"},
+		{number, "DeadLetterPeriod=36501", "DeadLetterPeriod is 36501; it is at most 36500"},
+		{number, "Retries=-1", "Retries is -1; it is a whole number from 0 to 2147483646"},
+		{number, "Retries=2147483647", "Retries is 2147483647; it is a whole number from 0 to 2147483646"},
+		{number, "Retries=0", ""},
 		{number, "other=-1", ""},
 		{limit, "1000001", "threads is 1000001; it is at most 1000000: lower it, or set no limit"},
 	} {
