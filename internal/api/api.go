@@ -614,6 +614,9 @@ func (s *QueueSettings) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &s.said)
 }
 
+// Said returns what the body has at the key of a setting; nil if it has none.
+func (s *QueueSettings) Said(key string) json.RawMessage { return s.said[key] }
+
 // VersionOf is the ETag of what may be set of a queue: how full it is makes no other version.
 func VersionOf(q *plan.Queue) string {
 	text, _ := json.Marshal(SettingsOf(q)) // none of its fields can fail

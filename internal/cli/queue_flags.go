@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,8 +134,8 @@ func defaultsFlag(text string) (d plan.TaskDefaults, err error) {
 	if err == nil {
 		err = compiler.CheckDefaults(&d)
 	}
-	if err == nil && reflect.ValueOf(d).IsZero() && strings.TrimSpace(strings.Trim(text, "{} ")) != "" {
-		err = errors.New("it says nothing; {} removes the setting")
+	if err == nil {
+		err = compiler.CheckSaid(&d, raw)
 	}
 	if err != nil {
 		return d, usagef(`--defaults: %s; it has params, retry and timeout, as in '{"params": {"env": {"REGION": "eu"}}, "retry": {"attempts": 3, "delay": "10s"}, "timeout": "5m"}'`,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -45,6 +46,15 @@ func CheckDefaults(d *plan.TaskDefaults) error {
 		return errors.New("params has an expression, and a queue has none; write the value itself")
 	}
 	return rules.CheckNULIn("params", d.Params)
+}
+
+// CheckSaid returns why the text is not meant to be the defaults that it was read as: it sets nothing, and is not the
+// object without keys that removes them. It is nil for null.
+func CheckSaid(d *plan.TaskDefaults, text json.RawMessage) error {
+	if word := strings.Trim(string(text), "{} \t\r\n"); reflect.ValueOf(*d).IsZero() && word != "" && word != "null" {
+		return errors.New("it says nothing; {} removes the setting")
+	}
+	return nil
 }
 
 // bySelf are params that tasks of a plugin say themselves, and on which others depend.

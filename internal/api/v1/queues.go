@@ -167,6 +167,9 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 	if err := cmp.Or(checkDefaults(&in.Body.Defaults), in.Body.Apply(&q)); err != nil {
 		return nil, err
 	}
+	if err := compiler.CheckSaid(&in.Body.Defaults, in.Body.Said("defaults")); err != nil {
+		return nil, api.InvalidAt("body.defaults", "%v", err)
+	}
 	if err := secret.CheckUnhidden(&was, &q, may(ctx, Admin)); err != nil {
 		return nil, api.NewProblem(http.StatusForbidden, api.CodeForbidden, "%v", err)
 	}

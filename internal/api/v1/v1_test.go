@@ -520,6 +520,7 @@ func TestDefaultsThatNoTaskCanHaveAreRefused(t *testing.T) {
 	task := `{"tasks": [{"id": "` + plan.NewID(time.Now()).String() + `", "queue_id": "` + old.ID.String() + `", "params": {"run": "true"}}]}`
 	for _, c := range []struct{ method, path, body, location, want string }{
 		{"PUT", "/queues/q", `{"threads": 4, "defaults": ` + bad + `}`, "body.defaults.params.env", `no task of queue \"q\" can have it: params.env: SLUICE_X: names that begin`},
+		{"PUT", "/queues/q", `{"threads": 4, "defaults": {"retry": {}}}`, "body.defaults", "it says nothing; {} removes the setting"},
 		{"POST", "/queues", `{"name": "r", "plugin": "exec", "threads": 3, "defaults": ` + bad + `}`, "body.defaults.params.env", `no task of queue \"r\" can have it`},
 		{"POST", "/tasks", task, "body.tasks[0].params.env", `with the defaults of queue \"old\": task \"\": params.env: SLUICE_X`},
 	} {
