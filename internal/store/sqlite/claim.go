@@ -477,10 +477,13 @@ func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) (claimed []proto
 	for _, o := range offers {
 		t.rests(o)
 	}
-	sort.Slice(claimed, func(i, j int) bool { // claims are large: it moves none that are in order
+	before := func(i, j int) bool {
 		a, b := &claimed[i], &claimed[j]
 		return cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.Task.ID[:], b.Task.ID[:])) < 0
-	})
+	}
+	if !sort.SliceIsSorted(claimed, before) { // mostly it is, and claims are large
+		sort.Slice(claimed, before)
+	}
 	return claimed
 }
 

@@ -43,11 +43,13 @@ func (t *tx) claimed(count int, claim func(int) *protocol.Claim) []*taskRow {
 	for i := range ns {
 		ns[i], _ = unpackToken(claim(i).Token)
 	}
-	at, found := make(map[int64]*taskRow, count), make([]taskRow, 0, count)
+	found := slices.Grow(t.s.found[:0], count)
+	at := make(map[int64]*taskRow, count)
 	t.queryEach(tasksOf, slices.Clone(ns), func(r *rows) {
 		found = append(found, r.task())
 		at[r.int(0)] = &found[len(found)-1]
 	})
+	t.s.found = found
 	out := make([]*taskRow, count)
 	for i := range out {
 		c, r := claim(i), at[ns[i]]
@@ -95,6 +97,7 @@ func (t *tx) End(_ context.Context, a *engine.Attempt[*taskRow]) error {
 func (t *tx) Ended(context.Context) ([]engine.Attempt[*taskRow], []plan.TaskID, error) {
 	t.flushPrinted()
 	clear(t.s.attempts)
+	clear(t.s.found)
 	return nil, nil, t.err
 }
 

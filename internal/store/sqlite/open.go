@@ -61,6 +61,7 @@ type Store struct {
 	seed      uint64    // of tokens
 
 	attempts []engine.Attempt[*taskRow] // memory for those of a turn; of the one that writes
+	found    []taskRow                  // memory for their tasks
 
 	count uint64
 

@@ -128,10 +128,13 @@ func (t *tx) tell(parents []parent) []parent {
 	} else {
 		r = t.query(kidsOfMany, list(each(parents[:batch], func(p *parent) int64 { return p.n })), t.budget)
 	}
-	edges := make([]telling, 0, min(t.budget, 4*batch))
+	var edges []telling
 	last, past := 0, int64(0)
 	for r.next() {
 		last, past = int(r.int(0)), r.int(1)
+		if edges == nil {
+			edges = make([]telling, 0, min(t.budget, 4*batch))
+		}
 		edges = append(edges, telling{join{child: past, waits: r.int(2), bytes: r.int(3), largest: r.int(4)}, &parents[last]})
 	}
 	slices.SortFunc(edges, func(a, b telling) int { return cmp.Compare(a.child, b.child) })
@@ -160,6 +163,9 @@ func (t *tx) tell(parents []parent) []parent {
 // writeJoins writes joins as they are now, many in one statement, which reads none of them again; it sorts them, since neighbours share a
 // page.
 func (t *tx) writeJoins(joins []join) {
+	if len(joins) == 0 {
+		return
+	}
 	sortJoins(joins)
 	args := make([]int64, 0, 4*manyJoins)
 	for len(joins) > 0 {
@@ -197,6 +203,9 @@ func (t *tx) decideAll(joins []join) {
 			ns = append(ns, joins[i].child)
 			settled = append(settled, &joins[i])
 		}
+	}
+	if len(ns) == 0 {
+		return
 	}
 	t.flushUnstarted()
 	children, found := make([]taskRow, len(ns)), 0
