@@ -12,9 +12,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// askedWithin is how long it may take from an approval to the start of what waits, in milliseconds.
-const askedWithin = 50
-
 // asking is a plan with n questions, below each of which a task waits.
 func asking(n int) *plan.Spec {
 	s := plan.New("asking")
@@ -26,8 +23,8 @@ func asking(n int) *plan.Spec {
 	return s
 }
 
-// approvals measures the time from an approval to the start of the task that waits for it, on a node in another
-// process.
+// approvals compares the time from an approval to the start of the task that waits for it, on a node in another
+// process, with the time from a submission to the start of its task.
 func approvals(m *measurement) {
 	n := size(200, 20)
 	m.repeat(func() {
@@ -41,24 +38,29 @@ func approvals(m *measurement) {
 			time.Sleep(20 * time.Millisecond)
 			asked = must(approve.Waiting(m.Context(), db, p.ID))
 		}
-		var took []time.Duration
+		started := func(at time.Time, of store.TaskQuery) time.Duration {
+			for of.Limit = 1; ; time.Sleep(time.Millisecond) {
+				if found := must(db.Tasks(m.Context(), of)); found[0].Status.Finished() {
+					return found[0].Started.Sub(at)
+				}
+			}
+		}
+		var approved, submitted []time.Duration
+		one := plan.New("one")
+		one.Add(plan.TaskSpec{Name: "go", Plugin: "demo"})
 		for i := range asked {
 			t := &asked[i]
 			at := time.Now()
 			check(approve.Answer(m.Context(), db, t, rules.Answer{Approve: true, Asked: t.Started}))
-			below := store.TaskQuery{Plan: p.ID, Name: "go" + t.Name[len("ask"):], Limit: 1}
-			for {
-				time.Sleep(time.Millisecond)
-				if found := must(db.Tasks(m.Context(), below)); found[0].Status.Finished() {
-					took = append(took, found[0].Started.Sub(at))
-					break
-				}
-			}
+			approved = append(approved, started(at, store.TaskQuery{Plan: p.ID, Name: "go" + t.Name[len("ask"):]}))
+			time.Sleep(time.Duration(i%10) * time.Millisecond)
+			at = time.Now()
+			submitted = append(submitted, started(at, store.TaskQuery{Plan: must(submit.Submit(m.Context(), db, one, false)).ID}))
 			time.Sleep(time.Duration(i%10) * time.Millisecond)
 		}
-		m.pair("start-p50", "ms", milliseconds(median(took)), "", 0)
-		m.pair("start-p99", "ms", milliseconds(quantile(took, 0.99)), "asked", askedWithin)
-		m.note("%d approvals, one after the other", n)
+		m.pair("start-p50", "ms", milliseconds(median(approved)), "submissions", milliseconds(median(submitted)))
+		m.pair("start-p99", "ms", milliseconds(quantile(approved, 0.99)), "submissions", milliseconds(quantile(submitted, 0.99)))
+		m.note("%d approvals and as many submissions of one task, in turn", n)
 	})
 }
 

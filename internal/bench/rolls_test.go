@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,10 +15,13 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// rolls measures how long a node takes to hand over finished tasks, each with one line of log, and its
-// memory. The peers are what a user waits for, and has.
+// rolls compares the time in which a node hands over finished tasks, each with one line of log, with that
+// in which one runs as many no-op tasks. It compares the node's memory with that for a tenth of the tasks.
 func rolls(m *measurement) {
 	n := size(largeTasks, 2000)
+	if m.on == onMongoDB {
+		n = size(20_000, 1000)
+	}
 	var received atomic.Int64
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -28,7 +32,7 @@ func rolls(m *measurement) {
 		received.Add(int64(bytes.Count(body, []byte(`"log_details":`))))
 	}))
 	defer receiver.Close()
-	m.repeat(func() {
+	handOver := func(n int) (took time.Duration, most float64) {
 		db := m.open()
 		defer db.close()
 		m.finished(db, n, receiver.URL)
@@ -43,13 +47,16 @@ func rolls(m *measurement) {
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		m.pair("hand-over", "s", time.Since(began).Seconds(), "as users may wait", 30)
-		if most := node.mostMemory(); most > 0 {
-			m.pair("memory", "MiB", most, "as they have", 100)
-		}
 		if got := received.Load(); got != int64(n) {
 			failf("%d tasks were received, want %d", got, n)
 		}
+		return time.Since(began), node.mostMemory()
+	}
+	m.repeat(func() {
+		took, most := handOver(n)
+		_, least := handOver(n / 10)
+		m.pair("hand-over", "s", took.Seconds(), "no-op tasks", m.drained(n, noops(), 0).Seconds())
+		m.pair("memory", "MiB", most, fmt.Sprintf("for %d tasks", n/10), least)
 		m.note("%d tasks of no plan, with the start of the node; VmHWM of sluice worker", n)
 	})
 }
