@@ -99,7 +99,7 @@ cross: ## that it builds for the systems that it is for
 	done
 
 bench: build ## every figure of docs/benchmarks.md, on this machine; RUN=noop/sqlite some of them, QUICK=1 each once, small and not judged
-	$(GO) test ./internal/bench -vet=off -run '^$$' -bench '$(if $(RUN),/$(RUN),.)' -benchtime $(if $(QUICK),1x -short,3x) -timeout 0 $(BENCH)
+	SLUICE_BENCH_RIVER='$(RIVER)' $(GO) test ./internal/bench -vet=off -run '^$$' -bench '$(if $(RUN),/$(RUN),.)' -benchtime $(if $(QUICK),1x -short,3x) -timeout 0 $(BENCH)
 
 release: ## what there is to install, in dist/: archives, packages, bills of materials and checksums; each run gives the same bytes
 	$(GO) run ./internal/release

@@ -34,7 +34,7 @@ func onBoth(group string, run func(*measurement)) []scenario {
 
 func scenarios() []scenario {
 	return slices.Concat(
-		noopScenarios(), fewScenarios(), onBoth("outside", outside), onBoth("due", due), onBoth("http", requests), onBoth("later", later), []scenario{{"approvals/sqlite", onSQLite, approvals}, {"pending/sqlite", onSQLite, pending}}, execScenarios(), discoScenarios(),
+		noopScenarios(), fewScenarios(), riverScenarios(), onBoth("outside", outside), onBoth("due", due), onBoth("http", requests), onBoth("later", later), []scenario{{"approvals/sqlite", onSQLite, approvals}, {"pending/sqlite", onSQLite, pending}}, execScenarios(), discoScenarios(),
 		onBoth("hop", hop), onBoth("runner", runners), []scenario{{"busy/sqlite", onSQLite, busy}}, onBoth("fan", fan), onBoth("steps", steps), onBoth("waiting", waiting),
 		[]scenario{{"watching/run", onSQLite, watchingRun}, {"watching/events", onSQLite, watchingEvents}}, largeScenarios(), makespanScenarios(),
 		[]scenario{{"idle/sqlite", onSQLite, idle}}, onBoth("schedules", fires), onBoth("rolls", rolls), onBoth("fair/small", small), onBoth("fair/thousand", thousand), onBoth("fair/weights", weights), onBoth("fair/slow", slow), onBoth("fair/hundred", hundred), onBoth("fair/rate", paced), onBoth("progress", reporting), servedScenarios(), pagesScenarios(), clusterScenarios(),

@@ -22,6 +22,8 @@ var floors = []floor{
 	{`noop/mongodb/layered/256`, `tasks`, least, 0.3},
 	{`few/mongodb/1`, `tasks`, least, 0.3},
 	{`few/mongodb/16`, `tasks`, least, 1.2},
+	{`river/256/sqlite`, `tasks`, least, 1},
+	{`river/.*/mongodb`, `tasks`, least, 0.08},
 	{`outside/.*`, `tasks`, least, 0.5},
 	{`http/.*`, `requests|activities`, least, 0.5},
 	{`approvals/.*`, `start-p99`, most, 1},
