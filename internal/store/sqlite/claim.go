@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -204,9 +203,8 @@ const (
 	onlyDown = " FROM tasks " + inReady + " AND queue = ? AND lane = ? AND plan = ?4 ORDER BY prio DESC, id DESC LIMIT ?3 + 0"
 )
 
-// The statement passes by rows of the index that the turn does not serve.
 const openQueues = "SELECT " + queueColumns + ` FROM queues INDEXED BY queues_open WHERE queued > 0 AND (unlimited = 1 OR active < threads) AND n > ?
-	AND plugin IN (SELECT value FROM json_each(?)) ORDER BY n`
+	ORDER BY n`
 
 // first returns the first tasks in a lane of an offer, in the order of the queue.
 func (t *tx) first(o *offer, l *lane, limit int) (found []candidate) {
@@ -282,17 +280,15 @@ func (t *tx) offers(turn *protocol.Turn, open int, all bool) []*offer {
 		only = p
 	}
 	t.flushQueues() // the index of open queues is asked
-	plugins, err := json.Marshal(turn.Plugins)
-	if err != nil {
-		t.fail(err)
-		return nil
-	}
 	var offers []*offer
 	seen := map[int64]bool{}
 	starts := []int64{t.s.rotor, 0} // from behind where the last turn began, and from the start
 	for _, from := range starts[2-min(open, 2):] {
-		r := t.query(openQueues, from, string(plugins))
+		r := t.query(openQueues, from)
 		for (all || len(offers) < turn.Slots) && r.next() {
+			if !slices.Contains(turn.Plugins, r.text(queuePlugin)) {
+				continue
+			}
 			q := r.queue()
 			if seen[q.n] || !turn.Serves(&q.Queue, t.by.node) {
 				continue

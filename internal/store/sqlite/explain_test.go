@@ -148,9 +148,7 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 		{"roots are found by their plan", rootsOf, []string{
 			"SEARCH t USING INDEX tasks_root (plan=?)", "SEARCH g USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
 		}},
-		{"queues that offer nothing are not read", openQueues, []string{
-			"SEARCH queues USING INDEX queues_open (n>?)", "LIST SUBQUERY 1", "SCAN json_each VIRTUAL TABLE INDEX 1:", "CREATE BLOOM FILTER",
-		}},
+		{"queues that offer nothing are not read", openQueues, []string{"SEARCH queues USING INDEX queues_open (n>?)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := explain(t, s.w, c.statement); !slices.Equal(got, c.want) {

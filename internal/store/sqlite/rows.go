@@ -114,11 +114,14 @@ type queueRow struct {
 
 const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active, pin, ignored, node_threads, settings, spent"
 
+// queuePlugin is the place of the plugin among queueColumns.
+const queuePlugin = 3
+
 func (r *rows) queue() *queueRow {
 	return &queueRow{
 		n: r.int(0), wasQueued: int(r.int(7)), wasActive: int(r.int(8)),
 		Queue: plan.Queue{
-			ID: plan.QueueID{ID: r.id(1)}, Name: r.text(2), Plugin: r.text(3), Threads: int(max(0, r.int(4))), Unlimited: r.bool(5),
+			ID: plan.QueueID{ID: r.id(1)}, Name: r.text(2), Plugin: r.text(queuePlugin), Threads: int(max(0, r.int(4))), Unlimited: r.bool(5),
 			Sort: plan.QueueSort(r.text(6)), Queued: int(r.int(7)), Active: int(r.int(8)),
 			Pin: texts[plan.NodeName](r, 9), Ignore: texts[plan.NodeName](r, 10), NodeThreads: int(r.int(11)),
 			QueueSettings: plan.QueueSettingsOf(r.text(12)), Spent: instant(r.int(13)),
