@@ -122,20 +122,22 @@ func (c *claimer) waiting(p *part) bson.D {
 	return filter
 }
 
-// next reads what is next in a part.
-func (c *claimer) next(ctx context.Context, p *part, fields bson.D) (err error) {
-	look := wire.Query{Fields: fields, Limit: p.ask, Sort: p.queue.sort()}
+// nextIn is the query for what is next in a part.
+func (c *claimer) nextIn(p *part, fields bson.D) (filter bson.D, look wire.Query) {
+	look = wire.Query{Fields: fields, Limit: p.ask, Sort: p.queue.sort()}
 	switch {
 	case !c.turn.Plan.IsZero():
 		look.Hint = indexPlan
 	case p.turns:
 		look.Hint = indexReady
 	}
-	filter := c.waiting(p)
-	if p.docs, err = wire.Find[taskDoc](ctx, c.tasks, filter, look); err != nil {
-		return err
-	}
+	return c.waiting(p), look
+}
+
+// mendNext mends what was read of a part. If nobody can say which task one is, that one fails, and the part is read again.
+func (c *claimer) mendNext(ctx context.Context, p *part, fields bson.D) (err error) {
 	if slices.ContainsFunc(p.docs, nameless) {
+		filter, look := c.nextIn(p, fields)
 		if err := c.failNameless(ctx, p.queue, filter); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -272,7 +273,11 @@ func (o *draw) collect(known *protocol.PlanShares) {
 	o.docs = o.docs[:min(o.ask, len(o.docs))]
 }
 
-// readParts reads what is next in the parts, in one command.
+// partsAtOnce is how many parts are read at the same time.
+const partsAtOnce = 8
+
+// readParts reads what is next in the parts, each with a command of its own. One pipeline for all of them can name the index only for the
+// first, and the server then took three times as long to plan and sort 16 parts as to answer 16 commands.
 func (c *claimer) readParts(ctx context.Context, parts []*part, whole bool) error {
 	if c.preview.heads(parts, oid(c.turn.Plan.ID), c.leftAlone()) {
 		return nil
@@ -281,45 +286,22 @@ func (c *claimer) readParts(ctx context.Context, parts []*part, whole bool) erro
 	if whole {
 		fields = claimedFields
 	}
-	if len(parts) == 1 {
-		return c.next(ctx, parts[0], fields)
+	var g errgroup.Group
+	g.SetLimit(partsAtOnce)
+	for _, p := range parts {
+		filter, look := c.nextIn(p, fields)
+		g.Go(func() (err error) {
+			p.docs, err = wire.Find[taskDoc](ctx, c.tasks, filter, look)
+			return err
+		})
 	}
-	type key struct{ queue, plan bson.ObjectID }
-	var pipeline bson.A
-	byKey := make(map[key]*part, len(parts))
-	for k, p := range parts {
-		p.docs = nil
-		byKey[key{p.queue.ID, p.plan}] = p
-		stages := bson.A{d("$match", c.waiting(p)), d("$sort", p.queue.sort()), d("$limit", p.ask), d("$project", fields)}
-		if k == 0 {
-			pipeline = stages
-		} else {
-			pipeline = append(pipeline, wire.Union(c.tasks, stages))
-		}
-	}
-	docs, err := wire.Aggregate[taskDoc](ctx, c.tasks, pipeline)
-	if err != nil {
-		return err
-	}
-	for _, t := range docs {
-		p := byKey[key{t.Queue, t.Plan}]
-		if p == nil {
-			p = byKey[key{queue: t.Queue}]
-		}
-		if p != nil {
-			p.docs = append(p.docs, t)
-		}
-	}
-	if err := c.mend(ctx, docs, onlyQueued); err != nil {
+	if err := g.Wait(); err != nil {
 		return err
 	}
 	for _, p := range parts {
-		if slices.ContainsFunc(p.docs, nameless) {
-			if err := c.next(ctx, p, fields); err != nil {
-				return err
-			}
+		if err := c.mendNext(ctx, p, fields); err != nil {
+			return err
 		}
-		p.queue.order(p.docs)
 	}
 	return nil
 }

@@ -99,13 +99,14 @@ func TestWhatATurnAsksOfTheServer(t *testing.T) {
 	}
 }
 
-// TestWhatATurnOfManyQueuesAsks counts the commands of a turn that ends and claims a hundred tasks of some of many queues.
+// TestWhatATurnOfManyQueuesAsks counts the commands of a turn that ends and claims a hundred tasks of some of many queues. The tasks of each
+// are read by a command of its own, several at the same time.
 func TestWhatATurnOfManyQueuesAsks(t *testing.T) {
 	const few = 4 // for each further one of a claim: its tasks are read, and claimed by two commands, and their plans are read
 	for _, c := range []struct {
 		queues, most int
 	}{
-		{2, 13}, {20, 13}, {fewQueues + 8, 13 + 3*(mostSought+2)}, // of that many those with work are found one by one, between ranges that have none
+		{2, 14}, {20, 12 + atOnce}, {fewQueues + 8, 12 + atOnce + 3*(mostSought+2)}, // of that many those with work are found one by one, between ranges that have none
 	} {
 		t.Run(fmt.Sprint(c.queues), func(t *testing.T) {
 			uri, _ := database(t)
