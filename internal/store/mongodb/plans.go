@@ -1,12 +1,14 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -82,10 +84,16 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 // inPhase matches the tasks of a plan without tasks of finally that it holds. A write by this filter may
 // come when others have released these: it leaves them alone then, too.
 func (p *planDoc) inPhase() bson.D {
-	if v := (*round)(nil).PlanView(p); v.Holds() {
+	if p.holds() {
 		return d("plan", p.ID, "finally", nil)
 	}
 	return d("plan", p.ID)
+}
+
+// holds reports whether a plan holds tasks of finally.
+func (p *planDoc) holds() bool {
+	v := (*round)(nil).PlanView(p)
+	return v.Holds()
 }
 
 // MarkActive implements engine.Clearer.
@@ -135,8 +143,10 @@ func (r *round) EndWaiting(ctx context.Context, p *planDoc, step func(ran bool) 
 	return true, err
 }
 
-// plansAtOnce is how many plans are asked in one command whether they have ended.
-const plansAtOnce = 16
+const (
+	plansAtOnce = 16 // are asked in one command whether they have ended,
+	endsAtOnce  = 4  // and so many of them end at the same time
+)
 
 // endPlans ends those of the plans in which something finished that have nothing unfinished any more.
 func (r *round) endPlans(ctx context.Context) error {
@@ -160,11 +170,18 @@ func (r *round) endOver(ctx context.Context, ids idList) error {
 		if err == nil {
 			r.seen, err = r.seePlans(ctx, some)
 		}
+		var g errgroup.Group
+		g.SetLimit(endsAtOnce)
 		for _, id := range some {
-			if p := r.known[id]; p != nil && err == nil {
+			switch p := r.known[id]; {
+			case p == nil || err != nil:
+			case r.seen[id].clean && !p.holds(): // it is one write
+				g.Go(func() error { return engine.EndPlan(ctx, r, p) })
+			default:
 				err = engine.EndPlan(ctx, r, p)
 			}
 		}
+		err = cmp.Or(err, g.Wait())
 		if r.seen = nil; err != nil {
 			return err
 		}
@@ -185,14 +202,12 @@ func (r *round) seePlans(ctx context.Context, ids idList) (seen map[bson.ObjectI
 	if len(ids) < 2 {
 		return nil, nil
 	}
-	seen = make(map[bson.ObjectID]seenPlan, len(ids))
-	left, err := wire.OneOfEach[taskDoc](ctx, r.tasks, len(ids), ones("plan"), func(i int) bson.D { return append(r.inPhase(ids[i]), hasOpen...) })
-	for i := range left {
-		seen[left[i].Plan] = seenPlan{open: true}
+	if seen, err = r.seeOpen(ctx, ids); err != nil {
+		return seen, err
 	}
 	over := slices.DeleteFunc(slices.Clone(ids), func(id bson.ObjectID) bool { return seen[id].open })
-	if err != nil || len(over) == 0 {
-		return seen, err
+	if len(over) == 0 {
+		return seen, nil
 	}
 	unclean := []bson.D{onlyUnfinished(nil), isBroken, isCutOff, isCancelled} // a plan that holds tasks of finally asks again
 	found, err := wire.OneOfEach[taskDoc](ctx, r.tasks, len(unclean), ones("plan"), func(i int) bson.D { return append(d("plan", d("$in", over)), unclean[i]...) })
@@ -202,6 +217,46 @@ func (r *round) seePlans(ctx context.Context, ids idList) (seen map[bson.ObjectI
 		}
 	}
 	return seen, err
+}
+
+// fewOpen is how many unfinished tasks of each plan one query reads at most.
+const fewOpen = 4
+
+// seeOpen sees which plans have an unfinished task. Plans that are about to end have few of these, so one query reads them all. Plans of which
+// it did not read any for others with many, and plans that hold tasks of finally, are each asked for one.
+func (r *round) seeOpen(ctx context.Context, ids idList) (seen map[bson.ObjectID]seenPlan, err error) {
+	seen = make(map[bson.ObjectID]seenPlan, len(ids))
+	open := func(tasks []taskDoc) {
+		for i := range tasks {
+			seen[tasks[i].Plan] = seenPlan{open: true}
+		}
+	}
+	var plain, rest idList
+	for _, id := range ids {
+		if p := r.known[id]; p != nil && p.holds() {
+			rest = append(rest, id)
+		} else {
+			plain = append(plain, id)
+		}
+	}
+	if len(plain) > 0 {
+		q := wire.Query{Fields: ones("plan"), Hint: indexOpen, Limit: fewOpen * len(plain)}
+		some, err := wire.Find[taskDoc](ctx, r.tasks, append(d("plan", d("$in", plain)), hasOpen...), q)
+		if err != nil {
+			return nil, err
+		}
+		if open(some); len(some) == q.Limit {
+			rest = append(rest, slices.DeleteFunc(plain, func(id bson.ObjectID) bool { return seen[id].open })...)
+		}
+	}
+	if len(rest) > 0 {
+		left, err := wire.OneOfEach[taskDoc](ctx, r.tasks, len(rest), ones("plan"), func(i int) bson.D { return append(r.inPhase(rest[i]), hasOpen...) })
+		if err != nil {
+			return nil, err
+		}
+		open(left)
+	}
+	return seen, nil
 }
 
 // The filters of Finished, for tasks of a plan.
@@ -283,7 +338,7 @@ func (r *round) EndPlan(ctx context.Context, p *planDoc, state plan.Lifecycle) e
 	ended, err := r.UpdateOne(ctx, r.plans, p.asRead(),
 		d("$set", append(d("state", state), r.until(p.Keep)...), "$unset", ones("fresh"), "$currentDate", d("mtime", true, "ended", true)))
 	if err == nil && ended {
-		r.over = append(r.over, protocol.EndedPlan{ID: planID(p.ID), State: state})
+		r.locked(func() { r.over = append(r.over, protocol.EndedPlan{ID: planID(p.ID), State: state}) })
 	}
 	return err
 }
