@@ -47,6 +47,21 @@ var planTurnCases = []testCase{
 		w.many("other", 20, 0)
 		w.equal("beside one that is over", shares(append(n.claim(4), n.claim(4)...)), "b4 o4")
 	}},
+	{"small plans end in a turn in which a task of a large plan ends", func(w *world) {
+		w.queue("exec", 0)
+		n := w.node("n1")
+		w.many("big", 60, 0)
+		for i := range 6 {
+			w.many(fmt.Sprint("small", i), 1, 0)
+		}
+		claimed := n.claim(8)
+		w.equal("claimed", shares(claimed), "b2 s6")
+		var ended []protocol.Ending
+		for _, c := range claimed {
+			ended = append(ended, ok(c))
+		}
+		w.equal("plans that ended", len(n.end(ended...).Ended), 6)
+	}},
 	{"a plan takes turns by its priority, which changes while it runs", func(w *world) {
 		w.queue("exec", 0)
 		n := w.node("n1")
