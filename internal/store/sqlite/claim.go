@@ -44,12 +44,18 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 	if turn.Slots <= 0 || len(turn.Plugins) == 0 {
 		return nil, nil
 	}
-	left := min(turn.Slots, t.room())
-	if left <= 0 {
+	t.flushQueues() // the index of open queues is asked
+	asked := t.query(beforeClaim, string(t.by.node))
+	if !asked.one() {
 		return nil, t.err
 	}
-	weights := t.query(anyWeight).one()
-	open := t.open()
+	open, weights, left := int(asked.int(0)), asked.bool(1), turn.Slots
+	if !asked.null(2) {
+		left = min(left, t.room(int(asked.int(2))))
+	}
+	if left <= 0 || open == 0 {
+		return nil, t.err
+	}
 	offers := t.offers(turn, open, weights || rules.Uneven(turn, open))
 	if len(offers) == 0 {
 		return nil, t.err
@@ -59,19 +65,11 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 	return t.takeAll(turn.Start, s, offers), t.err
 }
 
-// open counts the queues that have work and a free thread.
-func (t *tx) open() (queues int) {
-	t.flushQueues() // the index of open queues is asked
-	if r := t.query(countOpen); r.one() {
-		queues = int(r.int(0))
-	}
-	return queues
-}
-
-const countOpen = "SELECT count(*) FROM queues INDEXED BY queues_open WHERE queued > 0 AND (unlimited = 1 OR active < threads)"
-
-// anyWeight asks whether a queue is in a group, or has a weight. Else all queues have the same share.
-const anyWeight = `SELECT 1 FROM queues INDEXED BY queues_weighted WHERE instr(settings, '"group":') + instr(settings, '"weight":') > 0 LIMIT 1`
+// beforeClaim counts the queues that have work and a free thread. It asks whether a queue is in a group, or has a weight: else all queues
+// have the same share. It also asks how many tasks the instances of a node may have together; NULL: any number.
+const beforeClaim = `SELECT (SELECT count(*) FROM queues INDEXED BY queues_open WHERE queued > 0 AND (unlimited = 1 OR active < threads)),
+	EXISTS (SELECT 1 FROM queues INDEXED BY queues_weighted WHERE instr(settings, '"group":') + instr(settings, '"weight":') > 0),
+	(SELECT max_threads FROM nodes WHERE name = ?)`
 
 // takeShares takes tasks of each offer by its weight and its groups. Without weights no queue is in a
 // group, whose part the other queues could use up.
@@ -118,13 +116,9 @@ func (t *tx) takeShares(offers []*offer, turn *protocol.Turn, left int, weights 
 // activeOn counts what the instances of a node have claimed, among all that is claimed.
 const activeOn = "SELECT count(*) FROM tasks INDEXED BY tasks_mine CROSS JOIN instances ON instances.n = instance WHERE " + isMine + " AND node = ?"
 
-// room returns how many tasks the instances of the caller's node may still claim together.
-func (t *tx) room() int {
-	limit := t.query("SELECT max_threads FROM nodes WHERE name = ?", string(t.by.node))
-	if !limit.one() {
-		return math.MaxInt
-	}
-	room := int(limit.int(0))
+// room returns how many tasks the instances of the caller's node may still claim together, of so many.
+func (t *tx) room(limit int) (room int) {
+	room = limit
 	if active := t.fresh(activeOn, string(t.by.node)); active.one() {
 		room -= int(active.int(0))
 	}
@@ -289,16 +283,15 @@ func (t *tx) offers(turn *protocol.Turn, open int, all bool) []*offer {
 			if !slices.Contains(turn.Plugins, r.text(queuePlugin)) {
 				continue
 			}
-			q := r.queue()
+			q := t.queues[r.int(0)]
+			if q == nil {
+				q = r.queue()
+			}
 			if seen[q.n] || !turn.Serves(&q.Queue, t.by.node) {
 				continue
 			}
 			seen[q.n] = true
-			if there := t.queues[q.n]; there != nil {
-				q = there
-			} else {
-				t.queues[q.n] = q
-			}
+			t.queues[q.n] = q
 			o := &offer{queueRow: q, lanes: map[plan.PlanID]*lane{}, of: only}
 			o.look = func() bool { return t.share(o, turn, only) }
 			if (all || o.look()) && t.roomIn(o) { // of all, those that are dealt a start look

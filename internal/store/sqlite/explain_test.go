@@ -106,8 +106,10 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 		{"a claim reads the index of what is queued, in its order", justThese + queuedUp, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (queue=? AND lane=?)"}},
 		{"so does one that begins with the newest", compared + queuedDown, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (queue=? AND lane=?)"}},
 		{"and finds the next plan that has work in a queue", nextLane, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (queue=? AND lane>?)"}},
-		{"and whether queues have shares of their own", anyWeight, []string{"SCAN queues USING INDEX queues_weighted"}},
-		{"and how many have work", countOpen, []string{"SCAN queues USING INDEX queues_open"}},
+		{"and whether queues have work, and shares of their own", beforeClaim, []string{
+			"SCAN CONSTANT ROW", "SCALAR SUBQUERY 1", "SCAN queues USING INDEX queues_open", "SCALAR SUBQUERY 2", "SCAN queues USING INDEX queues_weighted",
+			"SCALAR SUBQUERY 3", "SEARCH nodes USING PRIMARY KEY (name=?)",
+		}},
 		{"release finds children by their parent", kidsOfMany, []string{
 			"SCAN j VIRTUAL TABLE INDEX 1:", "SEARCH k USING PRIMARY KEY (parent=?)", "SEARCH g USING INTEGER PRIMARY KEY (rowid=?)",
 		}},

@@ -12,11 +12,15 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// instance returns plan.ErrInstanceGone for one that is not registered.
+// instance returns plan.ErrInstanceGone for one that is not registered. It also reads what shift returns, which each turn needs.
 func (t *tx) instance(id plan.InstanceID) (*instanceRow, error) {
-	r := t.query("SELECT n, node FROM instances WHERE id = ? AND gone = 0", id.ID[:])
+	r := t.query("SELECT n, node, coalesce((SELECT value FROM meta WHERE key = ?), 0) FROM instances WHERE id = ? AND gone = 0", shiftKey, id.ID[:])
 	if !r.one() {
 		return nil, fmt.Errorf("instance %s: %w", id, plan.ErrInstanceGone)
+	}
+	if t.moved == nil {
+		by := r.int(2)
+		t.moved = &by
 	}
 	return &instanceRow{r.int(0), id, plan.NodeName(r.text(1))}, nil
 }
