@@ -204,6 +204,11 @@ func Relisted(tasks []plan.Task, chosen []plan.TaskID) (found []*plan.Task, err 
 		return nil, refusal.New(plan.ErrConflict, "no task here has a list and items: nothing is to be compared")
 	}
 	g := plan.NewGraph(tasks)
+	for _, t := range found {
+		if err := checkApproved(g, tasks, t, ListParent(t, byID)); err != nil {
+			return nil, err
+		}
+	}
 	for more := true; more; { // a circle was refused with the plan
 		more = false
 		below := followers(g, in)
@@ -220,10 +225,37 @@ func Relisted(tasks []plan.Task, chosen []plan.TaskID) (found []*plan.Task, err 
 			if !t.Status.Finished() {
 				return nil, refusal.New(plan.ErrConflict, "task %q is %s: its items can be compared once it has finished", t.Key(), states.OfTask(t))
 			}
+			if err := checkApproved(g, tasks, t, ListParent(t, byID)); err != nil {
+				return nil, err
+			}
 			found, in[t.ID], more = append(found, t), true, true
 		}
 	}
 	return found, nil
+}
+
+// checkApproved refuses to compare the list of a foreach task if somebody answered a question about it: the question
+// is below the task that made the list, and above the foreach task. Nobody was asked about the items that would come.
+func checkApproved(g *plan.Graph, tasks []plan.Task, t, maker *plan.Task) error {
+	if maker == nil {
+		return nil
+	}
+	made, _ := g.Index(maker.ID)
+	own, _ := g.Index(t.ID)
+	var below, above []bool
+	for i := range tasks {
+		if tasks[i].Approve == nil {
+			continue
+		}
+		if below == nil {
+			below, above = g.Below([]int{made}), g.Above([]int{own})
+		}
+		if below[i] && above[i] {
+			return refusal.New(plan.ErrConflict, "the list of task %q was approved by the answer to %q, and other items were not; run %s again with --downstream, which asks again, "+
+				"or name the tasks that are to be compared", t.Key(), tasks[i].Key(), maker.Key())
+		}
+	}
+	return nil
 }
 
 // followers returns what reports whether a task, if it is not nil, is one of those that are in, or below one.

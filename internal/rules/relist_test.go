@@ -233,3 +233,42 @@ func TestAListOfOutputsHasNoneOfItemsThatAreGone(t *testing.T) {
 		}
 	}
 }
+
+// An approval is of one list, and not of the next one.
+func TestItemsThatNobodyApprovedDoNotCome(t *testing.T) {
+	list := &plan.Foreach{Value: "needs.list"}
+	approve := &plan.Approval{Question: "All of them?"}
+	for _, c := range []struct {
+		name  string
+		tasks []plan.Task // Needs are set by needs
+		needs map[string][]string
+		asked bool
+	}{
+		{"a question about the list", []plan.Task{{Name: "list"}, {Name: "ask", Definition: plan.Definition{Approve: approve}}, {Name: "del", Definition: plan.Definition{Foreach: list}}},
+			map[string][]string{"ask": {"list"}, "del": {"ask", "list"}}, true},
+		{"tasks in between", []plan.Task{{Name: "list"}, {Name: "count"}, {Name: "ask", Definition: plan.Definition{Approve: approve}}, {Name: "wait"}, {Name: "del", Definition: plan.Definition{Foreach: list}}},
+			map[string][]string{"count": {"list"}, "ask": {"count"}, "wait": {"ask"}, "del": {"wait", "list"}}, true},
+		{"a question before the list is made", []plan.Task{{Name: "ask", Definition: plan.Definition{Approve: approve}}, {Name: "list"}, {Name: "del", Definition: plan.Definition{Foreach: list}}},
+			map[string][]string{"list": {"ask"}, "del": {"list"}}, false},
+		{"a question after the items", []plan.Task{{Name: "list"}, {Name: "del", Definition: plan.Definition{Foreach: list}}, {Name: "ask", Definition: plan.Definition{Approve: approve}}},
+			map[string][]string{"del": {"list"}, "ask": {"del"}}, false},
+		{"a list that stands in the file", []plan.Task{{Name: "list"}, {Name: "ask", Definition: plan.Definition{Approve: approve}}, {Name: "del", Definition: plan.Definition{Foreach: &plan.Foreach{List: json.RawMessage(`[1]`)}}}},
+			map[string][]string{"ask": {"list"}, "del": {"ask"}}, false},
+	} {
+		ids := map[string]plan.TaskID{}
+		for i := range c.tasks {
+			task := &c.tasks[i]
+			task.ID = plan.TaskID{ID: plan.ID{byte(i + 1)}}
+			if task.Status, ids[task.Name] = plan.Succeeded, task.ID; task.Foreach != nil {
+				task.Expanded, task.Items = true, 1
+			}
+			for _, need := range c.needs[task.Name] {
+				task.Needs = append(task.Needs, ids[need])
+			}
+		}
+		_, err := rules.Relisted(c.tasks, nil)
+		if c.asked != errors.Is(err, plan.ErrConflict) || c.asked && !strings.Contains(err.Error(), `the list of task "del" was approved by the answer to "ask", and other items were not; run list again with --downstream`) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
