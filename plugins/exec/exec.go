@@ -164,11 +164,13 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 	if err != nil {
 		return plan.Result{}, err
 	}
-	if ended.Stopped == nil && files.vanished(ended.Code != 0) {
+	output, vanished := files.look(ended.Code != 0)
+	if ended.Stopped == nil && vanished {
 		exit := &plan.Exit{Code: ended.Code, Signal: ended.Signal}
 		return plan.Result{Status: plan.Queued, Reason: plan.ReasonLost, Detail: vanishedText, Exit: exit}, nil
 	}
-	r := hide(result(ctx, ended, out.Said(), s.argv == nil, files.output), secrets)
+	empty := output != nil && output.Mode().IsRegular() && output.Size() == 0
+	r := hide(result(ctx, ended, out.Said(), s.argv == nil, empty, files.output), secrets)
 	if (ended.Code == notFound || ended.Code == notExecutable) && ended.Stopped == nil {
 		if word := s.onlyProgram(); word != "" && runner.Missing(runner.Command{Args: []string{word}, Env: env, Dir: s.dir}) {
 			r.Lacks = plan.LacksMeans
@@ -193,8 +195,8 @@ func hide(r plan.Result, secrets []string) plan.Result {
 }
 
 // result returns the result of a command, with its last words as the detail. line reports whether a
-// shell ran the command. output is the file with its output.
-func result(ctx context.Context, r runner.Result, said string, line bool, output string) plan.Result {
+// shell ran the command. output is the file with its output, if it is not empty.
+func result(ctx context.Context, r runner.Result, said string, line, empty bool, output string) plan.Result {
 	if r.Started.IsZero() {
 		return plan.Result{Status: plan.Terminated, Detail: r.Stopped.Error()}
 	}
@@ -208,6 +210,8 @@ func result(ctx context.Context, r runner.Result, said string, line bool, output
 		return plan.Result{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: failure(r, said, line), Exit: exit}
 	case r.Code != 0:
 		return plan.Result{Status: plan.Failed, Detail: failure(r, said, line), Exit: exit}
+	case empty:
+		return plan.Result{Status: plan.Succeeded, Exit: exit}
 	}
 	value, err := plugins.Within(ctx, func() (json.RawMessage, error) { return readOutput(output) }) // the command may have made it a link to what hangs
 	switch {

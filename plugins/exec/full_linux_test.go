@@ -27,6 +27,9 @@ func TestFilesGoToADiskWhenMemoryIsFull(t *testing.T) {
 	if text, err := os.ReadFile(f.params); err != nil || string(text) != "{}" {
 		t.Errorf("the params are %q, %v", text, err)
 	}
+	if left, err := os.ReadDir(root); err != nil || len(left) > 0 {
+		t.Errorf("in the full folder there is %v, %v", left, err)
+	}
 	s.close(f)
 	if err := s.remove(); err != nil {
 		t.Error(err)

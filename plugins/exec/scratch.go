@@ -66,6 +66,8 @@ func (s *scratch) open(params []byte) (files, error) {
 			s.close(f)
 			return files{}, err
 		}
+		os.Remove(f.params) // a part of it may be on the full disk
+		os.Remove(f.output)
 		s.leave(root, full)
 	}
 }
@@ -88,9 +90,16 @@ func (s *scratch) close(f files) {
 	}
 }
 
-// vanished reports whether somebody took the output away while the command ran. A command that
-// failed may have removed the file itself; it did not also remove its params.
-func (f *files) vanished(failed bool) bool { return !there(f.output) && !(failed && there(f.params)) }
+// look returns what the output is when the command has ended, and whether somebody took it away
+// while the command ran. A command that failed may have removed the file itself; it did not also
+// remove its params.
+func (f *files) look(failed bool) (output fs.FileInfo, vanished bool) {
+	output, err := os.Lstat(f.output)
+	if err != nil {
+		return nil, !(failed && there(f.params))
+	}
+	return output, false
+}
 
 // there reports whether there is a file at the path.
 func there(path string) bool {
