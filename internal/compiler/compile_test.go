@@ -241,7 +241,6 @@ func TestATaskBelowAnApprovalReadsWhatTheApprovalNeeds(t *testing.T) {
 		{Name: "condition", Plugin: "demo", Needs: []string{"ask"}, If: "needs.check.changed > 0 && needs.check.changed < 9"},
 		{Name: "param", Plugin: "demo", Needs: []string{"ask"}, Params: params("${{ needs.check.changed }}")},
 		{Name: "items", Plugin: "demo", Needs: []string{"ask"}, Foreach: &plan.Foreach{Value: "needs.check"}},
-		{Name: "results", Plugin: "demo", Needs: []string{"ask"}, When: plan.AllDone, If: "results.check.status == 'succeeded'"},
 		{Name: "both", Plugin: "demo", Needs: []string{"check", "ask"}, If: "needs.check.changed > 0"},
 		{Name: "silent", Plugin: "demo", Needs: []string{"ask"}, If: "needs.ask.by != 'anna'"},
 	}
@@ -267,8 +266,13 @@ func TestATaskBelowAnApprovalReadsWhatTheApprovalNeeds(t *testing.T) {
 		t.Error("the spec has changed")
 	}
 
-	s.Tasks = append(s.Tasks[:3:3], plan.TaskSpec{Name: "far-off", Plugin: "demo", Needs: []string{"ask"}, If: "needs.far.ok"})
-	if err := compiler.Validate(s); err == nil || !strings.Contains(err.Error(), `the task does not need "far"; add it to needs`) {
-		t.Errorf("the condition over a task further up gives %v", err)
+	for cited, task := range map[string]plan.TaskSpec{
+		"far":   {Name: "far-off", Plugin: "demo", Needs: []string{"ask"}, If: "needs.far.ok"},
+		"check": {Name: "undo", Plugin: "demo", Needs: []string{"ask"}, When: plan.AllFailed, If: "needs.check.ok"}, // which would not run after a rejection
+	} {
+		s.Tasks = append(s.Tasks[:3:3], task)
+		if err := compiler.Validate(s); err == nil || !strings.Contains(err.Error(), `the task does not need "`+cited+`"; add it to needs`) {
+			t.Errorf("the condition of %s gives %v", task.Name, err)
+		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 // withImplied returns the spec with the needs that expressions imply. A task that needs an approval may read the
 // outputs of what the approval needs, since these are what the question is about. Nodes give a task the outputs of
-// its own parents, so it needs them too. The spec is s itself where nothing is implied.
+// its own parents, so it needs them too. Where its when asks how its parents ended, one more parent could change the
+// answer, so that needs are written out there. The spec is s itself where nothing is implied.
 func withImplied(s *plan.Spec) *plan.Spec {
 	if !slices.ContainsFunc(s.Tasks, func(t plan.TaskSpec) bool { return t.Approve != nil }) {
 		return s
@@ -19,6 +20,9 @@ func withImplied(s *plan.Spec) *plan.Spec {
 	out := s
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
+		if t.When != "" && t.When != plan.AllSucceeded {
+			continue
+		}
 		behind := map[string]bool{}
 		for _, parent := range t.Parents() {
 			if p, there := index[parent]; there && s.Tasks[p].Approve != nil {
