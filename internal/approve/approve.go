@@ -45,7 +45,7 @@ func Waiting(ctx context.Context, st store.Reader, id plan.PlanID) ([]plan.Task,
 	if err != nil || q.IsZero() {
 		return nil, err
 	}
-	held, err := st.Tasks(ctx, store.TaskQuery{Queue: q, Plan: id, Statuses: []plan.Status{plan.Held}, Limit: -1})
+	held, err := store.AllTasks(ctx, st, store.TaskQuery{Queue: q, Plan: id, Statuses: []plan.Status{plan.Held}})
 	return slices.DeleteFunc(held, func(t plan.Task) bool { return !t.AwaitsAnswer() }), err
 }
 

@@ -59,7 +59,7 @@ func awaiting(ctx context.Context, st store.Reader, id plan.PlanID) (asked []pla
 	if asked, err = approve.Waiting(ctx, st, id); err != nil || len(asked) == 0 { // mostly: the other tasks are not read
 		return nil, false, err
 	}
-	held, err := st.Tasks(ctx, store.TaskQuery{Plan: id, Statuses: []plan.Status{plan.Held}, Limit: -1})
+	held, err := store.AllTasks(ctx, st, store.TaskQuery{Plan: id, Statuses: []plan.Status{plan.Held}})
 	if err != nil {
 		return nil, false, err
 	}

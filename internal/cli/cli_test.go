@@ -114,7 +114,7 @@ func receive() {
 // behindAServer are the scripts that run behind a server too: each command that asks a server is in one of them. With SLUICE_TEST_WHOLE=1 all
 // scripts run there.
 var behindAServer = []string{
-	"balance", "complete", "disco-submit", "failures", "groups", "half", "items", "logs", "names", "plan-logs", "plan-secrets", "queue", "resume", "retry", "retry-params",
+	"approve", "balance", "complete", "disco-submit", "failures", "groups", "half", "items", "logs", "names", "plan-logs", "plan-secrets", "queue", "resume", "retry", "retry-params",
 	"schedules", "secret-params", "selection", "server", "server-restart", "shared", "show", "stalled", "stops", "subject", "submit-key", "task", "task-filter", "task-set", "usage", "wait",
 }
 
