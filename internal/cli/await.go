@@ -20,6 +20,9 @@ import (
 // errAwaits is why a run ends that only waits for people. It carries the exit code of errNotFinished.
 var errAwaits = fmt.Errorf("%w: it waits for an approval", errNotFinished)
 
+// waitingForYou begins the line of a plan that only waits for people.
+const waitingForYou = "waiting for you"
+
 // awaitEvery is how often a run looks whether it only waits for people.
 const awaitEvery = 300 * time.Millisecond
 
@@ -37,8 +40,12 @@ func untilAwaited(ctx context.Context, st store.Reader, p plan.PlanID, done <-ch
 			return
 		case <-tick.C:
 		}
-		asked, only, err := awaiting(ctx, st, p)
-		if err != nil || !only || len(asked) == 0 {
+		now, err := st.Plan(ctx, p)
+		only := false
+		if err == nil {
+			_, only, err = awaiting(ctx, st, &now)
+		}
+		if err != nil || !only {
 			looks = 0
 			continue
 		}
@@ -49,22 +56,26 @@ func untilAwaited(ctx context.Context, st store.Reader, p plan.PlanID, done <-ch
 	}
 }
 
-// awaiting returns the tasks of a plan that wait for an answer, and whether nothing else of the plan can
-// go on.
-func awaiting(ctx context.Context, st store.Reader, id plan.PlanID) (asked []plan.Task, only bool, err error) {
-	p, err := st.Plan(ctx, id)
-	if c := p.Counts; err != nil || p.State != plan.PlanRunning || c.Held == 0 || c.Queued+c.Claimed+c.Running > 0 {
+// awaiting returns the tasks of a plan, read with its counts, that wait for an answer. only is true if
+// there are such tasks, and nothing else of the plan can go on.
+func awaiting(ctx context.Context, st store.Reader, p *plan.Plan) (asked []plan.Task, only bool, err error) {
+	if c := p.Counts; p.State != plan.PlanRunning || c.Held == 0 || c.Queued+c.Claimed+c.Running > 0 {
+		return nil, false, nil
+	}
+	if asked, err = approve.Waiting(ctx, st, p.ID); err != nil || len(asked) == 0 { // mostly: the other tasks are not read
 		return nil, false, err
 	}
-	if asked, err = approve.Waiting(ctx, st, id); err != nil || len(asked) == 0 { // mostly: the other tasks are not read
-		return nil, false, err
-	}
-	held, err := store.AllTasks(ctx, st, store.TaskQuery{Plan: id, Statuses: []plan.Status{plan.Held}})
+	held, err := store.AllTasks(ctx, st, store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Held}})
 	if err != nil {
 		return nil, false, err
 	}
 	delayed := slices.ContainsFunc(held, func(t plan.Task) bool { return !t.AwaitsAnswer() && !t.NotBefore.IsZero() })
 	return asked, !delayed, nil
+}
+
+// waitsFor says that a plan only waits for the answers to these tasks.
+func waitsFor(asked []plan.Task, p *plan.Plan, c func(...string) string) string {
+	return fmt.Sprintf("%s waits for an answer: %s", p.Title(), asks(asked, p, c))
 }
 
 // asks says what waits for a person, in one line.

@@ -230,7 +230,7 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, s *runS
 		case errors.Is(cause, errInterrupted):
 			r.Left = "interrupted"
 		case errors.Is(cause, errAwaits):
-			r.Left, r.Awaits = "waiting for you", w.awaits
+			r.Left, r.Awaits = waitingForYou, w.awaits
 		default:
 			r.Left = "out of time"
 		}
@@ -282,7 +282,13 @@ func (a *app) printVerdict(ctx context.Context, st store.Store, p plan.Plan, out
 	if output.json() {
 		err = view.JSON(a.Stdout, entryOfPlan(&p, nodes))
 	} else {
-		_, err = fmt.Fprintln(a.Stdout, report.StyledVerdict(&p, time.Now(), a.paint(a.Stdout)))
+		left := ""
+		if _, only, err := awaiting(ctx, st, &p); err != nil {
+			return err
+		} else if only {
+			left = waitingForYou + ": "
+		}
+		_, err = fmt.Fprintln(a.Stdout, left+report.StyledVerdict(&p, time.Now(), a.paint(a.Stdout)))
 		if p.State == plan.PlanFailed {
 			a.note("to see what failed: %s", a.command("plan", "status", p.Title()))
 		}

@@ -125,11 +125,31 @@ func (a *app) noPlans(some bool) error {
 func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan, nodes []plan.Instance, wide bool) error {
 	t := a.table("PLAN", "STATE", "TASKS", "STARTED", "TOOK", "LEFT", "ID")
 	now := time.Now()
-	var stalled, half []*plan.Plan
+	var stalled, half, awaits []*plan.Plan
+	questions := map[plan.PlanID][]plan.Task{}
+	if slices.ContainsFunc(plans, func(p plan.Plan) bool { return p.State == plan.PlanRunning && p.Counts.Held > 0 }) {
+		asked, err := approve.Waiting(ctx, st, plan.PlanID{})
+		if err != nil {
+			return err
+		}
+		for _, task := range asked {
+			questions[task.Plan] = append(questions[task.Plan], task)
+		}
+	}
 	for i := range plans {
 		p := &plans[i]
-		tasks := done(p.Counts)
-		if explain.Stalled(nodes, p) {
+		tasks, only := done(p.Counts), false
+		if len(questions[p.ID]) > 0 {
+			var err error
+			if _, only, err = awaiting(ctx, st, p); err != nil {
+				return err
+			}
+		}
+		switch {
+		case only:
+			awaits = append(awaits, p)
+			tasks += ", asks"
+		case explain.Stalled(nodes, p):
 			stalled = append(stalled, p)
 			tasks += ", no node"
 		}
@@ -147,6 +167,13 @@ func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan,
 	}
 	if err := a.noteStalled(ctx, st, stalled, nodes); err != nil {
 		return err
+	}
+	switch len(awaits) {
+	case 0:
+	case 1:
+		a.note("%s", waitsFor(questions[awaits[0].ID], awaits[0], a.command))
+	default:
+		a.note("%d of these plans wait for an answer; %s names the question", len(awaits), a.command("plan", "status", "PLAN"))
 	}
 	switch len(half) {
 	case 0:

@@ -47,10 +47,10 @@ func planStatus(a *app) *cobra.Command {
 		if output.json() {
 			return a.printStatusJSON(ctx, st, &p, nodes)
 		}
-		if err := a.printStatus(ctx, st, &p, nodes); err != nil || explain.Stalled(nodes, &p) || underSubmission(&p) {
+		if err := a.printStatus(ctx, st, &p, nodes); err != nil || explain.Stalled(nodes, &p) || p.State != plan.PlanRunning {
 			return err // it says that already
 		}
-		return a.noteUnserved(ctx, st, &p, nil)
+		return a.noteMissing(ctx, st, &p, nodes, nil)
 	})
 	return cmd
 }
@@ -121,11 +121,11 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 			stalled, outside = "", "none runs it"+stillRuns(n)+"; "+a.goOn(p)
 		}
 	}
-	asked, only, err := awaiting(ctx, st, p.ID)
+	asked, only, err := awaiting(ctx, st, p)
 	if err != nil {
 		return err
 	}
-	if only && len(asked) > 0 {
+	if only {
 		stalled = ""
 	}
 	strays, end, err := explain.Strays(ctx, st, nodes, p)

@@ -102,9 +102,13 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 	if err != nil {
 		return nil, err
 	}
+	_, awaits, err := awaiting(ctx, st, &p)
+	if err != nil {
+		return nil, err
+	}
 	w = &watcher{
-		st: st, p: p, model: view.NewModel(p.Title(), rules.Began(&p)), view: &view.Quiet{Notes: a.Stderr}, goOn: a.goOn, mark: a.ellipsis(),
-		stalled: explain.Stalled(nodes, &p), looked: time.Now(), // of that the person was told
+		st: st, p: p, model: view.NewModel(p.Title(), rules.Began(&p)), view: &view.Quiet{Notes: a.Stderr}, goOn: a.goOn, typed: a.command, mark: a.ellipsis(),
+		stalled: explain.Stalled(nodes, &p) && !awaits, awaited: awaits, looked: time.Now(), // of that the person was told
 	}
 	if a.redraws() && !output.json() && !p.State.Ended() {
 		w.view, w.live, w.most = view.NewLive(a.Stdout, a.paint(a.Stdout), false), true, view.KeepEnds

@@ -15,7 +15,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// noteUnserved notes on stderr that no live node can run the rest of the plan, and what to do.
+// noteUnserved notes on stderr that the plan only waits for an answer, or that no live node can run the
+// rest of it, and what to do.
 // needed are the plugins of its tasks, if the caller knows them.
 func (a *app) noteUnserved(ctx context.Context, st store.Reader, p *plan.Plan, needed []string) error {
 	if underSubmission(p) {
@@ -28,13 +29,30 @@ func (a *app) noteUnserved(ctx context.Context, st store.Reader, p *plan.Plan, n
 	if err != nil {
 		return err
 	}
-	if explain.Stalled(nodes, p) {
-		outside, err := explain.Outside(ctx, st, nodes, p)
-		if err == nil {
-			a.note("no node runs %s%s; %s", p.Title(), stillRuns(outside), a.goOn(p))
-		}
+	asked, only, err := awaiting(ctx, st, p)
+	if err != nil {
 		return err
 	}
+	stalled := explain.Stalled(nodes, p)
+	switch {
+	case only:
+		a.note("%s", waitsFor(asked, p, a.command))
+	case stalled:
+		outside, err := explain.Outside(ctx, st, nodes, p)
+		if err != nil {
+			return err
+		}
+		a.note("no node runs %s%s; %s", p.Title(), stillRuns(outside), a.goOn(p))
+	}
+	if stalled {
+		return nil
+	}
+	return a.noteMissing(ctx, st, p, nodes, needed)
+}
+
+// noteMissing notes on stderr that no live node has a plugin that the rest of the plan needs. needed is
+// as for noteUnserved.
+func (a *app) noteMissing(ctx context.Context, st store.Reader, p *plan.Plan, nodes []plan.Instance, needed []string) (err error) {
 	if needed == nil {
 		if needed, err = pluginsLeft(ctx, st, p); err != nil {
 			return err

@@ -39,6 +39,7 @@ type watcher struct {
 	drawn  drawn
 	brief  bool                    // so many are, or were, to run: no changes are read any more
 	goOn   func(*plan.Plan) string // says how to continue if no node runs the plan; nil: a node of this process does
+	typed  func(...string) string  // returns a command of ours as a person types it; set with goOn
 	ending <-chan struct{}         // closed before that one takes no more, and in the end goes; nil if there is none
 	notes  chan note               // told from other goroutines
 	said   []string
@@ -51,6 +52,7 @@ type watcher struct {
 	heard  time.Time // when something was last told
 
 	stalled bool      // no node runs the plan
+	awaited bool      // the plan only waits for an answer
 	looked  time.Time // when that was found out
 
 	counts bool      // the view has no line for a task: the plan's counts are all that is read
@@ -365,7 +367,8 @@ func (w *watcher) show(ctx context.Context, events []view.Event) error {
 	return errors.Join(failed, w.draw(ctx, &m), w.view.Show(&m))
 }
 
-// look tells when the last node that ran the plan is gone, which by the tasks' states alone looks like work.
+// look tells when the plan comes to wait only for an answer. It also tells when the last node that ran the
+// plan is gone, which by the tasks' states alone looks like work.
 func (w *watcher) look(ctx context.Context) error {
 	now := time.Now()
 	if w.goOn == nil || w.p.State.Ended() || now.Sub(w.looked) < idleTime {
@@ -379,16 +382,22 @@ func (w *watcher) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	was := w.stalled
-	w.stalled = explain.Stalled(nodes, &w.p)
+	asked, only, err := awaiting(ctx, w.st, &w.p)
+	if err != nil {
+		return err
+	}
+	was, told := w.stalled, w.awaited
+	w.stalled, w.awaited = explain.Stalled(nodes, &w.p) && !only, only
 	switch {
+	case only && !told:
+		w.tell(note{waitsFor(asked, &w.p, w.typed), true})
 	case w.stalled && !was:
 		outside, err := explain.Outside(ctx, w.st, nodes, &w.p)
 		if err != nil {
 			return err
 		}
 		w.tell(note{fmt.Sprintf("no node runs %s any more%s; %s", w.p.Title(), stillRuns(outside), w.goOn(&w.p)), true})
-	case was && !w.stalled:
+	case was && !w.stalled, told && !only:
 		w.note = note{}
 	}
 	return nil
