@@ -38,15 +38,19 @@ func Answer(ctx context.Context, st store.Store, t *plan.Task, a rules.Answer) e
 	return err
 }
 
-// Waiting returns the tasks that wait for a person's answer, of one plan, or of all if id is zero. All of
-// them are in one queue, so that it costs what there is to return.
+// Waiting returns the tasks that a person can answer, of one plan, or of all if id is zero. It leaves out
+// those whose time is over. All questions are in one queue, so that it costs what there is to return.
 func Waiting(ctx context.Context, st store.Reader, id plan.PlanID) ([]plan.Task, error) {
 	q, err := Queue(ctx, st)
 	if err != nil || q.IsZero() {
 		return nil, err
 	}
 	held, err := store.AllTasks(ctx, st, store.TaskQuery{Queue: q, Plan: id, Statuses: []plan.Status{plan.Held}})
-	return slices.DeleteFunc(held, func(t plan.Task) bool { return !t.AwaitsAnswer() }), err
+	if err != nil || len(held) == 0 {
+		return nil, err
+	}
+	now, err := st.Now(ctx)
+	return slices.DeleteFunc(held, func(t plan.Task) bool { return !t.AwaitsAnswer() || rules.AnswerOver(&t, now) }), err
 }
 
 // Queue returns the queue of the tasks that ask; zero if there never was one.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -69,8 +68,16 @@ func awaiting(ctx context.Context, st store.Reader, p *plan.Plan) (asked []plan.
 	if err != nil {
 		return nil, false, err
 	}
-	delayed := slices.ContainsFunc(held, func(t plan.Task) bool { return !t.AwaitsAnswer() && !t.NotBefore.IsZero() })
-	return asked, !delayed, nil
+	open := 0
+	for i := range held {
+		switch t := &held[i]; {
+		case t.AwaitsAnswer():
+			open++
+		case !t.NotBefore.IsZero(): // its delay ends by itself
+			return asked, false, nil
+		}
+	}
+	return asked, open == len(asked), nil // the next node fails the others, whose time is over
 }
 
 // waitsFor says that a plan only waits for the answers to these tasks.

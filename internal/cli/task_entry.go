@@ -12,6 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -135,6 +136,8 @@ func (a *app) detail(t *plan.Task, nodes []plan.Instance) string {
 	switch {
 	case t.Status.Active() && !explain.Holds(nodes, t):
 		return explain.NodeGone(t)
+	case rules.AnswerOver(t, time.Now()):
+		return "its time is over, and the next node fails it: " + d
 	case t.Items > 0 && (t.Status == plan.Held && t.Expanded || t.Status == plan.Succeeded):
 		return view.Number(t.Items, "item")
 	case t.Status > plan.Failed && d == "":

@@ -206,6 +206,9 @@ func (e *explainer) held(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error) {
 		return link, nil, err
 	case t.Expanded:
 		return e.items(t)
+	case rules.AnswerOver(t, e.now):
+		link, err := e.nextTurn(t, fmt.Sprintf("nobody answered within %s: a node's next turn fails it", duration.Text(t.Timeout)))
+		return link, nil, err
 	case t.AwaitsAnswer():
 		link, err := e.approval(t)
 		return link, nil, err

@@ -221,6 +221,14 @@ func TestTask(t *testing.T) {
 			remedy: "plan run --resume p#1",
 		},
 		{
+			name: "a question whose time is over needs a node",
+			tasks: []plan.Task{with(task(1, "a", plan.Held), func(t *plan.Task) {
+				t.Reason, t.Timeout, t.NotBefore = plan.ReasonApproval, time.Hour, now.Add(-time.Second)
+			})},
+			chain:  []string{"a: nobody answered within 1h00m: a node's next turn fails it; no node is alive to do so"},
+			remedy: "plan run --resume p#1",
+		},
+		{
 			name:   "a plan that is not ready holds its tasks",
 			plan:   plan.Plan{State: plan.PlanSubmitting},
 			tasks:  []plan.Task{task(1, "a", plan.Held)},

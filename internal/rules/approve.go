@@ -67,12 +67,17 @@ func CheckAnswer(t *plan.Task, a *Answer) error {
 		return refusal.New(plan.ErrConflict, "task %q is %s already: there is nothing to answer", t.Key(), states.OfTask(t))
 	case !t.AwaitsAnswer():
 		return refusal.New(plan.ErrConflict, "task %q does not wait for an approval: it is %s", t.Key(), states.OfTask(t))
-	case !t.NotBefore.IsZero() && a.At.After(t.NotBefore):
+	case AnswerOver(t, a.At):
 		return refusal.New(plan.ErrConflict, "task %q was to be answered until %s: that is over", t.Key(), t.NotBefore.UTC().Format(time.RFC3339))
 	case a.Asked.UnixMilli() != t.Started.UnixMilli():
 		return refusal.New(plan.ErrConflict, "task %q was asked again since: look at it, and answer again", t.Key())
 	}
 	return nil
+}
+
+// AnswerOver reports whether the time to answer a task that asked is over. The next node fails the task.
+func AnswerOver(t *plan.Task, now time.Time) bool {
+	return t.AwaitsAnswer() && !t.NotBefore.IsZero() && now.After(t.NotBefore)
 }
 
 // CheckApprover refuses an answer by somebody who may not give it, and a note that is too long. p is the

@@ -298,7 +298,7 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		r.get("get-unrun", "/plans/"+other+"/unrun", "", 200)
 		r.get("cancel-running", "/plans/"+other+"/cancel-running", "", 409)
 		r.get("list-approvals", "/approvals", "", 200)
-		asks, body := questioned(r.site)
+		asks, body := questioned(r.site, "1h")
 		if got := r.get("list-approvals", "/approvals", "", 200); !strings.Contains(got, asks) {
 			t.Errorf("what waits for an answer is %s, want task %s", got, asks)
 		}

@@ -104,7 +104,8 @@ func (a *API) tasks() {
 		func(ctx context.Context, in *ByTaskID) (*struct{}, error) { return nil, a.st.CancelTask(ctx, in.Task) })
 	serve(a, endpoint{
 		method: "GET", path: "/approvals", id: "list-approvals", summary: "List the tasks that wait for an answer", tag: tag, scope: Read,
-		doc: "Of all plans, the longest waiting first. detail is the question, and started says when it was asked.",
+		doc: "Of all plans, the longest waiting first. detail is the question, and started says when it was asked. " +
+			"A question whose time is over is left out.",
 	}, a.approvals)
 	serve(a, endpoint{
 		method: "POST", path: "/tasks/{task}/approval", id: "answer-task", summary: "Approve or reject what a task asks", tag: tag, scope: Approve, status: 204, errors: []int{404, 409, 422},
