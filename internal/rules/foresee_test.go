@@ -55,6 +55,11 @@ func TestForesee(t *testing.T) {
 			again: "copy verify clean-up report", dropped: "copy[0] copy[1] copy[2]", cleaned: "clean-up", undone: "list",
 		},
 		{
+			name: "where items are left out, what goes along with a failure by items runs again", whole: true,
+			tasks: []string{"copy = failed", "along: copy = skipped", "sum: copy, along = skipped"},
+			again: "copy along sum",
+		},
+		{
 			name: "without its items a foreach task counts as kept in part", whole: true,
 			tasks: []string{"list", "copy: list = failed", "clean-up when any_failed: copy"},
 			again: "copy clean-up", cleaned: "clean-up", undone: "list",
@@ -115,8 +120,11 @@ func TestForesee(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tasks := graph(c.tasks...)
 			for i := range tasks {
-				if tasks[i].Name == "copy" {
+				switch tasks[i].Name {
+				case "copy":
 					tasks[i].Foreach, tasks[i].Expanded, tasks[i].Items = &plan.Foreach{}, c.whole, 3
+				case "along":
+					tasks[i].Foreach, tasks[i].Expanded, tasks[i].Items = &plan.Foreach{Each: []string{"copy"}}, c.whole, 3
 				}
 				if _, index, is := strings.Cut(tasks[i].Name, "["); is {
 					tasks[i].Index = int(index[0] - '0')

@@ -34,7 +34,8 @@ var ErrOnlyAllowed = refusal.New(plan.ErrConflict, "nothing to retry: nothing fa
 // these items.
 //
 // A foreach task goes along with its heads (Foreach.Each) item by item: an item is below the item of a
-// head, and only if a head makes its items again, the task makes its own again.
+// head, and only if a head makes its items again, the task makes its own again. The caller may leave out
+// all items, to learn what becomes of the other tasks.
 //
 // With an item goes its foreach task, and those of the other items that have not finished, or did not
 // start because others failed. With a
@@ -368,7 +369,8 @@ func (r *retrySelection) spread() error {
 }
 
 // takeAlong takes a foreach task that goes along with one that is taken, if this makes its items again, or
-// if the task still waits for its own. Otherwise the items decide.
+// if the task still waits for its own. Otherwise the items decide. Where the items are left out, the task
+// goes if it was cancelled or skipped, as some of its items were.
 func (r *retrySelection) takeAlong(head, i int) {
 	switch {
 	case r.remade[head]:
@@ -377,6 +379,8 @@ func (r *retrySelection) takeAlong(head, i int) {
 		r.remake(i)
 	case !r.tasks[i].Status.Finished() && !r.taken[i]:
 		r.byItem[i] = true
+		r.take(i)
+	case r.tasks[i].Status == plan.Cancelled && r.tasks[i].HasItems() && len(r.items[r.tasks[i].ID]) == 0:
 		r.take(i)
 	}
 }
