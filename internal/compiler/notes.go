@@ -15,31 +15,35 @@ import (
 const mostNoteSteps = 1 << 20
 
 // Notes returns what is valid in a plan but probably not meant. These are names of secrets that
-// match nothing, and tasks for failures that some or all failures do not cause to run. The plan
-// must be valid. Time and memory are linear in the number of tasks and needs.
+// match nothing, tasks for failures that some or all failures do not cause to run, and tasks with none_failed
+// that run after some failures. The plan must be valid. Time and memory are linear in the number of tasks and needs.
 func Notes(s *plan.Spec) plan.Problems {
 	ps := append(secretNotes(s), finallyNotes(s)...)
 	var g *blindSpots
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
-		if !needsFailure(t.When) || len(t.Needs) == 0 || t.Finally {
+		none := t.When == plan.NoneFailed
+		if !none && !needsFailure(t.When) || len(t.Needs) == 0 || t.Finally {
 			continue
 		}
 		note := func(format string, args ...any) {
 			ps = append(ps, plan.Problem{Task: i, Key: "when", Item: -1, Word: string(t.When), Message: fmt.Sprintf("task %q: "+format, append([]any{t.Name}, args...)...)})
 		}
 		if s.OnFailure == plan.Stop {
+			if none { // nor does it run after a failure
+				continue
+			}
 			note("when %s comes to nothing in this plan: once a task has failed, on_failure: stop, as --fail-fast, starts nothing more, "+
 				"and clean-ups neither; put it into finally:, leave that out, or run the task by hand: sluice plan retry PLAN %s --run", t.When, t.Name)
 			continue
 		}
-		if t.When != plan.AnyFailed {
+		if !none && t.When != plan.AnyFailed {
 			continue // with more needs, all_failed would say something else
 		}
 		if g == nil {
 			g = blind(s)
 		}
-		unseen := g.unseen(int32(i))
+		unseen := g.unseen(int32(i), none)
 		if len(unseen) == 0 {
 			continue
 		}
@@ -49,8 +53,12 @@ func Notes(s *plan.Spec) plan.Problems {
 		if len(t.Needs)+len(shown) <= most {
 			do = fmt.Sprintf("write needs: [%s]", strings.Join(slices.Concat(t.Needs, shown), ", "))
 		}
+		ends := "does not run; for it to run then too"
+		if none {
+			ends = "runs; for it to be skipped then"
+		}
 		note("when %s looks only at the tasks that it needs itself: if %s fails, what is between is skipped, which is no failure, "+
-			"and it does not run; for it to run then too, %s", t.When, strings.Join(shown, " or "), do)
+			"and it %s, %s", t.When, strings.Join(shown, " or "), ends, do)
 	}
 	return ps
 }
@@ -136,12 +144,12 @@ func blind(s *plan.Spec) *blindSpots {
 	return g
 }
 
-// unseen returns tasks above the given one, the nearest first. The given task's rule needs a
-// failure, but does not see theirs, because all tasks between are skipped. Two kinds of tasks are
+// unseen returns tasks above the given one, the nearest first. The given task's rule looks for a
+// failure, but does not see theirs, because all tasks between are skipped. Unless every is set, two kinds of tasks are
 // left out, because their author has not forgotten them. The first are tasks whose failure another
 // such rule sees, as when each step has a clean-up of its own. The second are tasks above two
 // parents of which one is above the other: there the author has chosen where the rule begins.
-func (g *blindSpots) unseen(task int32) (names []string) {
+func (g *blindSpots) unseen(task int32, every bool) (names []string) {
 	if g.steps > mostNoteSteps {
 		return nil
 	}
@@ -178,7 +186,7 @@ func (g *blindSpots) unseen(task int32) (names []string) {
 		}
 	}
 	want := reachedLost
-	if slices.ContainsFunc(g.Parents(int(task)), func(p int32) bool { return g.seen[p]&(reachedLost|reachedElse) != 0 }) {
+	if !every && slices.ContainsFunc(g.Parents(int(task)), func(p int32) bool { return g.seen[p]&(reachedLost|reachedElse) != 0 }) {
 		want |= belowParent
 		down := slices.SortedFunc(slices.Values(walk), func(a, b step) int { return cmp.Compare(g.place[a.task], g.place[b.task]) })
 		for _, s := range down {
@@ -192,7 +200,7 @@ func (g *blindSpots) unseen(task int32) (names []string) {
 	for _, step := range walk {
 		i := step.task
 		t := &g.spec.Tasks[i]
-		if g.seen[i]&want == want && g.seen[i]&(reachedElse|reachedParent) == 0 && !t.ContinueOnError && !g.handled[i] {
+		if g.seen[i]&want == want && g.seen[i]&(reachedElse|reachedParent) == 0 && !t.ContinueOnError && (every || !g.handled[i]) {
 			names = append(names, t.Name)
 		}
 		g.seen[i] = 0

@@ -43,7 +43,7 @@ func TestAFailureThatARuleDoesNotSeeIsNoted(t *testing.T) {
 		{"every step is needed", ruled("backup", "alter:backup", "check:alter", rollBack("backup alter check")),
 			"needs all other tasks; at finally: beside tasks: it needs none"},
 		{"the rule of a step between needs success too", ruled("a", "b:a:none_skipped", "c:b:none_skipped", rollBack("c")), ""},
-		{"what is between runs if one that it needs is skipped", ruled("a", "b:a", "c:b:none_failed", rollBack("c")), "if b fails, "},
+		{"what is between runs if one that it needs is skipped", ruled("a", "b:a", "c:b a:none_failed", rollBack("c")), "if b fails, "},
 		{"what is between runs all the same", ruled("alter", "check:alter:all_done", rollBack("check")), ""},
 		{"one way between runs all the same", ruled("alter", "check:alter", "report:alter:all_done", rollBack("check report")), ""},
 		{"one way further up runs all the same", ruled("a", "b:a", "c:a:all_done", "d:c", rollBack("b d")), "if c fails, "},
@@ -51,6 +51,10 @@ func TestAFailureThatARuleDoesNotSeeIsNoted(t *testing.T) {
 		{"above a failure that counts as success", ruled("backup", "alter:backup:continue-on-error", "check:alter", rollBack("check")), "if backup fails, "},
 		{"a step above those that are needed, one of which is above the other", ruled("backup", "alter:backup", "check:alter", rollBack("alter check")), ""},
 		{"a step between those that are needed", ruled("backup", "alter:backup", "fill:alter", "check:fill", rollBack("alter check")), "write needs: [alter, check, fill]"},
+		{"none_failed runs after a failure above a skip", ruled("a", "b:a", "undo:a:any_failed", "roll-back:b:none_failed"),
+			"if a fails, what is between is skipped, which is no failure, and it runs; for it to be skipped then, write needs: [b, a]"},
+		{"also above all that it needs", ruled("z", "a:z", "b:a", "roll-back:b a:none_failed"), "write needs: [b, a, z]"},
+		{"none_failed that needs every step", ruled("a", "b:a", "roll-back:a b:none_failed"), ""},
 		{"so in another order of the file, and a step beside them", ruled("fill:alter", "alter", "other", "check:fill other", rollBack("alter check")), "write needs: [alter, check, fill]"},
 		{"each step has a clean-up of its own", ruled("a", "b:a", "c:b", "undo-a:a:any_failed", "undo-b:b:any_failed", "undo-c:c:any_failed"), ""},
 		{"a rule that only looks at the end", ruled("a", "b:a", "c:b:all_done"), ""},
@@ -91,7 +95,7 @@ func TestARuleThatNeedsAFailureIsNotedWhereAFailureStopsThePlan(t *testing.T) {
 }
 
 // A note is true. If a task that it names fails alone, the task with the rule does not run; with
-// the needs that the note proposes, it does.
+// the needs that the note proposes, it does. With none_failed it is the other way round.
 func TestWhatIsNotedOfRulesHappens(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	noted := 0
@@ -118,15 +122,15 @@ func TestWhatIsNotedOfRulesHappens(t *testing.T) {
 				continue
 			}
 			task := &s.Tasks[p.Task]
-			before := task.Needs
+			before, runs := task.Needs, task.When == plan.NoneFailed
 			after := strings.Split(strings.TrimSuffix(list, "]"), ", ")
 			for _, name := range after[len(before):] {
-				if runsThough(s, p.Task, name) {
-					t.Fatalf("%v: %s runs though %s fails: %+v", p, task.Name, name, s.Tasks)
+				if runsThough(s, p.Task, name) != runs {
+					t.Fatalf("%v: %s runs though %s fails: %t: %+v", p, task.Name, name, !runs, s.Tasks)
 				}
 				task.Needs = after
-				if !runsThough(s, p.Task, name) {
-					t.Fatalf("%v: with these needs %s does not run either when %s fails: %+v", p, task.Name, name, s.Tasks)
+				if runsThough(s, p.Task, name) == runs {
+					t.Fatalf("%v: with these needs it makes no difference to %s when %s fails: %+v", p, task.Name, name, s.Tasks)
 				}
 				task.Needs = before
 			}
@@ -152,7 +156,7 @@ func runsThough(s *plan.Spec, task int, fails string) bool {
 		}
 		switch {
 		case !runs && t.Name == fails: // it is skipped itself: then nothing is claimed of its failure
-			return slices.Contains(s.Tasks[task].Needs, fails)
+			return slices.Contains(s.Tasks[task].Needs, fails) != (s.Tasks[task].When == plan.NoneFailed)
 		case !runs:
 			outcomes[t.Name] = rules.OutcomeSkipped
 		case t.Name == fails && !t.ContinueOnError:
