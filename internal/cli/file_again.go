@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -38,9 +39,9 @@ func lasts(path string) bool {
 }
 
 // noteChanged notes that the file of a plan has changed since, or that the plan has other params. A
-// retry does not run these changes. The tasks are those of the plan, with their params. The
-// function again tells which of them run.
-func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task, again func(plan.TaskID) bool) error {
+// retry of the selected tasks does not run these changes. The tasks are those of the plan, with their params.
+// flags are those of the retry.
+func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task, selected []rules.Retried, flags ...string) error {
 	path, file, err := a.readSource(ctx, r, p, tasks)
 	if err != nil {
 		return err
@@ -48,9 +49,20 @@ func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tas
 	changed := touched(p)
 	switch {
 	case file != nil && (!changed || file.samePlan(tasks)):
-		a.noteOldParams(file, tasks, again)
+		a.noteOldParams(file, tasks, taken(selected))
 	case changed:
-		a.note("%s has changed since %s was submitted, and the tasks are as they were then: to take the changes add --with %s", path, p.Title(), hint.Quoted(path))
+		do := "to take the changes add --with " + hint.Quoted(path)
+		if file != nil && !file.fits(selected) { // of a file that has mistakes by now, the retry says which
+			if names, ok := file.toName(); ok {
+				if len(names) > 0 {
+					names = append(names, "--downstream")
+				}
+				do = "to take the changes: " + a.command(slices.Concat([]string{"plan", "retry", p.Title()}, names, []string{"--with", path}, flags)...)
+			} else {
+				do = "to run them with the changes submit the plan again"
+			}
+		}
+		a.note("%s has changed since %s was submitted, and the tasks are as they were then: %s", path, p.Title(), do)
 	}
 	if changed && file != nil {
 		if stays := file.stays("--with " + hint.Quoted(path) + " "); stays != "" {
@@ -66,10 +78,14 @@ func (a *app) noteEdited(ctx context.Context, st store.Store, p *plan.Plan) erro
 	if p.Closing != plan.Open {
 		return nil
 	}
-	path, _, err := a.changedSource(ctx, st, p)
+	path, file, err := a.changedSource(ctx, st, p)
 	if path != "" {
-		a.note("%s has changed since %s was submitted, and what is left runs as it was then; to run it with the changes: %s, and then: %s",
-			path, p.Title(), a.command("plan", "cancel", p.Title()), a.command("plan", "retry", p.Title(), "--with", path, "--run"))
+		then := "and then: " + a.command("plan", "retry", p.Title(), "--with", path, "--run")
+		if file != nil && !file.fits(unsucceeded(file.stored)) {
+			then = "and submit it again"
+		}
+		a.note("%s has changed since %s was submitted, and what is left runs as it was then; to run it with the changes: %s, %s",
+			path, p.Title(), a.command("plan", "cancel", p.Title()), then)
 	}
 	return err
 }
@@ -102,10 +118,11 @@ const mostToName = 8
 // of what did not succeed takes the changes. It reports whether there is a retry that takes them, of few names.
 func (f *fileAgain) toName() (names []string, ok bool) {
 	failed, err := rules.SelectRetry(f.stored, nil, false)
-	if err != nil {
+	switch {
+	case errors.Is(err, plan.ErrConflict): // nothing failed
+	case err != nil:
 		return nil, false
-	}
-	if _, _, err := f.version().Replacements(failed, false); err == nil {
+	case f.fits(failed):
 		return nil, true
 	}
 	compiled, again := mend.ByName(f.tasks), taken(failed)
@@ -129,11 +146,26 @@ func (f *fileAgain) toName() (names []string, ok bool) {
 		again = taken(selected)
 		left := slices.IndexFunc(f.stored, func(t plan.Task) bool { return rules.OutcomeOfTask(&t) == rules.OutcomeFailed && !again[t.ID] })
 		if left < 0 {
-			_, _, err = f.version().Replacements(selected, false)
-			return names, err == nil
+			return names, f.fits(selected)
 		}
 		add(&f.stored[left])
 	}
+}
+
+// fits reports whether a retry of the selected tasks takes the file.
+func (f *fileAgain) fits(selected []rules.Retried) bool {
+	_, _, err := f.version().Replacements(selected, false)
+	return err == nil
+}
+
+// unsucceeded selects what a retry runs again once a plan that goes on is cancelled.
+func unsucceeded(tasks []plan.Task) (selected []rules.Retried) {
+	for i := range tasks {
+		if tasks[i].Status != plan.Succeeded {
+			selected = append(selected, rules.Retried{ID: tasks[i].ID})
+		}
+	}
+	return selected
 }
 
 // taken returns the tasks that a retry selected.
@@ -173,12 +205,12 @@ func (a *app) readSource(ctx context.Context, r store.Reader, p *plan.Plan, task
 }
 
 // noteOldParams says that a task runs again with other params than the plan has by now: it was kept when they were changed.
-func (a *app) noteOldParams(file *fileAgain, tasks []plan.Task, again func(plan.TaskID) bool) {
+func (a *app) noteOldParams(file *fileAgain, tasks []plan.Task, again map[plan.TaskID]bool) {
 	compiled := mend.ByName(file.tasks)
 	for i := range tasks {
 		t := &tasks[i]
 		now := compiled[t.Name]
-		if now == nil || !t.Of.IsZero() || !again(t.ID) {
+		if now == nil || !t.Of.IsZero() || !again[t.ID] {
 			continue
 		}
 		// A file of --with, which need not be this one, has made the other changes.

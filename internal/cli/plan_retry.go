@@ -162,7 +162,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	again := taken(selected)
 	change := &replacement{}
 	if s.replaces() || edited {
-		if change, err = a.readRetried(ctx, st, &p, tasks, selected, again, &s); err != nil {
+		if change, err = a.readRetried(ctx, st, &p, tasks, selected, &s); err != nil {
 			return err
 		}
 		s.changed = change.lines
@@ -268,7 +268,7 @@ func (s *retrySettings) flags(change *replacement) (flags []string) {
 
 // readRetried reads the file that the tasks are to be taken from, and returns what that changes. Without one it says so where the file that the
 // plan came from has other tasks by now, and changes nothing.
-func (a *app) readRetried(ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []rules.Retried, again map[plan.TaskID]bool, s *retrySettings) (*replacement, error) {
+func (a *app) readRetried(ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []rules.Retried, s *retrySettings) (*replacement, error) {
 	whole, stored, err := unhidden(ctx, st, p)
 	if err == nil && whole != st {
 		tasks, err = tasksOf(ctx, whole, p)
@@ -277,7 +277,7 @@ func (a *app) readRetried(ctx context.Context, st store.Store, p *plan.Plan, tas
 		return nil, err
 	}
 	if !s.replaces() {
-		return &replacement{}, a.noteChanged(ctx, whole, stored, tasks, func(id plan.TaskID) bool { return again[id] })
+		return &replacement{}, a.noteChanged(ctx, whole, stored, tasks, selected, s.flags(&replacement{})...)
 	}
 	file, err := a.readReplacing(ctx, whole, stored, tasks, *s.with, s.params)
 	if err != nil {

@@ -58,7 +58,11 @@ func (v *Version) Replacements(selected []rules.Retried, lists bool) (replace []
 		now := &v.Tasks[i]
 		old, ok := named[now.Name]
 		if !ok {
-			problems = append(problems, fmt.Errorf("task %q is not in %s; add it with sluice plan add, or take it out of %s", now.Name, v.Plan.Title(), v.Name))
+			do := "add it with sluice plan add"
+			if rules.CheckTakesTasks(v.Plan) != nil {
+				do = "submit the plan again"
+			}
+			problems = append(problems, fmt.Errorf("task %q is not in %s; %s, or take it out of %s", now.Name, v.Plan.Title(), do, v.Name))
 			continue
 		}
 		delete(missing, old.Name)
