@@ -83,7 +83,7 @@ var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 var (
 	causeShape = &schema{AnyOf: []*schema{
 		{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(255)}, {Type: []string{"string"}, Enum: []string{plan.CauseTimeout, plan.CauseSignal}},
-	}, want: "an exit status, timeout or signal"}
+	}, want: "an exit status from 1 to 255, timeout or signal"}
 	causesShape = &schema{AnyOf: append([]*schema{{Type: []string{"array"}, MinItems: 1, Items: causeShape}}, causeShape.AnyOf...),
 		want: "a list of exit statuses, timeout and signal, like [75, timeout]"}
 	statusShape   = &schema{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(255), want: "an exit status from 1 to 255"}
@@ -301,14 +301,14 @@ func (r *reader) causes(n *yaml.Node, key string, each *schema) plan.Causes {
 			return ""
 		}
 		if _, err := plan.NewCauses([]string{c.Value}); err != nil {
-			r.errorf(c, "%s: %v", key, err)
+			r.errorf(c, "%s: %q is not %s", key, c.Value, each.want)
 			return ""
 		}
 		words = append(words, c.Value)
 	}
 	causes, err := plan.NewCauses(words)
 	if err != nil {
-		r.errorf(n, "%s: %v", key, err)
+		r.errorf(n, "%s names nothing; give %s", key, each.want)
 	}
 	return causes
 }
