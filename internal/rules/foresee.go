@@ -151,9 +151,10 @@ func (f *foresight) parentWaits(i int) bool {
 }
 
 // reacted reports whether a task has run since something above it, which the retry takes, did not succeed.
+// A foreach task without items ran nothing.
 func (f *foresight) reacted(i int) bool {
 	t := &f.tasks[i]
-	return (f.taken[i] || f.below[i]) && t.Status == plan.Succeeded && TellsResults(t.When)
+	return !(t.Expanded && t.Items == 0) && (f.taken[i] || f.below[i]) && t.Status == plan.Succeeded && TellsResults(t.When)
 }
 
 // keeps reports whether a retry keeps some of what a task did: the task, or some of its items, succeeded and do not run again.

@@ -104,6 +104,11 @@ func TestForesee(t *testing.T) {
 			again: "backup change switch undo report", cleaned: "undo", undone: "list",
 		},
 		{
+			name: "nor did one without items", whole: true,
+			tasks: []string{"a", "b: a = failed", "none when any_failed: a, b"},
+			again: "b none",
+		},
+		{
 			name: "where nothing above a clean-up succeeded nothing was undone", tasks: []string{"a = failed", "b: a = skipped", "undo when any_failed: a, b"},
 			again: "a b undo",
 		},
@@ -123,6 +128,8 @@ func TestForesee(t *testing.T) {
 				switch tasks[i].Name {
 				case "copy":
 					tasks[i].Foreach, tasks[i].Expanded, tasks[i].Items = &plan.Foreach{}, c.whole, 3
+				case "none":
+					tasks[i].Foreach, tasks[i].Expanded = &plan.Foreach{}, true
 				case "along":
 					tasks[i].Foreach, tasks[i].Expanded, tasks[i].Items = &plan.Foreach{Each: []string{"copy"}}, c.whole, 3
 				}
