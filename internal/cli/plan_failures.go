@@ -110,7 +110,12 @@ func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f
 	if err := t.Print(a.Stdout); err != nil {
 		return err
 	}
-	a.note("to see what the first of them printed: %s", a.command("task", "logs", p.Title(), f.Kinds[0].First[0].Key()))
+	for _, k := range f.Kinds {
+		if first := &k.First[0]; first.Approve == nil { // a question prints nothing
+			a.note("to see what the first of them printed: %s", a.command("task", "logs", p.Title(), first.Key()))
+			break
+		}
+	}
 	return nil
 }
 

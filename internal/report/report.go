@@ -302,8 +302,12 @@ func Again(p *plan.Plan, r Reaction, c Command, args ...string) (lines []string)
 			end, list(r.Missing), c(append(words, args...)...)))
 	}
 	if len(r.Undone) > 0 {
-		lines = append(lines, fmt.Sprintf("%s ran because of the failure; if that undid work that is kept, run that again too: %s",
-			list(r.Cleaned), again(p, Few(r.Undone), c, args...)))
+		why := "because of the failure"
+		if p.State == plan.PlanCancelled && p.Counts.Failed+p.Counts.Orphaned == 0 {
+			why = "because the plan was cancelled"
+		}
+		lines = append(lines, fmt.Sprintf("%s ran %s; if that undid work that is kept, run that again too: %s",
+			list(r.Cleaned), why, again(p, Few(r.Undone), c, args...)))
 	}
 	return lines
 }
@@ -379,7 +383,7 @@ func broke(t *plan.Task) bool {
 func How(t *plan.Task) string {
 	how := states.Word(t.State())
 	if broke(t) {
-		if t.Attempt > 1 {
+		if t.Attempt > 1 && t.Approve == nil { // the attempts of a question are one for a person
 			how += fmt.Sprintf(" after %d attempts", t.Attempt)
 			if t.Rescues > 0 {
 				how += fmt.Sprintf(", %d of them lost", t.Rescues)

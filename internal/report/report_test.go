@@ -280,16 +280,17 @@ func TestJUnitIsGreenJustWhenThePlanSucceeded(t *testing.T) {
 
 func TestHow(t *testing.T) {
 	for want, tk := range map[string]Task{
-		"succeeded":                        task("t", plan.Succeeded, nil),
-		"failed: exit status 7":            task("t", plan.Failed, func(t *Task) { t.Exit = &plan.Exit{Code: 7} }),
-		"failed: SIGKILL":                  task("t", plan.Failed, func(t *Task) { t.Exit = &plan.Exit{Code: -1, Signal: "SIGKILL"} }),
-		"failed: status 12":                task("t", 12, nil),
-		"failed after 3 attempts: no room": task("t", plan.Failed, func(t *Task) { t.Attempt, t.Detail = 3, "\nno room\non the disk" }),
-		"failed, which the plan allows":    task("t", plan.Failed, func(t *Task) { t.ContinueOnError = true }),
-		"stopped: timeout":                 task("t", plan.Terminated, func(t *Task) { t.Reason = plan.ReasonTimeout }),
-		"cancelled":                        task("t", plan.Cancelled, func(t *Task) { t.Reason = plan.ReasonCancelled }),
-		"skipped":                          task("t", plan.Cancelled, func(t *Task) { t.Reason = plan.ReasonSkipped }),
-		"waiting":                          task("t", plan.Held, nil),
+		"succeeded":                         task("t", plan.Succeeded, nil),
+		"failed: exit status 7":             task("t", plan.Failed, func(t *Task) { t.Exit = &plan.Exit{Code: 7} }),
+		"failed: SIGKILL":                   task("t", plan.Failed, func(t *Task) { t.Exit = &plan.Exit{Code: -1, Signal: "SIGKILL"} }),
+		"failed: status 12":                 task("t", 12, nil),
+		"failed after 3 attempts: no room":  task("t", plan.Failed, func(t *Task) { t.Attempt, t.Detail = 3, "\nno room\non the disk" }),
+		"failed: nobody answered within 1s": task("t", plan.Failed, func(t *Task) { t.Attempt, t.Detail, t.Approve = 2, "nobody answered within 1s", &plan.Approval{} }),
+		"failed, which the plan allows":     task("t", plan.Failed, func(t *Task) { t.ContinueOnError = true }),
+		"stopped: timeout":                  task("t", plan.Terminated, func(t *Task) { t.Reason = plan.ReasonTimeout }),
+		"cancelled":                         task("t", plan.Cancelled, func(t *Task) { t.Reason = plan.ReasonCancelled }),
+		"skipped":                           task("t", plan.Cancelled, func(t *Task) { t.Reason = plan.ReasonSkipped }),
+		"waiting":                           task("t", plan.Held, nil),
 	} {
 		if got := How(&tk.Task); got != want {
 			t.Errorf("How = %q, want %q", got, want)
@@ -525,6 +526,11 @@ func TestWaysBeginWithWhatKeepsMost(t *testing.T) {
 		r.Changed = r.Plan.Source
 		return r
 	}
+	cancelled := func() *Run {
+		r := run(task("check", plan.Terminated, nil))
+		r.Plan.State, r.Plan.Counts.Terminated = plan.PlanCancelled, 1
+		return r
+	}
 	rollBack := Reaction{Cleaned: []string{"roll-back"}, Undone: []string{"backup"}}
 	many := Reaction{Cleaned: []string{"a", "b"}, Undone: strings.Split("123456789", "")}
 	for _, c := range []struct {
@@ -537,6 +543,10 @@ func TestWaysBeginWithWhatKeepsMost(t *testing.T) {
 		{"what may be undone runs again only if a person says so", failed("", ""), rollBack, []string{
 			"to go on: sluice plan retry nightly#3 --run",
 			"roll-back ran because of the failure; if that undid work that is kept, run that again too: sluice plan retry nightly#3 backup --downstream --run",
+		}},
+		{"so where the plan was cancelled", cancelled(), rollBack, []string{
+			"to go on: sluice plan retry nightly#3 --run",
+			"roll-back ran because the plan was cancelled; if that undid work that is kept, run that again too: sluice plan retry nightly#3 backup --downstream --run",
 		}},
 		{"many names are for programs only", failed("", ""), many, []string{
 			"to go on: sluice plan retry nightly#3 --run",
