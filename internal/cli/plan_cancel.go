@@ -79,6 +79,8 @@ func planCancel(a *app) *cobra.Command {
 				word = fmt.Sprintf("is %s, with its tasks of finally stopped", p.State)
 			case finally:
 				word = "is stopping its tasks of finally: " + leftToCancel(&p.Counts)
+			case forsaken.RunsFinally(&p) && left:
+				word = "is cancelled, and its tasks of finally wait for a node; to stop them too: " + a.command("plan", "cancel", p.Title())
 			case forsaken.RunsFinally(&p):
 				word = "is cancelled, and runs its tasks of finally; to stop them too: " + a.command("plan", "cancel", p.Title())
 			case !p.State.Ended() && p.Finally:
@@ -147,7 +149,7 @@ func (a *app) awaitEnd(ctx context.Context, st store.Reader, p plan.Plan, within
 	began, told, counts := time.Now(), within <= forsaken.Soon, p.Counts
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, serverPoll) {
 		if p, err = st.Plan(ctx, p.ID); err != nil || p.State.Ended() || forsaken.RunsFinally(&p) {
-			return p, false, err
+			return p, err == nil && !p.State.Ended(), err // no live node runs its tasks of finally
 		}
 		if p.Counts != counts { // which takes long where there are many tasks
 			began, counts = time.Now(), p.Counts
