@@ -1,7 +1,8 @@
 package rules
 
 import (
-	"container/heap"
+	"cmp"
+	"slices"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 )
@@ -39,31 +40,29 @@ const MostDealt = 16
 // Deal returns who gets the next n starts, in order, among up to so many candidates; none if nobody
 // has work. Candidates that have passed as much come in the order of compare. Deal counts nothing:
 // see PassTurn. It forgets candidates without work whom the others have caught up with.
-func Deal[K comparable](shares map[K]protocol.Share, n, among int, compare func(a, b K) int) []K {
+func Deal[K comparable](shares map[K]protocol.Share, n, among int, compare func(a, b K) int) (dealt []K) {
 	forget(shares)
-	h := dealing[K]{compare: compare}
+	type dealer struct {
+		key K
+		protocol.Share
+	}
+	order := func(a, b dealer) int { return cmp.Or(cmp.Compare(a.Passed, b.Passed), compare(a.key, b.key)) }
+	var all []dealer
 	for k, s := range shares {
 		if !s.Away {
-			h.all = append(h.all, dealer[K]{key: k, Share: s})
+			all = append(all, dealer{k, s})
 		}
 	}
-	if len(h.all) == 0 || n <= 0 || among <= 0 {
-		return nil
-	}
-	heap.Init(&h)
-	dealt := make([]K, 0, n)
-	for len(dealt) < n {
-		next := &h.all[0]
-		if !next.dealt && among == 0 {
-			heap.Pop(&h)
-			continue
-		}
-		if !next.dealt {
-			next.dealt, among = true, among-1
+	slices.SortFunc(all, order)
+	for all = all[:min(len(all), among)]; len(all) > 0 && len(dealt) < n; {
+		next := &all[0]
+		for i := range all {
+			if order(all[i], *next) < 0 {
+				next = &all[i]
+			}
 		}
 		dealt = append(dealt, next.key)
 		next.Passed += 1 / float64(next.Weight)
-		heap.Fix(&h, 0)
 	}
 	return dealt
 }
@@ -100,32 +99,4 @@ func leastPassed[K comparable](shares map[K]protocol.Share) (least float64, any 
 		}
 	}
 	return least, any
-}
-
-type dealer[K any] struct {
-	key K
-	protocol.Share
-	dealt bool // a start
-}
-
-// dealing is a heap whose first is who gets the next start.
-type dealing[K any] struct {
-	all     []dealer[K]
-	compare func(a, b K) int
-}
-
-func (h *dealing[K]) Len() int      { return len(h.all) }
-func (h *dealing[K]) Swap(i, j int) { h.all[i], h.all[j] = h.all[j], h.all[i] }
-func (h *dealing[K]) Push(any)      { panic("nobody joins while turns are dealt") }
-func (h *dealing[K]) Pop() any {
-	last := h.all[len(h.all)-1]
-	h.all = h.all[:len(h.all)-1]
-	return last
-}
-func (h *dealing[K]) Less(i, j int) bool {
-	a, b := &h.all[i], &h.all[j]
-	if a.Passed != b.Passed {
-		return a.Passed < b.Passed
-	}
-	return h.compare(a.key, b.key) < 0
 }
