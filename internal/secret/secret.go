@@ -207,7 +207,14 @@ func (s Names) ValuesIn(v any) []string {
 		return nil
 	}
 	var found []string
-	s.collect(v, false, &found)
+	s.eachText(v, false, func(text string) bool {
+		for text := range parts([]string{text}, shortestLine) {
+			if len(text) >= Shortest && text != Hidden {
+				found = append(append(found, text), Spellings(text)...)
+			}
+		}
+		return true
+	})
 	return LongestFirst(found)
 }
 
@@ -222,32 +229,25 @@ func LongestFirst(values []string) []string {
 	return slices.Compact(values)
 }
 
-func (s Names) collect(v any, secret bool, found *[]string) {
+// eachText hands do the texts and the numbers that are secret in a value that encoding/json decoded, until do returns false. With secret, all
+// of them are. It returns what do returned last.
+func (s Names) eachText(v any, secret bool, do func(text string) (more bool)) (more bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, inner := range v {
-			s.collect(inner, secret || s.Named(name), found)
+			if !s.eachText(inner, secret || s.Named(name), do) {
+				return false
+			}
 		}
-		return
+		return true
 	case []any:
-		for _, inner := range v {
-			s.collect(inner, secret, found)
-		}
-		return
+		return !slices.ContainsFunc(v, func(inner any) bool { return !s.eachText(inner, secret, do) })
 	}
 	text, ok := v.(string)
 	if !ok {
 		text, ok = numberText(v)
 	}
-	if !ok || !secret {
-		return
-	}
-	for text := range parts([]string{text}, shortestLine) {
-		if len(text) < Shortest || text == Hidden {
-			continue
-		}
-		*found = append(append(*found, text), Spellings(text)...)
-	}
+	return !ok || !secret || do(text)
 }
 
 func numberText(v any) (string, bool) {
@@ -271,22 +271,8 @@ func (s Names) Within(value json.RawMessage, path string) bool {
 		return true
 	}
 	v, err := jsontext.Decode(value)
-	return len(value) > 0 && (err != nil || s.has(v, func(any) bool { return true }))
-}
-
-// has reports whether a value holds a secret for which the condition is true.
-func (s Names) has(v any, is func(any) bool) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, inner := range v {
-			if s.Named(name) && is(inner) || s.has(inner, is) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, func(inner any) bool { return s.has(inner, is) })
-	}
-	return false
+	_, found := s.find(v, func(any) bool { return true })
+	return len(value) > 0 && (err != nil || found)
 }
 
 // CheckGiven refuses params that have Hidden in the place of a secret; what names them in the
@@ -300,25 +286,32 @@ func (s Names) CheckGiven(what string, params json.RawMessage) error {
 	if err != nil {
 		return nil // who keeps them says so
 	}
-	var name string
-	if find(v, s.Named, &name) {
+	if name, found := s.find(v, func(value any) bool { return value == Hidden }); found {
 		return refusal.New(plan.ErrSecret, "%s: %q is %s, which stands for a secret that is not shown: give its value", what, name, Hidden)
 	}
 	return nil
 }
 
-func find(v any, named func(string) bool, name *string) bool {
+// find returns the first secret name in a value that encoding/json decoded whose value fulfils the condition.
+func (s Names) find(v any, is func(any) bool) (name string, found bool) {
 	switch v := v.(type) {
 	case map[string]any:
-		for k, inner := range v {
-			if *name = k; inner == Hidden && named(k) || find(inner, named, name) {
-				return true
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if s.Named(key) && is(v[key]) {
+				return key, true
+			}
+			if name, found = s.find(v[key], is); found {
+				return name, true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(v, func(inner any) bool { return find(inner, named, name) })
+		for _, inner := range v {
+			if name, found = s.find(inner, is); found {
+				return name, true
+			}
+		}
 	}
-	return false
+	return "", false
 }
 
 // CheckUnhidden refuses a change that removes names of a queue's secrets. Otherwise everybody who
@@ -356,29 +349,8 @@ func (s Names) In(value json.RawMessage) string {
 	if err != nil {
 		return ""
 	}
-	return s.in(v)
-}
-
-// in is In for a value that encoding/json decoded.
-func (s Names) in(v any) (name string) {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if s.Named(name) {
-				return name
-			}
-			if inner := s.in(v[name]); inner != "" {
-				return inner
-			}
-		}
-	case []any:
-		for _, inner := range v {
-			if name = s.in(inner); name != "" {
-				return name
-			}
-		}
-	}
-	return ""
+	name, _ := s.find(v, func(any) bool { return true })
+	return name
 }
 
 // HideTask removes the secrets from all shown fields of a task, including the task's own. values
@@ -440,21 +412,8 @@ func (s Names) Uncited(what string, err error) error {
 // Short reports whether a value has a secret that ValuesIn leaves out as too short; none at all needs no
 // hiding.
 func (s Names) Short(v any, secret bool) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, inner := range v {
-			if s.Short(inner, secret || s.Named(name)) {
-				return true
-			}
-		}
-		return false
-	case []any:
-		return slices.ContainsFunc(v, func(inner any) bool { return s.Short(inner, secret) })
-	}
-	text, ok := v.(string)
-	if !ok {
-		text, ok = numberText(v)
-	}
-	text = strings.TrimSpace(text)
-	return ok && secret && text != "" && len(text) < Shortest
+	return !s.eachText(v, secret, func(text string) bool {
+		text = strings.TrimSpace(text)
+		return text == "" || len(text) >= Shortest
+	})
 }
