@@ -234,7 +234,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 		rules.Begin(&p.Plan, tx.at.UTC())
 		for _, t := range p.tasks {
 			if rules.Decide(t.When, t.seen, t.waiting == 0) != rules.ToWait { // a parent may have been cancelled before
-				tx.due.push(t)
+				tx.due = append(tx.due, t)
 			}
 		}
 		if err := engine.EndPlan(ctx, tx, p); err != nil {
@@ -295,7 +295,7 @@ func (tx *tx) cancelItems(of *task) {
 		if item.Status.Active() {
 			tx.mark(item)
 		}
-		tx.due.push(item)
+		tx.due = append(tx.due, item)
 	}
 }
 

@@ -14,7 +14,7 @@ func (tx *tx) expand(t *task, items []json.RawMessage) {
 	t.Expanding, t.Items, t.making, t.NotBefore = true, len(items), items, time.Time{}
 	tx.delay(t)
 	tx.touch(t)
-	tx.due.push(t)
+	tx.due = append(tx.due, t)
 }
 
 // insertItems makes the next of the items, as far as the budget reaches. They are held until all are in.
@@ -28,19 +28,17 @@ func (tx *tx) insertItems(t *task) error {
 		tx.budget--
 	}
 	if len(t.items) < len(t.making) {
-		tx.due.push(t)
+		tx.due = append(tx.due, t)
 		return nil
 	}
 	tx.count(t, -1)
 	t.Expanding, t.Expanded, t.making = false, true, nil
 	tx.count(t, 1)
 	tx.touch(t)
-	for _, item := range t.items {
-		tx.due.push(item)
-	}
+	tx.due = append(tx.due, t.items...)
 	for _, c := range t.children {
 		if c.goesAlong() && rules.Pending(c.Status) {
-			tx.due.push(c)
+			tx.due = append(tx.due, c)
 		}
 	}
 	return nil

@@ -7,14 +7,14 @@ func (s *Store) Left() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := map[string]int{
-		"tasks that are due": len(s.due.tasks) - s.due.head + len(s.ending.tasks) - s.ending.head, "delays": s.delays.Len(), "submissions": len(s.submitting),
+		"tasks that are due": len(s.due) + len(s.ending), "delays": len(s.delays), "submissions": len(s.submitting),
 		"claims": 0, "lanes": 0, "items": 0, "lists": 0, "tasks of plans": 0,
 	}
 	for _, i := range s.instances {
 		left["claims"] += len(i.tasks)
 	}
 	for _, q := range s.queues {
-		left["lanes"] += len(q.lanes) + q.heads.Len()
+		left["lanes"] += len(q.lanes)
 	}
 	for _, t := range s.tasks {
 		if t.making != nil {

@@ -37,7 +37,7 @@ func New(o Options) *Store {
 	d := &db{
 		now: o.Now, plans: map[plan.PlanID]*planRow{}, runs: map[string]int{}, submitting: map[plan.PlanID]*planRow{}, tasks: map[plan.TaskID]*task{},
 		queues: map[plan.QueueID]*queue{}, instances: map[plan.InstanceID]*instance{}, gone: map[plan.InstanceID]bool{}, maxThreads: map[plan.NodeName]int{}, holders: map[protocol.Role]plan.InstanceID{}, schedules: map[plan.ScheduleID]kept{}, rolled: map[plan.TaskID]plan.ID{},
-		wakers: map[chan struct{}]bool{}, delays: byDelay(),
+		wakers: map[chan struct{}]bool{}, delays: map[*task]bool{},
 	}
 	if d.now == nil {
 		d.now = time.Now
@@ -76,10 +76,10 @@ type db struct {
 	schedules  map[plan.ScheduleID]kept
 	rolled     map[plan.TaskID]plan.ID // the batches of finished tasks of no plan
 	groups     []plan.Group            // by name
-	due        fifo                    // tasks that settle has to look at,
-	ending     fifo                    // and after those, foreach tasks whose items have finished
-	delays     ordered[*task]          // held tasks by the instant until which they are held
-	changes    changes                 // what Changes reads
+	due        []*task                 // tasks that settle has to look at,
+	ending     []*task                 // and after those, foreach tasks whose items have finished
+	delays     map[*task]bool          // held tasks that wait for nothing but an instant
+	changes    []entry                 // what Changes reads
 	wake       int64
 	wakers     map[chan struct{}]bool
 }
@@ -109,11 +109,7 @@ type task struct {
 	waiting  int           // parents that have not finished
 	seen     rules.Outcome // of those that have
 	token    protocol.Token
-	lane     *lane // where it waits while it is queued
-	pos      int   // in the lane
-	due      int   // in delays
-	delayed  bool  // it is in delays
-	ready    bool  // its parents' outputs were delivered, or left to be asked for
+	ready    bool // its parents' outputs were delivered, or left to be asked for
 	byRef    bool
 	log      []plan.LogEntry
 	results  map[plan.Stream][]byte

@@ -3,7 +3,6 @@ package model
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -251,16 +250,12 @@ func (q *queue) offer(only plan.PlanID) *task {
 	if !q.Unlimited && q.Active >= q.Threads {
 		return nil
 	}
-	if !only.IsZero() {
-		if l, ok := q.lanes[only]; ok && !l.closed && l.Len() > 0 {
-			return l.all[0]
+	for _, t := range q.heads() {
+		if only.IsZero() || t.Plan == only {
+			return t
 		}
-		return nil
 	}
-	if q.heads.Len() == 0 {
-		return nil
-	}
-	return q.heads.all[0].all[0]
+	return nil
 }
 
 // next returns the task that offer has, or that of the plan whose turn it is.
@@ -268,14 +263,14 @@ func (q *queue) next(turn *protocol.Turn) *task {
 	if q.Sort != plan.SortDefault || !turn.Plan.IsZero() {
 		return q.offer(turn.Plan)
 	}
-	shares := turn.Shares.Plans(q.ID).Of
+	heads, shares := q.heads(), turn.Shares.Plans(q.ID).Of
 	for id := range shares {
-		if l := q.lanes[id]; l == nil || l.pos < 0 {
+		if !slices.ContainsFunc(heads, func(t *task) bool { return t.Plan == id }) {
 			rules.LeaveTurns(shares, id)
 		}
 	}
-	for _, l := range q.heads.all {
-		first, weight := l.all[0], plan.DefaultPriority
+	for _, first := range heads {
+		weight := plan.DefaultPriority
 		if first.plan != nil {
 			weight = first.plan.Weight()
 		}
@@ -283,7 +278,7 @@ func (q *queue) next(turn *protocol.Turn) *task {
 	}
 	whose := rules.Deal(shares, 1, 1, func(a, b plan.PlanID) int { return bytes.Compare(a.ID[:], b.ID[:]) })[0]
 	rules.PassTurn(shares, whose, 1)
-	return q.lanes[whose].all[0]
+	return q.lanes[whose][0]
 }
 
 func (tx *tx) take(t *task, i *instance, token protocol.Token, start bool, s rules.Step) error {
@@ -383,25 +378,36 @@ func (tx *tx) Inherit(context.Context) error { return nil }
 
 // EndDelays implements engine.Instance.
 func (tx *tx) EndDelays(_ context.Context, most int) (more bool, err error) {
-	for left := tx.budget - most; tx.budget > max(left, 0) && tx.overdue(); {
-		t := heap.Pop(&tx.delays).(*task)
-		t.delayed = false
+	left := max(tx.budget-most, 0)
+	for _, t := range slices.SortedFunc(maps.Keys(tx.delays), func(a, b *task) int { return a.NotBefore.Compare(b.NotBefore) }) {
+		switch {
+		case t.NotBefore.After(tx.at):
+			return false, nil
+		case !tx.delays[t]: // the end of another one ended it
+			continue
+		case tx.budget <= left:
+			return true, nil
+		}
+		delete(tx.delays, t)
 		if err := tx.settle(t); err != nil {
 			return false, err
 		}
 	}
-	return tx.overdue(), nil
+	return false, nil
 }
 
 // Pending implements engine.Sweeper.
 func (tx *tx) Pending(context.Context) (left time.Duration, waits bool, err error) {
-	if waits = tx.delays.Len() > 0; waits {
-		left = tx.delays.all[0].NotBefore.Sub(tx.at)
-	}
-	for _, p := range tx.timed() {
-		if in := p.Deadline.Sub(tx.at); !waits || in < left {
+	wait := func(until time.Time) {
+		if in := until.Sub(tx.at); !waits || in < left {
 			left, waits = in, true
 		}
+	}
+	for t := range tx.delays {
+		wait(t.NotBefore)
+	}
+	for _, p := range tx.timed() {
+		wait(p.Deadline)
 	}
 	return left, waits, nil
 }
@@ -434,9 +440,6 @@ func (tx *tx) timed() (found []*planRow) {
 func (tx *tx) Finish(_ context.Context, only plan.PlanID) (engine.Did, error) {
 	return engine.Did{Queued: tx.queued, Ended: tx.ended, Over: tx.over(only), Rest: tx.rest}, nil
 }
-
-// overdue reports whether a delay is over.
-func (tx *tx) overdue() bool { return tx.delays.Len() > 0 && !tx.delays.all[0].NotBefore.After(tx.at) }
 
 // Leave implements store.Node.
 func (s *Store) Leave(ctx context.Context, i plan.InstanceID) error {

@@ -286,11 +286,11 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) (out
 	err = s.read(ctx, func() error {
 		var seq int64
 		if after != "" {
-			if seq, err = strconv.ParseInt(string(after), 10, 64); err != nil || seq < 0 || seq > s.changes.seq {
+			if seq, err = strconv.ParseInt(string(after), 10, 64); err != nil || seq < 0 || seq > int64(len(s.changes)) {
 				return fmt.Errorf("%q: %w", after, plan.ErrCursor)
 			}
 		}
-		for _, e := range s.changes.after(seq) {
+		for _, e := range s.changes[seq:] {
 			if len(out) == limit {
 				break
 			}
@@ -321,7 +321,7 @@ func (s *Store) Now(context.Context) (time.Time, error) { return s.now().UTC(), 
 // Latest implements store.Reader.
 func (s *Store) Latest(ctx context.Context) (at store.Cursor, err error) {
 	err = s.read(ctx, func() error {
-		at = cursor(s.changes.seq)
+		at = cursor(int64(len(s.changes)))
 		return nil
 	})
 	return at, err

@@ -102,7 +102,7 @@ func (r *retry) Below(_ context.Context, s *engine.Selection, check engine.Below
 			if b.gone || b.Status.Finished() {
 				continue
 			}
-			if err := check(&b.Task, b.waiting == 0 && (b.delayed || b.Expanding || b.Expanded)); err != nil {
+			if err := check(&b.Task, b.waiting == 0 && (r.delays[b] || b.Expanding || b.Expanded)); err != nil {
 				return err
 			}
 		}
@@ -139,14 +139,14 @@ func (r *retry) Take(ctx context.Context, s *engine.Selection, reopen func(*plan
 		if !t.gone {
 			t.recount()
 			if r.plan == nil {
-				r.due.push(t)
+				r.due = append(r.due, t)
 			}
 		}
 	}
 	if r.plan != nil {
 		for _, t := range r.plan.tasks { // in the order in which they were added
 			if s.Taken[t.ID] {
-				r.due.push(t)
+				r.due = append(r.due, t)
 			}
 		}
 		if err := engine.EndPlan(ctx, r, r.plan); err != nil { // it may have taken tasks of finally alone

@@ -36,6 +36,6 @@ func (tx *tx) Set(_ context.Context, t *task, s *rules.TaskSet) (done bool, err 
 	}
 	tx.delay(t)
 	tx.touch(t)
-	tx.due.push(t)
+	tx.due = append(tx.due, t)
 	return true, err
 }

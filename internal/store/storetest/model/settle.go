@@ -34,10 +34,12 @@ func (tx *tx) Budget() *int { return &tx.budget }
 func (tx *tx) Release(context.Context) error {
 	for tx.budget > 0 && tx.left() {
 		next := &tx.due
-		if next.empty() {
+		if len(*next) == 0 {
 			next = &tx.ending
 		}
-		if err := tx.settle(next.pop()); err != nil {
+		t := (*next)[0]
+		*next = (*next)[1:]
+		if err := tx.settle(t); err != nil {
 			return err
 		}
 	}
@@ -45,7 +47,7 @@ func (tx *tx) Release(context.Context) error {
 }
 
 // left reports whether settle has to look at something.
-func (tx *tx) left() bool { return !tx.due.empty() || !tx.ending.empty() }
+func (tx *tx) left() bool { return len(tx.due)+len(tx.ending) > 0 }
 
 // Remembered implements engine.Worker. All work lies in one queue, whoever left it.
 func (tx *tx) Remembered(context.Context) (children, jobs bool, err error) { return false, false, nil }
@@ -233,19 +235,19 @@ func (tx *tx) finished(t *task) error {
 		c.waiting--
 		c.seen |= outcome
 		if rules.Pending(c.Status) && (c.goesAlong() || rules.Decide(c.When, c.seen, c.waiting == 0) != rules.ToWait) {
-			tx.due.push(c)
+			tx.due = append(tx.due, c)
 		}
 	}
 	if t.of != nil {
 		if t.of.gather(t); t.of.crosses(outcome) {
 			for _, item := range t.of.items {
 				if item.dropped = rules.Pending(item.Status); item.dropped {
-					tx.due.push(item)
+					tx.due = append(tx.due, item)
 				}
 			}
 		}
 		if t.of.Expanded && t.of.done == t.of.Items { // only its end is left to do
-			tx.ending.push(t.of)
+			tx.ending = append(tx.ending, t.of)
 		}
 	}
 	if t.plan == nil {
@@ -265,13 +267,10 @@ func (tx *tx) PlanView(p *planRow) engine.PlanView {
 // ClosePlan implements engine.Closer. Tasks that are held or queued become due, to be cancelled.
 func (tx *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (closed bool, err error) {
 	p.Closing = closing
-	for _, q := range tx.queues {
-		q.close(p.ID)
-	}
 	for _, t := range p.tasks {
 		switch {
 		case rules.Pending(t.Status):
-			tx.due.push(t)
+			tx.due = append(tx.due, t)
 		case t.Status.Active() && closing.Stops():
 			tx.mark(t)
 		}
@@ -284,9 +283,6 @@ func (tx *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (cl
 // openPlan lets a plan run, again or for the first time.
 func (tx *tx) openPlan(p *planRow) {
 	p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, time.Time{}
-	for _, q := range tx.queues {
-		q.open(p.ID)
-	}
 	tx.touchPlan(p)
 }
 
@@ -309,7 +305,7 @@ func (tx *tx) BeginFinally(ctx context.Context, p *planRow, ending plan.Lifecycl
 	tx.openPlan(p)
 	for _, t := range p.tasks {
 		if t.Finally {
-			tx.due.push(t)
+			tx.due = append(tx.due, t)
 		}
 	}
 	return engine.EndPlan(ctx, tx, p) // its submission may have left them out
@@ -318,9 +314,6 @@ func (tx *tx) BeginFinally(ctx context.Context, p *planRow, ending plan.Lifecycl
 // EndPlan implements engine.Closer.
 func (tx *tx) EndPlan(_ context.Context, p *planRow, state plan.Lifecycle) error {
 	p.State, p.Ended = state, tx.at
-	for _, q := range tx.queues {
-		delete(q.lanes, p.ID)
-	}
 	tx.ended, tx.told = append(tx.ended, protocol.EndedPlan{ID: p.ID, State: p.State}), tx.told || p.Own
 	tx.touchPlan(p)
 	return nil
