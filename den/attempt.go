@@ -416,10 +416,8 @@ func read[T any](ctx context.Context, a *attempt, ask func(context.Context, plan
 			return none, fmt.Errorf("%w: %w", errNotRead, err)
 		}
 		about(a.log, &a.task).Warn("read the outputs of its parents", "task", a.task.Task, "error", err)
-		select {
-		case <-ctx.Done():
+		if sleep(ctx, wait.Next()); ctx.Err() != nil {
 			return none, context.Cause(ctx)
-		case <-time.After(wait.Next()):
 		}
 	}
 }

@@ -77,10 +77,7 @@ func (b *balancer) run(ctx context.Context) {
 		if err != nil && ctx.Err() == nil && !errors.Is(err, plan.ErrStoreGone) && !errors.Is(err, plan.ErrInstanceGone) {
 			b.log.Warn("balance the queues", "error", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		sleep(ctx, wait)
 	}
 }
 

@@ -25,15 +25,7 @@ import (
 // It also keeps in mind that the store is gone, whichever call was told so: then the node ends.
 type bounded struct {
 	Store
-	leaver   Leaver // what else it offers; nil where it does not
-	logs     Logs
-	waker    Waker
-	expirer  Expirer
-	handover Handover
-	adopter  Adopter
-	queues   Queues
-	failures Failures
-
+	handover Handover // nil: the store has none
 	observer Observer
 	lease    time.Duration
 
@@ -64,14 +56,7 @@ var errNoAnswer = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 
 func newBounded(s Store, lease time.Duration, o Observer) *bounded {
 	b := &bounded{Store: s, observer: o, lease: lease, most: answerWithin, calls: map[*call]struct{}{}, gone: make(chan struct{})}
-	b.leaver, _ = s.(Leaver)
-	b.logs, _ = s.(Logs)
-	b.waker, _ = s.(Waker)
-	b.expirer, _ = s.(Expirer)
 	b.handover, _ = s.(Handover)
-	b.adopter, _ = s.(Adopter)
-	b.queues, _ = s.(Queues)
-	b.failures, _ = s.(Failures)
 	return b
 }
 
@@ -160,11 +145,11 @@ func (b *bounded) Beat(ctx context.Context, beat protocol.Beat) (protocol.Beaten
 }
 
 func (b *bounded) Leave(ctx context.Context, i plan.InstanceID) error {
-	if b.leaver == nil {
-		_, err := b.Rescue(ctx, i, -1)
-		return err
+	if s, ok := b.Store.(Leaver); ok {
+		return b.do(ctx, "Leave", b.lease, func(ctx context.Context) error { return s.Leave(ctx, i) })
 	}
-	return b.do(ctx, "Leave", b.lease, func(ctx context.Context) error { return b.leaver.Leave(ctx, i) })
+	_, err := b.Rescue(ctx, i, -1)
+	return err
 }
 
 func (b *bounded) Turn(ctx context.Context, t protocol.Turn) (protocol.Turned, error) {
@@ -189,16 +174,16 @@ func (b *bounded) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, err
 
 // Failures returns none where the store cannot tell.
 func (b *bounded) Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error) {
-	if b.failures == nil {
-		return json.RawMessage("[]"), nil
+	if s, ok := b.Store.(Failures); ok {
+		return within(ctx, b, "Failures", answerWithin, func(ctx context.Context) (json.RawMessage, error) { return s.Failures(ctx, id) })
 	}
-	return within(ctx, b, "Failures", answerWithin, func(ctx context.Context) (json.RawMessage, error) { return b.failures.Failures(ctx, id) })
+	return json.RawMessage("[]"), nil
 }
 
 // Plan returns a plan that runs where the store cannot tell.
 func (b *bounded) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
-	if plans := b.plans(); plans != nil {
-		return plans.Plan(ctx, id)
+	if s, ok := b.Store.(Plans); ok {
+		return within(ctx, b, "Plan", b.lease, func(ctx context.Context) (plan.Plan, error) { return s.Plan(ctx, id) })
 	}
 	return plan.Plan{ID: id, State: plan.PlanRunning}, nil
 }
@@ -207,10 +192,10 @@ func (b *bounded) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 var errNoLogs = errors.New("the store takes no log of a running task")
 
 func (b *bounded) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error {
-	if b.logs == nil {
-		return errNoLogs
+	if s, ok := b.Store.(Logs); ok {
+		return b.do(ctx, "AppendLog", answerWithin, func(ctx context.Context) error { return s.AppendLog(ctx, c, entries) })
 	}
-	return b.do(ctx, "AppendLog", answerWithin, func(ctx context.Context) error { return b.logs.AppendLog(ctx, c, entries) })
+	return errNoLogs
 }
 
 func (b *bounded) Sweep(ctx context.Context, s protocol.Sweep) (protocol.Swept, error) {
@@ -226,50 +211,51 @@ func (b *bounded) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (i
 }
 
 func (b *bounded) Expire(ctx context.Context, budget int) (protocol.Expired, error) {
-	if b.expirer == nil {
-		return protocol.Expired{}, nil
+	if s, ok := b.Store.(Expirer); ok {
+		return within(ctx, b, "Expire", answerWithin, func(ctx context.Context) (protocol.Expired, error) { return s.Expire(ctx, budget) })
 	}
-	return within(ctx, b, "Expire", answerWithin, func(ctx context.Context) (protocol.Expired, error) { return b.expirer.Expire(ctx, budget) })
+	return protocol.Expired{}, nil
 }
 
 // Queues returns none where the store cannot tell.
 func (b *bounded) Queues(ctx context.Context) ([]plan.Queue, error) {
-	if b.queues == nil {
-		return nil, nil
+	if s, ok := b.Store.(Queues); ok {
+		return within(ctx, b, "Queues", b.lease, func(ctx context.Context) ([]plan.Queue, error) { return s.Queues(ctx) })
 	}
-	return within(ctx, b, "Queues", b.lease, func(ctx context.Context) ([]plan.Queue, error) { return b.queues.Queues(ctx) })
+	return nil, nil
 }
 
 // Wakes returns nil where the store cannot tell.
 func (b *bounded) Wakes(ctx context.Context) <-chan struct{} {
-	if b.waker == nil {
-		return nil
-	}
-	return b.waker.Wakes(ctx)
-}
-
-func (b *bounded) adopt(ctx context.Context, p plan.PlanID) error {
-	if b.adopter == nil {
-		return nil
-	}
-	return b.do(ctx, "Adopt", b.lease, func(ctx context.Context) error { return b.adopter.Adopt(ctx, p) })
-}
-
-// reporter returns the store as the place for reports, bounded as well, or nil if it is none.
-func (b *bounded) reporter() plugins.Reporter {
-	if kept, ok := b.Store.(plugins.Reporter); ok {
-		return &boundedReports{b, kept}
+	if s, ok := b.Store.(Waker); ok {
+		return s.Wakes(ctx)
 	}
 	return nil
 }
 
-type boundedReports struct {
-	b    *bounded
-	kept plugins.Reporter
+func (b *bounded) adopt(ctx context.Context, p plan.PlanID) error {
+	if s, ok := b.Store.(Adopter); ok {
+		return b.do(ctx, "Adopt", b.lease, func(ctx context.Context) error { return s.Adopt(ctx, p) })
+	}
+	return nil
 }
 
-func (r *boundedReports) Report(ctx context.Context, id plan.ID, document json.RawMessage) error {
-	return r.b.do(ctx, "Report", r.b.lease, func(ctx context.Context) error { return r.kept.Report(ctx, id, document) })
+// Report is called only where offers says that the store keeps reports.
+func (b *bounded) Report(ctx context.Context, id plan.ID, document json.RawMessage) error {
+	return b.do(ctx, "Report", b.lease, func(ctx context.Context) error { return b.Store.(plugins.Reporter).Report(ctx, id, document) })
+}
+
+// PutResults is called only where offers says that the store keeps results.
+func (b *bounded) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) error {
+	return b.do(ctx, "PutResults", answerWithin, func(ctx context.Context) error { return b.Store.(Results).PutResults(ctx, c, stdout, stderr, mode) })
+}
+
+// offers returns the bounded store as what its store is too, or nil if that is none.
+func offers[I any](b *bounded) (as I) {
+	if _, ok := b.Store.(I); ok {
+		as = any(b).(I)
+	}
+	return as
 }
 
 // balancer returns the store as one with a balance document, bounded as well, or nil if it has none.
@@ -278,23 +264,6 @@ func (b *bounded) balancer() Balancer {
 		return &boundedBalance{b, s}
 	}
 	return nil
-}
-
-// plans returns the store as one that tells how plans stand, bounded as well, or nil if it does not.
-func (b *bounded) plans() Plans {
-	if s, ok := b.Store.(Plans); ok {
-		return &boundedPlans{b, s}
-	}
-	return nil
-}
-
-type boundedPlans struct {
-	b *bounded
-	s Plans
-}
-
-func (x *boundedPlans) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
-	return within(ctx, x.b, "Plan", x.b.lease, func(ctx context.Context) (plan.Plan, error) { return x.s.Plan(ctx, id) })
 }
 
 type boundedBalance struct {
@@ -328,21 +297,4 @@ func (x *boundedBalance) SetThreads(ctx context.Context, was plan.Queue, threads
 
 func (x *boundedBalance) Now(ctx context.Context) (time.Time, error) {
 	return within(ctx, x.b, "Now", x.b.lease, func(ctx context.Context) (time.Time, error) { return x.s.Now(ctx) })
-}
-
-// results returns the store as the place for results, bounded as well, or nil if it is none.
-func (b *bounded) results() Results {
-	if kept, ok := b.Store.(Results); ok {
-		return &boundedResults{b, kept}
-	}
-	return nil
-}
-
-type boundedResults struct {
-	b    *bounded
-	kept Results
-}
-
-func (r *boundedResults) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, mode protocol.GFS) error {
-	return r.b.do(ctx, "PutResults", answerWithin, func(ctx context.Context) error { return r.kept.PutResults(ctx, c, stdout, stderr, mode) })
 }

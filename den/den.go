@@ -200,7 +200,7 @@ func New(st Store, cfg Config) (*Node, error) {
 	if cfg.Outside != nil && store.handover == nil {
 		return nil, errors.New("a node cannot run tasks outside: this store cannot hand a claimed task to a runner")
 	}
-	kept, results := store.reporter(), store.results()
+	kept, results := offers[plugins.Reporter](store), offers[Results](store)
 	var evens Balancer
 	if cfg.Balance != nil {
 		if evens = store.balancer(); evens == nil {
@@ -274,11 +274,17 @@ func (n *Node) Run(ctx context.Context) error {
 		}
 		first = false
 		n.log.Warn("start again", "error", err)
-		select {
-		case <-ctx.Done():
+		if sleep(ctx, wait.Next()); ctx.Err() != nil {
 			return nil
-		case <-time.After(wait.Next()):
 		}
+	}
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 

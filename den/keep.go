@@ -42,9 +42,6 @@ func (k *keeper) run(ctx context.Context) {
 		case gone.More:
 			wait = max(expirePause, expireShare*time.Since(began))
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		sleep(ctx, wait)
 	}
 }

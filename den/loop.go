@@ -74,7 +74,7 @@ const mostReports = 1024
 
 func newLoop(n *Node, log *slog.Logger, me plan.Instance, h *heart) *loop {
 	return &loop{
-		node: n, cfg: &n.cfg, log: log, me: me, h: h, teller: &teller{plans: n.store.plans(), log: log, ended: make(chan endedPlan, mostEnded)},
+		node: n, cfg: &n.cfg, log: log, me: me, h: h, teller: &teller{plans: offers[Plans](n.store), log: log, ended: make(chan endedPlan, mostEnded)},
 		running: map[*attempt]bool{}, done: make(chan report, min(n.cfg.Threads, mostReports)), left: make(chan struct{}), max: n.cfg.Threads, limit: -1,
 		poll: backoff.Poll{Idle: n.cfg.Idle}, look: time.NewTimer(0), sweep: time.NewTimer(0), lastWork: time.Now(),
 		usage: usage{used: processorTime},

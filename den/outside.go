@@ -98,10 +98,7 @@ func (a *attempt) leave(ctx context.Context) (back bool) {
 	err := a.outside.Run(ctx, &a.task, a.runner, a.abandon)
 	if err != nil && ctx.Err() == nil {
 		about(a.log, &a.task).Error("its task runner failed", "task", a.task.Task, "error", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(runnerPause):
-		}
+		sleep(ctx, runnerPause)
 	}
 	back = err != nil || ctx.Err() != nil
 	return back && !errors.Is(context.Cause(ctx), plugins.ErrLeaseLost)
@@ -266,9 +263,6 @@ func (l *loop) takeOver(alive context.Context, id plan.TaskID) error {
 		if !errors.Is(err, plan.ErrUnavailable) || alive.Err() != nil {
 			return fmt.Errorf("take task %s: %w: %w", id, errNotTaken, err)
 		}
-		select {
-		case <-alive.Done():
-		case <-time.After(l.poll.Next()):
-		}
+		sleep(alive, l.poll.Next())
 	}
 }

@@ -36,9 +36,6 @@ func (r *rolling) run(ctx context.Context) {
 			r.log.Info("this node hands over finished tasks")
 		}
 		was = held
-		select {
-		case <-ctx.Done():
-		case <-time.After(next):
-		}
+		sleep(ctx, next)
 	}
 }
