@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,11 +57,8 @@ func (c *conn) clear() error {
 	return err
 }
 
-func (c *conn) fail(err error) {
-	if c.err == nil {
-		c.err = err
-	}
-}
+// fail keeps the error, unless it is nil or there is one already.
+func (c *conn) fail(err error) { c.err = cmp.Or(c.err, err) }
 
 // script runs statements that are run once.
 func (c *conn) script(text string) {
@@ -370,13 +368,6 @@ func list(ns []int64) string {
 type dbError struct{ error }
 
 func (e dbError) Unwrap() error { return e.error }
-
-func cmpErr(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
-}
 
 // distinct sorts numbers, and takes out those that are there twice; the slice that it is handed is used up.
 func distinct(ns []int64) []int64 {

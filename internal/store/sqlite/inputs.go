@@ -18,9 +18,7 @@ func (c *conn) inputs(children []int64) map[int64][]plan.Input {
 	frozen := map[int64][]plan.Input{}
 	for r := c.query("SELECT n, inputs FROM frozen WHERE n IN (SELECT value FROM json_each(?))", list(children)); r.next(); {
 		var in []plan.Input
-		if err := json.Unmarshal(r.bytes(1), &in); err != nil {
-			c.fail(err)
-		}
+		c.fail(json.Unmarshal(r.bytes(1), &in))
 		frozen[r.int(0)] = in
 	}
 	out := c.live(c.parentsOf(slices.DeleteFunc(slices.Clone(children), func(n int64) bool { return frozen[n] != nil })))
@@ -216,9 +214,7 @@ func (c *conn) given(n int64) []byte {
 		return nil
 	}
 	b, err := jsontext.Marshal(in)
-	if err != nil {
-		c.fail(err)
-	}
+	c.fail(err)
 	return b
 }
 

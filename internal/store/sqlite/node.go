@@ -243,7 +243,7 @@ func (t *tx) timeOut() {
 		ns = append(ns, r.int(0))
 	}
 	for _, n := range ns {
-		t.failOn(engine.TimeOut(t.ctx, t, t.plan(n)))
+		t.fail(engine.TimeOut(t.ctx, t, t.plan(n)))
 	}
 }
 

@@ -163,7 +163,7 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 	}
 	s.w.script(fmt.Sprintf("%s; PRAGMA wal_autocheckpoint = %d", writerPragmas, s.logSize().backstop))
 	if failed := s.w.clear(); err != nil || failed != nil {
-		return cmpErr(err, s.translate(failed))
+		return cmp.Or(err, s.translate(failed))
 	}
 	s.log = startCheckpointer(s)
 	return nil
@@ -481,7 +481,7 @@ func (s *Store) read(ctx context.Context, do func(*conn) error) error {
 	failed := c.clear()
 	c.exec("ROLLBACK")
 	if broken := c.clear(); broken != nil {
-		return errors.Join(s.translate(cmpErr(failed, broken)), c.close())
+		return errors.Join(s.translate(cmp.Or(failed, broken)), c.close())
 	}
 	select {
 	case s.readers <- c:

@@ -40,9 +40,7 @@ func unpackParents(b []byte) ([]int64, error) {
 // parents reads a list of parents.
 func (r *rows) parents(i int) []int64 {
 	parents, err := unpackParents(r.bytes(i))
-	if err != nil {
-		r.c.fail(err)
-	}
+	r.c.fail(err)
 	return parents
 }
 
@@ -166,9 +164,8 @@ func (c *conn) along(r *taskRow, items func(n int64) int) (a rules.Along, seen r
 	var f *plan.Foreach
 	if q := c.query("SELECT def FROM bodies WHERE n = ?", r.n); q.one() {
 		d, err := unpackDefinition(q.bytes(0), 0, "", 0)
-		if f = d.Foreach; err != nil {
-			c.fail(err)
-		}
+		f = d.Foreach
+		c.fail(err)
 	}
 	all = true
 	for q := c.query("SELECT p.n, p.name, p.flags, p.outcome FROM json_each(?) AS j CROSS JOIN tasks AS p ON p.n = j.value",

@@ -297,7 +297,7 @@ func (t *tx) Written(context.Context) error { return t.err }
 func (t *tx) endPlans() (more bool) {
 	for _, p := range t.plans {
 		if t.settled(p) { // else nothing else matters
-			t.failOn(engine.EndPlan(t.ctx, t, p))
+			t.fail(engine.EndPlan(t.ctx, t, p))
 		}
 	}
 	if more = t.begun > t.worked && t.err == nil; more {

@@ -138,7 +138,7 @@ func (r *retrier) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan
 			busy[id] = rules.BusyRoll
 		}
 	}
-	return tasks, busy, cmpErr(err, r.err)
+	return tasks, busy, cmp.Or(err, r.err)
 }
 
 // Items implements engine.Retrier.
@@ -149,14 +149,14 @@ func (r *retrier) Items(_ context.Context, of *plan.Task) (items []json.RawMessa
 		items = append(items, rules.ItemOf(q.bytes(0)))
 	}
 	list, _, err = r.listInputs(n, of.Foreach)
-	return items, list, cmpErr(err, r.err)
+	return items, list, cmp.Or(err, r.err)
 }
 
 // Add implements engine.Retrier. The items have ended until the retry takes them, which may be in a later transaction.
 func (r *retrier) Add(_ context.Context, of, with *plan.Task, items []json.RawMessage, as rules.Step) (err error) {
 	rows := r.tx.tasks([]int64{r.rows[of.ID]})
 	if r.err != nil || len(rows) == 0 {
-		return cmpErr(r.err, errStale)
+		return cmp.Or(r.err, errStale)
 	}
 	row := &rows[0]
 	f, b := r.foreach(row.n), r.body(row)
@@ -185,7 +185,7 @@ func (r *retrier) Add(_ context.Context, of, with *plan.Task, items []json.RawMe
 	}
 	r.ends = r.ends[:told] // their children are new, too, and the retry counts the parents of all of them
 	r.flushTasks()
-	return cmpErr(err, r.err)
+	return cmp.Or(err, r.err)
 }
 
 func (r *retrier) Queues(context.Context) (map[plan.QueueID]bool, error) {
@@ -220,14 +220,14 @@ func (r *retrier) Below(_ context.Context, s *engine.Selection, check engine.Bel
 		err = check(&t, hold == forInstant || hold == forItems || hold == forPlan && q.bool(5))
 	}
 	q.close()
-	return cmpErr(err, r.err)
+	return cmp.Or(err, r.err)
 }
 
 // Take lists the tasks. The caller decides the retry in a transaction.
 func (r *retrier) Take(_ context.Context, sel *engine.Selection, reopen func(*plan.Plan, json.RawMessage, time.Time)) (err error) {
 	r.marks, err = r.list(sel.Tasks)
 	r.reopen = reopen
-	return cmpErr(err, r.err)
+	return cmp.Or(err, r.err)
 }
 
 // unchanged returns errStale if what the retry takes, or what is below that, may have changed since the retry chose. seq is the row of
@@ -249,7 +249,7 @@ func (r *retrier) unchanged(seq int64) error {
 	}
 	there := r.queues
 	if now, err := r.Queues(r.ctx); err != nil || !maps.Equal(now, there) {
-		return cmpErr(err, errStale)
+		return cmp.Or(err, errStale)
 	}
 	q := r.query("SELECT body FROM changes WHERE seq > ?", seq)
 	defer q.close()
@@ -272,7 +272,7 @@ func (r *retrier) unchanged(seq int64) error {
 		}
 	})
 	if len(r.waiting) > 0 {
-		return cmpErr(r.err, errStale)
+		return cmp.Or(r.err, errStale)
 	}
 	return r.err
 }
@@ -398,7 +398,7 @@ func (t *tx) keepList(n int64, marks []mark) {
 	for some := range slices.Chunk(marks, lookAhead*t.few()) {
 		k--
 		b, err := json.Marshal(some)
-		t.failOn(err)
+		t.fail(err)
 		t.exec(insertMark, n, k, 0, nil, nil, nil, nil, nil, b)
 	}
 }

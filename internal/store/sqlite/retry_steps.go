@@ -69,7 +69,7 @@ func (r *retry) markListed() (done bool) {
 		return true
 	}
 	var marks []mark
-	r.failOn(json.Unmarshal(q.bytes(1), &marks))
+	r.fail(json.Unmarshal(q.bytes(1), &marks))
 	r.mark(r.n, marks)
 	r.exec("DELETE FROM retried WHERE retry = ? AND task = ?", r.n, q.int(0))
 	r.budget -= max(len(marks)/lookAhead, 1)
@@ -183,7 +183,7 @@ func (r *retry) hold() (done bool) {
 		}
 		back, ns = append(back, row), append(ns, row.n)
 	}
-	r.failOn(engine.Retake(r.ctx, r, back))
+	r.fail(engine.Retake(r.ctx, r, back))
 	r.flushReset()
 	for flag, set := range map[int64][]int64{flagRan: ran, flagLeaves: leave} {
 		if len(set) > 0 {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -29,7 +30,7 @@ func (t *tx) TaskToSet(_ context.Context, id plan.TaskID) (r *taskRow, now plan.
 	w, index := taskQuery(&store.TaskQuery{IDs: []plan.TaskID{id}})
 	found, err := t.readTasks(w, index, store.TaskQuery{Needs: true, Params: true, Limit: 1})
 	if err != nil || len(found) == 0 {
-		return nil, now, false, at, cmpErr(err, t.err)
+		return nil, now, false, at, cmp.Or(err, t.err)
 	}
 	return &row, found[0].Task, false, t.at, nil
 }

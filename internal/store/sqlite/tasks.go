@@ -118,7 +118,7 @@ func (t *tx) finish(r *taskRow, s rules.Step) {
 		t.foreach(r.of).ended(outcome, size)
 	}
 	if p := t.plan(r.plan); p != nil {
-		t.failOn(engine.TaskEnded(t.ctx, t, p, rules.OutcomeOf(s.Status, s.Reason, r.is(flagContinue)), s.Reason))
+		t.fail(engine.TaskEnded(t.ctx, t, p, rules.OutcomeOf(s.Status, s.Reason, r.is(flagContinue)), s.Reason))
 	}
 }
 
@@ -144,9 +144,7 @@ func (t *tx) exit(x *plan.Exit) any {
 		return nil
 	}
 	b, err := json.Marshal(x)
-	if err != nil {
-		t.fail(err)
-	}
+	t.fail(err)
 	return string(b)
 }
 

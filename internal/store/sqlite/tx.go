@@ -53,7 +53,6 @@ type tx struct {
 	apart *int64 // the retry of tasks of no plan, see noted; nil: nobody has asked
 	moved *int64 // see shift; nil: likewise
 
-	wrote  bool
 	rows   int64                // that it changed
 	queued int                  // tasks that were queued,
 	taken  int                  // and claimed
@@ -73,7 +72,7 @@ func (t *tx) begin() {
 
 // end commits, or rolls back if the caller or a statement failed.
 func (t *tx) end(err error) error {
-	if failed := t.clear(); failed != nil || err != nil || !t.wrote {
+	if failed := t.clear(); failed != nil || err != nil || t.rows == 0 {
 		t.conn.exec("ROLLBACK")
 		_ = t.clear() // SQLite may have rolled back itself
 		if failed != nil {
@@ -111,10 +110,7 @@ func (t *tx) end(err error) error {
 // exec runs a statement that changes something.
 func (t *tx) exec(text string, args ...any) int64 {
 	n := t.conn.exec(text, args...)
-	if n > 0 {
-		t.wrote = true
-		t.rows += n
-	}
+	t.rows += n
 	return n
 }
 
@@ -202,13 +198,6 @@ func (t *tx) flushClosings() {
 	}
 }
 
-// failOn fails the transaction if err is an error of the engine.
-func (t *tx) failOn(err error) {
-	if err != nil {
-		t.fail(err)
-	}
-}
-
 // over reports whether the one plan of a node has ended, or is not there any more.
 func (t *tx) over(only plan.PlanID) bool {
 	if only.IsZero() {
@@ -260,14 +249,14 @@ func (t *tx) settle(found []taskRow) (left int) {
 		rows[i] = &found[i]
 	}
 	left, err := engine.Settle(t.ctx, t, rows)
-	t.failOn(err)
+	t.fail(err)
 	return left
 }
 
 // work releases the children of ended tasks and continues jobs, within the budget.
 func (t *tx) work() (more bool) {
 	more, err := engine.Work(t.ctx, t)
-	t.failOn(err)
+	t.fail(err)
 	return more
 }
 

@@ -51,10 +51,10 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) (wrote bool, e
 	if err == nil {
 		s.shared.listed(t.list)
 	}
-	if s.watch != nil && t.wrote {
+	if s.watch != nil && t.rows > 0 {
 		s.watch(t)
 	}
-	return t.wrote, err
+	return t.rows > 0, err
 }
 
 // flush writes what was gathered.
