@@ -20,7 +20,6 @@ const (
 	holderKey  = "holder of " // the role
 )
 
-// Hold implements store.Roles.
 func (s *Store) Hold(ctx context.Context, role protocol.Role, i plan.InstanceID) (held bool, err error) {
 	var free bool
 	err = s.read(ctx, func(c *conn) error {
@@ -52,7 +51,6 @@ func holder(c *conn, role protocol.Role, i plan.InstanceID) (held, free bool) {
 	return r.id(0) == i.ID, false
 }
 
-// Balance implements store.Balance.
 func (s *Store) Balance(ctx context.Context) (document json.RawMessage, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		if r := c.query(getMeta, balanceKey); r.one() {
@@ -63,7 +61,6 @@ func (s *Store) Balance(ctx context.Context) (document json.RawMessage, err erro
 	return document, err
 }
 
-// SetBalance implements store.Balance.
 func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error {
 	return s.write(ctx, func(t *tx) error {
 		var there json.RawMessage
@@ -78,7 +75,6 @@ func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error 
 	})
 }
 
-// SetThreads implements store.Balance.
 func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
 	return s.write(ctx, func(t *tx) error {
 		n, err := t.queueNumber(was.ID)

@@ -8,12 +8,10 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// CancelPlan implements store.Admin.
 func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID, seen bool) error {
 	return s.write(ctx, func(t *tx) error { return engine.CancelPlan[*taskRow](ctx, t, id, seen) })
 }
 
-// PlanToCancel implements engine.Canceller.
 func (t *tx) PlanToCancel(_ context.Context, id plan.PlanID) (p *planRow, named plan.Plan, err error) {
 	if p, err = t.planByID(id); err != nil {
 		return nil, named, err
@@ -28,14 +26,12 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 	})
 }
 
-// AnswerTask implements store.Admin.
 func (s *Store) AnswerTask(ctx context.Context, id plan.TaskID, a rules.Answer) error {
 	return engine.Past(ctx, func() error {
 		return s.write(ctx, func(t *tx) error { return engine.AnswerTask(ctx, t, id, &a) })
 	})
 }
 
-// TaskToCancel implements engine.Canceller.
 func (t *tx) TaskToCancel(_ context.Context, id plan.TaskID) (r *taskRow, named plan.Task, w *rules.Waiter, err error) {
 	row, err := t.taskByID(id)
 	if err != nil {
@@ -52,7 +48,6 @@ func (t *tx) TaskToCancel(_ context.Context, id plan.TaskID) (r *taskRow, named 
 	return &row, *t.named(&row), w, t.err
 }
 
-// Mark implements engine.Canceller.
 func (t *tx) Mark(_ context.Context, r *taskRow) (done bool, err error) {
 	if !r.cancel {
 		t.exec("UPDATE tasks SET cancel = 1, modified = ? WHERE n = ?", t.now, r.n)
@@ -62,7 +57,6 @@ func (t *tx) Mark(_ context.Context, r *taskRow) (done bool, err error) {
 	return true, t.err
 }
 
-// Cancel implements engine.Canceller.
 func (t *tx) Cancel(_ context.Context, r *taskRow, s rules.Step) (done bool, err error) {
 	t.step(r, s)
 	t.cancelItems(r)
@@ -79,12 +73,10 @@ func (t *tx) cancelItems(of *taskRow) {
 	}
 }
 
-// Adopt implements store.Admin.
 func (s *Store) Adopt(ctx context.Context, id plan.PlanID) error {
 	return s.setPlan(ctx, id, func(p *plan.Plan) { p.Own = true })
 }
 
-// SetPriority implements store.Admin.
 func (s *Store) SetPriority(ctx context.Context, id plan.PlanID, priority int) error {
 	return s.setPlan(ctx, id, func(p *plan.Plan) { p.Priority = priority })
 }

@@ -92,10 +92,8 @@ func (p feedPlace) cursor() store.Cursor {
 	return store.Cursor(fmt.Sprintf("%d.%d", p.seq, p.things))
 }
 
-// Now implements store.Reader.
 func (s *Store) Now(context.Context) (time.Time, error) { return s.now().UTC(), nil }
 
-// Latest implements store.Reader.
 func (s *Store) Latest(ctx context.Context) (at store.Cursor, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		at = feedPlace{seq: c.lastChange()}.cursor()

@@ -11,7 +11,6 @@ import (
 
 var _ store.Documents = (*Store)(nil)
 
-// LimitNode implements store.Documents.
 func (s *Store) LimitNode(ctx context.Context, n plan.NodeName, threads *int) (there, changed bool, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		r := t.query("SELECT max_threads FROM nodes WHERE name = ?", string(n))
@@ -36,7 +35,6 @@ func (s *Store) LimitNode(ctx context.Context, n plan.NodeName, threads *int) (t
 	return there, changed, err
 }
 
-// QueueViews implements store.Documents.
 func (s *Store) QueueViews(ctx context.Context) (views []store.QueueView, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		at := map[int64]map[plan.Status]int{}
@@ -58,13 +56,11 @@ func (s *Store) QueueViews(ctx context.Context) (views []store.QueueView, err er
 	return views, err
 }
 
-// AddQueue implements store.Documents.
 func (s *Store) AddQueue(ctx context.Context, name, plugin string) (plan.QueueID, error) {
 	made, err := s.CreateQueue(ctx, plan.Queue{Name: name, Plugin: plugin, Threads: threadsUnset})
 	return made.ID, err
 }
 
-// EditQueue implements store.Documents.
 func (s *Store) EditQueue(ctx context.Context, id plan.QueueID, e store.QueueEdit) (changed bool, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		r := t.query("SELECT n, name, plugin, threads, unlimited, queued FROM queues WHERE id = ? AND "+isQueue, id.ID[:])

@@ -30,7 +30,6 @@ func (s *Store) Expire(ctx context.Context, budget int) (gone protocol.Expired, 
 	return gone, err
 }
 
-// ExpiredPlans implements engine.Expirer.
 func (t *tx) ExpiredPlans(_ context.Context, byDefault time.Duration) iter.Seq2[*planRow, error] {
 	old := slices.Concat(t.plansWhere(deletingPlans, t.budget), t.plansWhere(overPlans, t.now, t.budget))
 	if byDefault > 0 {
@@ -61,7 +60,6 @@ func endedBefore(at string) string {
 // logCost is how many rows a task of no plan has at most, but for those of its parents.
 const logCost = "1 + (SELECT coalesce(max(seq), 0) FROM logs WHERE task = t.n)"
 
-// Settings implements engine.Expirer.
 func (t *tx) Settings(context.Context) (map[int64]plan.QueueSettings, error) {
 	settings := map[int64]plan.QueueSettings{}
 	for r := t.query("SELECT n, settings FROM queues"); r.next(); {
@@ -70,10 +68,8 @@ func (t *tx) Settings(context.Context) (map[int64]plan.QueueSettings, error) {
 	return settings, nil
 }
 
-// Groups implements engine.Expirer.
 func (t *tx) Groups(context.Context) ([]plan.Group, error) { return t.groups(), nil }
 
-// DeleteExpired implements engine.Expirer.
 func (t *tx) DeleteExpired(_ context.Context, limits map[rules.Kept[int64]]time.Duration) (n int, err error) {
 	if t.noted(nil) != 0 {
 		return 0, nil // it may take some of them

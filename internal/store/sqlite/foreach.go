@@ -68,7 +68,6 @@ func (t *tx) dropOver(n int64, f *foreachRow) {
 	}
 }
 
-// Gathered implements engine.Settler.
 func (t *tx) Gathered(_ context.Context, r *taskRow) (json.RawMessage, error) {
 	if t.foreach(r.n).bytes > plan.MaxCopiedOne {
 		r.flags |= flagGathered
@@ -78,7 +77,6 @@ func (t *tx) Gathered(_ context.Context, r *taskRow) (json.RawMessage, error) {
 	return t.gathered(r.n), t.err
 }
 
-// List implements engine.Settler.
 func (t *tx) List(_ context.Context, r *taskRow) (items []json.RawMessage, none string, why, err error) {
 	b := t.body(r)
 	if t.err != nil {

@@ -26,7 +26,6 @@ func (r *rows) group() plan.Group {
 	return g
 }
 
-// Groups implements store.Reader.
 func (s *Store) Groups(ctx context.Context) (all []plan.Group, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		all = c.groups()
@@ -35,7 +34,6 @@ func (s *Store) Groups(ctx context.Context) (all []plan.Group, err error) {
 	return all, err
 }
 
-// PutGroup implements store.Admin.
 func (s *Store) PutGroup(ctx context.Context, was, g plan.Group) error {
 	return s.write(ctx, func(t *tx) error {
 		groups := t.groups()
@@ -51,7 +49,6 @@ func (s *Store) PutGroup(ctx context.Context, was, g plan.Group) error {
 	})
 }
 
-// DeleteGroup implements store.Admin.
 func (s *Store) DeleteGroup(ctx context.Context, was plan.Group) error {
 	return s.write(ctx, func(t *tx) error {
 		var queues []plan.Queue

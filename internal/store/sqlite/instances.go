@@ -25,7 +25,6 @@ func (t *tx) instance(id plan.InstanceID) (*instanceRow, error) {
 	return &instanceRow{r.int(0), id, plan.NodeName(r.text(1))}, nil
 }
 
-// Register implements store.Node.
 func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	i.Beats, i.Age = 0, 0
 	body, err := json.Marshal(i)
@@ -44,7 +43,6 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	})
 }
 
-// Beat implements store.Node.
 func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		i, err := t.instance(b.Instance)
@@ -75,13 +73,11 @@ func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten
 	return told, err
 }
 
-// Leave implements store.Node.
 func (s *Store) Leave(ctx context.Context, i plan.InstanceID) error {
 	_, err := s.Rescue(ctx, i, -1)
 	return err
 }
 
-// Rescue implements store.Node.
 func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n int, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		r := t.query("SELECT n, beats FROM instances WHERE id = ? AND gone = 0", id.ID[:])
@@ -108,13 +104,11 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 	return n, nil
 }
 
-// LossView implements engine.Ender.
 func (t *tx) LossView(r *taskRow) rules.Loss {
 	b := t.body(r)
 	return rules.Loss{Claim: t.ClaimView(r), InPlan: r.plan != 0, Definition: &b.Definition, Queue: t.queue(r.queue).OnLost, Rescues: int(b.rescues)}
 }
 
-// Instances implements store.Node and store.Reader.
 func (s *Store) Instances(ctx context.Context) (out []plan.Instance, err error) {
 	now := s.now()
 	err = s.read(ctx, func(c *conn) error {
@@ -131,7 +125,6 @@ func (s *Store) Instances(ctx context.Context) (out []plan.Instance, err error) 
 	return out, err
 }
 
-// SetMaxThreads implements store.Admin.
 func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) error {
 	return s.write(ctx, func(t *tx) error {
 		if most < 0 {
@@ -143,7 +136,6 @@ func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) er
 	})
 }
 
-// MaxThreads implements store.Reader.
 func (s *Store) MaxThreads(ctx context.Context) (map[plan.NodeName]int, error) {
 	limits := map[plan.NodeName]int{}
 	err := s.read(ctx, func(c *conn) error {

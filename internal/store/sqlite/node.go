@@ -13,7 +13,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Turn implements store.Node.
 func (s *Store) Turn(ctx context.Context, turn protocol.Turn) (did protocol.Turned, err error) {
 	if err := engine.CheckTurn(&turn); err != nil {
 		return did, err
@@ -30,7 +29,6 @@ func (s *Store) Turn(ctx context.Context, turn protocol.Turn) (did protocol.Turn
 	return did, nil
 }
 
-// Finish implements engine.Instance.
 func (t *tx) Finish(_ context.Context, only plan.PlanID) (engine.Did, error) {
 	for t.endPlans() {
 	}
@@ -64,7 +62,6 @@ func (t *tx) claimed(count int, claim func(int) *protocol.Claim) []*taskRow {
 	return out
 }
 
-// Attempts implements engine.Instance.
 func (t *tx) Attempts(_ context.Context, endings []protocol.Ending) (held []engine.Attempt[*taskRow], lost []plan.TaskID, err error) {
 	if len(endings) == 0 {
 		return nil, nil, nil
@@ -81,7 +78,6 @@ func (t *tx) Attempts(_ context.Context, endings []protocol.Ending) (held []engi
 	return held, lost, t.err
 }
 
-// End implements engine.Ender.
 func (t *tx) End(_ context.Context, a *engine.Attempt[*taskRow]) error {
 	if e := a.Ending; e != nil {
 		if e.Printed != nil {
@@ -93,7 +89,6 @@ func (t *tx) End(_ context.Context, a *engine.Attempt[*taskRow]) error {
 	return t.err
 }
 
-// Ended implements engine.Ender.
 func (t *tx) Ended(context.Context) ([]engine.Attempt[*taskRow], []plan.TaskID, error) {
 	t.flushPrinted()
 	clear(t.s.attempts)
@@ -101,7 +96,6 @@ func (t *tx) Ended(context.Context) ([]engine.Attempt[*taskRow], []plan.TaskID, 
 	return nil, nil, t.err
 }
 
-// Start implements store.Node.
 func (s *Store) Start(ctx context.Context, claims []protocol.Claim) (lost []plan.TaskID, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		lost, err = engine.Start(ctx, t, claims)
@@ -110,7 +104,6 @@ func (s *Store) Start(ctx context.Context, claims []protocol.Claim) (lost []plan
 	return lost, err
 }
 
-// Start implements engine.Starter.
 func (t *tx) Start(_ context.Context, tasks []*taskRow, s rules.Step) error {
 	var ns []int64
 	for _, r := range tasks {
@@ -121,7 +114,6 @@ func (t *tx) Start(_ context.Context, tasks []*taskRow, s rules.Step) error {
 	return t.err
 }
 
-// AppendLog implements store.Node.
 func (s *Store) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error {
 	return s.write(ctx, func(t *tx) error {
 		r := t.claimed(1, func(int) *protocol.Claim { return &c })[0]
@@ -166,7 +158,6 @@ func (t *tx) log(n int64, attempt int, entries []plan.LogEntry) {
 	}
 }
 
-// Sweep implements store.Node.
 func (s *Store) Sweep(ctx context.Context, w protocol.Sweep) (did protocol.Swept, err error) {
 	err = s.write(ctx, func(t *tx) (err error) {
 		if t.by, err = t.instance(w.Instance); err != nil {
@@ -184,7 +175,6 @@ func (s *Store) Sweep(ctx context.Context, w protocol.Sweep) (did protocol.Swept
 // Audit implements engine.Sweeper. Transactions leave nothing to repair.
 func (t *tx) Audit(context.Context) error { return nil }
 
-// Unknown implements engine.Sweeper.
 func (t *tx) Unknown(_ context.Context, holding []plan.TaskID) (unknown []*taskRow, err error) {
 	held := make(map[plan.TaskID]bool, len(holding))
 	for _, id := range holding {
@@ -215,7 +205,6 @@ func (t *tx) Strays(context.Context) (strays []*taskRow, err error) {
 	return strays, t.err
 }
 
-// Resume implements engine.Sweeper.
 func (t *tx) Resume(context.Context) error {
 	t.timeOut()
 	t.abandon()
@@ -223,7 +212,6 @@ func (t *tx) Resume(context.Context) error {
 	return t.err
 }
 
-// Pending implements engine.Sweeper.
 func (t *tx) Pending(context.Context) (left time.Duration, waits bool, err error) {
 	for _, next := range []string{nextDelay, nextDeadline} {
 		if r := t.fresh(next); r.one() && !r.null(0) {
@@ -270,7 +258,6 @@ const (
 // Inherit implements engine.Sweeper. Jobs have no owner.
 func (t *tx) Inherit(context.Context) error { return nil }
 
-// EndDelays implements engine.Instance.
 func (t *tx) EndDelays(_ context.Context, most int) (more bool, err error) {
 	var due []taskRow
 	for r := t.fresh(dueDelays, t.unset(t.now), most); r.next(); {

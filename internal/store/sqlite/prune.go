@@ -13,7 +13,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// DeletePlan implements store.Admin.
 func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		more, err = engine.DeletePlan(ctx, t, id, budget)
@@ -22,7 +21,6 @@ func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (mor
 	return more, err
 }
 
-// Prune implements store.Admin.
 func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		plans, more, err = engine.Prune(ctx, t, keep, budget)
@@ -36,7 +34,6 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 	return plans, more || left, err
 }
 
-// ToDelete implements engine.Deleter.
 func (t *tx) ToDelete(_ context.Context, id plan.PlanID) (*planRow, error) {
 	for _, p := range t.plansWhere("WHERE id = ?", id.ID[:]) {
 		return p, nil
@@ -44,18 +41,15 @@ func (t *tx) ToDelete(_ context.Context, id plan.PlanID) (*planRow, error) {
 	return nil, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
 }
 
-// Deletion implements engine.Deleter.
 func (t *tx) Deletion(p *planRow) rules.Deletion {
 	return rules.Deletion{Title: p.Title(), State: p.State, Begun: p.deleting}
 }
 
-// BeginDeletion implements engine.Deleter.
 func (t *tx) BeginDeletion(_ context.Context, p *planRow) (bool, error) {
 	p.deleting, p.dirty = true, true
 	return true, nil
 }
 
-// DeleteEmpty implements engine.Deleter.
 func (t *tx) DeleteEmpty(_ context.Context, p *planRow) error {
 	delete(t.plans, p.n)
 	t.dropPack(p)

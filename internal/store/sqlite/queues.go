@@ -8,7 +8,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// CreateQueue implements store.Admin.
 func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
 	made, there, err := s.queueFor(ctx, q)
 	if err == nil && there && made.ID != q.ID {
@@ -17,7 +16,6 @@ func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, erro
 	return made, err
 }
 
-// EnsureQueue implements store.Admin.
 func (s *Store) EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
 	made, _, err := s.queueFor(ctx, q)
 	return made, err
@@ -52,7 +50,6 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 // SetQueue implements store.Admin. A new sort takes what is queued along, all of it at once.
 func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error { return s.setQueue(ctx, nil, q) }
 
-// ChangeQueue implements store.Admin.
 func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 	return s.setQueue(ctx, &was, q)
 }
@@ -90,7 +87,6 @@ func (s *Store) setQueue(ctx context.Context, seen *plan.Queue, q plan.Queue) er
 	})
 }
 
-// Queues implements store.Reader.
 func (s *Store) Queues(ctx context.Context) (out []plan.Queue, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		for r := c.query("SELECT " + queueColumns + " FROM queues WHERE " + isQueue + " ORDER BY name"); r.next(); {

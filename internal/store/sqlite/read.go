@@ -51,7 +51,6 @@ func (w *where) String() string {
 	return " WHERE " + strings.Join(w.terms, " AND ")
 }
 
-// Plan implements store.Reader.
 func (s *Store) Plan(ctx context.Context, id plan.PlanID) (p plan.Plan, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		r := c.query("SELECT "+wholeColumns+" FROM plans WHERE id = ? AND leaving = 0", id.ID[:])
@@ -64,7 +63,6 @@ func (s *Store) Plan(ctx context.Context, id plan.PlanID) (p plan.Plan, err erro
 	return p, err
 }
 
-// PlanFile implements store.Reader.
 func (s *Store) PlanFile(ctx context.Context, id plan.PlanID) (f plan.File, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		r := c.query("SELECT n FROM plans WHERE id = ? AND leaving = 0", id.ID[:])
@@ -79,7 +77,6 @@ func (s *Store) PlanFile(ctx context.Context, id plan.PlanID) (f plan.File, err 
 	return f, err
 }
 
-// Plans implements store.Reader.
 func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (out []plan.Plan, err error) {
 	w := where{terms: []string{"leaving = 0"}}
 	if q.Name != "" {
@@ -173,7 +170,6 @@ func (r *rows) brief() (n int64, t plan.Task) {
 	}
 }
 
-// Task implements store.Reader.
 func (s *Store) Task(ctx context.Context, id plan.TaskID) (t plan.Task, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		found, err := c.readTasks(where{terms: []string{"t.id = ?"}, args: []any{id.ID[:]}}, "", store.TaskQuery{Needs: true, Params: true, Output: true, Limit: 1})
@@ -208,7 +204,6 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (t plan.Task, err erro
 	return t, err
 }
 
-// Tasks implements store.Reader.
 func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, err error) {
 	w, from := taskQuery(&q)
 	q.Limit = cmp.Or(q.Limit, 100)
@@ -418,7 +413,6 @@ func (c *conn) fillNeeds(tasks []foundTask) {
 	}
 }
 
-// Log implements store.Reader.
 func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int) (entries []plan.LogEntry, next int64, err error) {
 	next = after
 	err = s.read(ctx, func(c *conn) error {
@@ -440,7 +434,6 @@ func (r *rows) logEntry(at int) plan.LogEntry {
 	return plan.LogEntry{At: instant(r.int(at)), Attempt: int(r.int(at + 1)), Stream: plan.Stream(r.int(at + 2)), Text: r.text(at + 3)}
 }
 
-// Inputs implements store.Node.
 func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		n, of, err := c.taskNumber(id)
@@ -477,7 +470,6 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 	return in, err
 }
 
-// Parents implements store.Node.
 func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Parent, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		n, _, err := c.taskNumber(id)
@@ -500,7 +492,6 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Par
 	return parents, err
 }
 
-// Failures implements store.Node.
 func (s *Store) Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error) {
 	return failed.For(ctx, s, id)
 }

@@ -19,16 +19,13 @@ const (
 	family  = protocol.DefaultBudget / 4
 )
 
-// Budget implements engine.Worker.
 func (t *tx) Budget() *int { return &t.budget }
 
-// Portion implements engine.Worker.
 func (t *tx) Portion() int { return portion }
 
 // Yield implements engine.Worker. Other writers do not wait for what is left of large plans.
 func (t *tx) Yield() bool { return t.s.awaited() }
 
-// Release implements engine.Worker.
 func (t *tx) Release(context.Context) error {
 	for t.err == nil {
 		switch {
@@ -48,7 +45,6 @@ func (t *tx) Release(context.Context) error {
 	return t.err
 }
 
-// ReleaseKept implements engine.Worker.
 func (t *tx) ReleaseKept(context.Context) (more bool, err error) {
 	limit := min(t.budget, max(1, t.kept))
 	var kept []parent
@@ -76,7 +72,6 @@ func (t *tx) ReleaseKept(context.Context) (more bool, err error) {
 const keptReleases = `SELECT j.seq, j.ref, j.past, t.outcome, t.out_len FROM jobs AS j NOT INDEXED CROSS JOIN tasks AS t ON t.n = j.ref
 	WHERE j.kind = ? ORDER BY j.seq LIMIT ? + 0`
 
-// Keep implements engine.Worker.
 func (t *tx) Keep(ctx context.Context) (more bool, err error) {
 	t.keepEnds()
 	if t.budget > 0 {
@@ -283,7 +278,6 @@ func (t *tx) Deliver(_ context.Context, r *taskRow) (why, err error) {
 	return why, t.err
 }
 
-// Step implements engine.Settler.
 func (t *tx) Step(_ context.Context, r *taskRow, s rules.Step) error {
 	t.step(r, s)
 	return t.err
@@ -316,12 +310,10 @@ func (t *tx) settled(p *planRow) bool {
 	return r.one() && r.int(0) == int64(p.Counts.Held)
 }
 
-// PlanView implements engine.Closer.
 func (t *tx) PlanView(p *planRow) engine.PlanView {
 	return engine.PlanView{State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Retrying: p.retry != 0, Finally: p.Finally, Ending: p.Ending}
 }
 
-// ClosePlan implements engine.Closer.
 func (t *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (closed bool, err error) {
 	p.Closing = closing
 	t.touch(p)
@@ -333,7 +325,6 @@ func (t *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) (clo
 	return true, t.err
 }
 
-// Finished implements engine.Closer.
 func (t *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled bool, err error) {
 	all = t.settled(p)
 	counts := p.Counts
@@ -354,7 +345,6 @@ func (t *tx) keptFinally(p *planRow) (kept []taskRow) {
 	return kept
 }
 
-// BeginFinally implements engine.Closer.
 func (t *tx) BeginFinally(_ context.Context, p *planRow, ending plan.Lifecycle) error {
 	if p.Closing != plan.Open {
 		t.exec("UPDATE plans SET def = CAST(json_set(coalesce(CAST(def AS TEXT), '{}'), '$.stopped', ?) AS BLOB) WHERE n = ?", string(p.Closing), p.n)
@@ -366,7 +356,6 @@ func (t *tx) BeginFinally(_ context.Context, p *planRow, ending plan.Lifecycle) 
 	return t.err
 }
 
-// EndPlan implements engine.Closer.
 func (t *tx) EndPlan(_ context.Context, p *planRow, state plan.Lifecycle) error {
 	p.State, p.Ended = state, t.at
 	t.ended, t.told = append(t.ended, protocol.EndedPlan{ID: p.ID, State: p.State}), t.told || p.Own

@@ -87,7 +87,6 @@ func (t *tx) dropResults(tasks string) {
 	t.exec("DELETE FROM results WHERE task IN (SELECT value FROM json_each(?))", tasks)
 }
 
-// OpenResult implements store.Results.
 func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stream) (io.ReadCloser, int64, error) {
 	found := result{s: s, ctx: ctx, of: "results of task " + id.String(), size: -1}
 	err := s.read(ctx, func(c *conn) error {
@@ -165,7 +164,6 @@ func (s *Store) PutPack(ctx context.Context, id plan.PlanID, pack *io.SectionRea
 
 func (t *tx) dropPack(p *planRow) { t.dropResults(list([]int64{-p.n})) }
 
-// OpenPack implements store.Packs.
 func (s *Store) OpenPack(ctx context.Context, id plan.PlanID) (io.ReadCloser, int64, error) {
 	found := result{s: s, ctx: ctx, of: "chunks of the job pack of plan " + id.String()}
 	err := s.read(ctx, func(c *conn) error {

@@ -33,6 +33,11 @@ const choices = 3
 // errStale says that the retry is to choose its tasks again.
 var errStale = errors.New("a task changed while the retry was chosen")
 
+var (
+	_ engine.Retrier           = (*retrier)(nil)
+	_ engine.Retaker[*taskRow] = (*retry)(nil)
+)
+
 // retrier chooses what a retry takes, as package engine says.
 type retrier struct {
 	*tx    // which may be on a reader
@@ -59,7 +64,6 @@ type retry struct {
 	step, last, past int64    // last is the n of the last task with which the step is done
 }
 
-// Retry implements store.Admin.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, ask rules.Ask) ([]rules.Retried, error) {
 	return engine.Retry(ctx, id, &ask, func(do func(engine.Retrier) error) error {
 		for n := 1; ; n++ {
@@ -141,7 +145,6 @@ func (r *retrier) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan
 	return tasks, busy, cmp.Or(err, r.err)
 }
 
-// Items implements engine.Retrier.
 func (r *retrier) Items(_ context.Context, of *plan.Task) (items []json.RawMessage, list []plan.Input, err error) {
 	n := r.rows[of.ID]
 	for q := r.query(`SELECT b.params FROM tasks AS t INDEXED BY tasks_of CROSS JOIN bodies AS b ON b.n = t.n

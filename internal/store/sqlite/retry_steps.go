@@ -203,7 +203,6 @@ func (r *retry) TakenBack(t *taskRow) rules.TakenBack {
 	return rules.TakenBack{Status: t.status, Attempt: int(t.attempt), Ran: t.is(flagRan)}
 }
 
-// Step implements engine.Retaker.
 func (r *retry) Step(_ context.Context, t *taskRow, s rules.Step) error {
 	if s.Noted {
 		r.log(t.n, 0, []plan.LogEntry{rules.RetriedEntry(r.at)})

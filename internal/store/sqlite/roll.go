@@ -18,7 +18,6 @@ var _ store.Roller = (*Store)(nil)
 var tasksToRoll = "SELECT t.id, t.status, t.ended FROM tasks AS t INDEXED BY tasks_over WHERE " + isFree + " AND t.queue = ?1 AND " + keptStatus + " = ?2 AND " +
 	endedBefore("?3") + " ORDER BY t.ended LIMIT ?4 + 0"
 
-// ToRoll implements store.Roller.
 func (s *Store) ToRoll(ctx context.Context, q plan.QueueID, limits map[plan.Status]time.Duration, limit int) (found []plan.Task, err error) {
 	err = s.write(ctx, func(t *tx) error { // which knows the clock that the sweep goes by
 		found = nil
@@ -50,7 +49,6 @@ func (s *Store) ToRoll(ctx context.Context, q plan.QueueID, limits map[plan.Stat
 // rollTasks puts the free tasks of a list of ids and ends into a batch.
 var rollTasks = "INSERT INTO rolled (task, batch) SELECT t.n, ?2 FROM json_each(?1) AS j CROSS JOIN tasks AS t ON t.id = unhex(j.value ->> 0) WHERE t.ended = j.value ->> 1 AND " + isFree
 
-// BeginBatch implements store.Roller.
 func (s *Store) BeginBatch(ctx context.Context, id plan.ID, _ plan.QueueID, tasks []plan.Task) (in []plan.TaskID, err error) {
 	list := make([][2]any, len(tasks))
 	for i := range tasks {
@@ -86,7 +84,6 @@ func (c *conn) batches(where string, args ...any) (all []store.Batch) {
 	return all
 }
 
-// Batches implements store.Roller.
 func (s *Store) Batches(ctx context.Context) (all []store.Batch, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		all = c.batches("r.batch > x''")
@@ -99,7 +96,6 @@ func (s *Store) Batches(ctx context.Context) (all []store.Batch, err error) {
 const logsOf = `SELECT t.id, l.at, l.attempt, l.stream, l.text FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.id = unhex(j.value) CROSS JOIN logs AS l ON l.task = t.n
 	ORDER BY l.task, l.seq`
 
-// Logs implements store.Roller.
 func (s *Store) Logs(ctx context.Context, tasks []plan.TaskID) (logs map[plan.TaskID][]plan.LogEntry, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		logs = make(map[plan.TaskID][]plan.LogEntry, len(tasks))
@@ -135,7 +131,6 @@ func (s *Store) EndBatch(ctx context.Context, id plan.ID, received bool) error {
 // receivedTasks selects tasks of batches that were received.
 const receivedTasks = "SELECT " + taskColumns + ", " + logCost + " FROM rolled AS r INDEXED BY rolled_batch CROSS JOIN tasks AS t ON t.n = r.task WHERE r.batch = x'' LIMIT ? + 0"
 
-// CompleteDeletions implements engine.Expirer.
 func (t *tx) CompleteDeletions(context.Context) (n int, done bool, err error) {
 	found := t.dying(receivedTasks, t.budget)
 	most := t.budget

@@ -20,7 +20,6 @@ func (s *Store) PutSchedules(ctx context.Context, schedules []plan.Schedule) ([]
 	return s.StartTasks(ctx, schedules, make([][]plan.Task, len(schedules)))
 }
 
-// StartTasks implements store.Starter.
 func (s *Store) StartTasks(ctx context.Context, schedules []plan.Schedule, tasks [][]plan.Task) (refused []error, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		refused = make([]error, len(schedules))
@@ -69,7 +68,6 @@ func (t *tx) putSchedule(s *plan.Schedule, doc, file string) error {
 	return nil
 }
 
-// Schedules implements store.Schedules.
 func (s *Store) Schedules(ctx context.Context, q store.ScheduleQuery) (found []plan.Schedule, err error) {
 	where, order, args := "name > ?", "name", []any{q.After}
 	switch {
@@ -93,7 +91,6 @@ func (s *Store) Schedules(ctx context.Context, q store.ScheduleQuery) (found []p
 	return found, err
 }
 
-// DeleteSchedule implements store.Schedules.
 func (s *Store) DeleteSchedule(ctx context.Context, id plan.ScheduleID) error {
 	return s.write(ctx, func(t *tx) error {
 		if t.exec("DELETE FROM schedules WHERE id = ?", id.ID[:]) == 0 {

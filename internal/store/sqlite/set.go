@@ -18,7 +18,6 @@ func (s *Store) SetTask(ctx context.Context, id plan.TaskID, c rules.TaskChange)
 	})
 }
 
-// TaskToSet implements engine.Setter.
 func (t *tx) TaskToSet(_ context.Context, id plan.TaskID) (r *taskRow, now plan.Task, busy bool, at time.Time, err error) {
 	row, err := t.taskByID(id)
 	if err != nil {

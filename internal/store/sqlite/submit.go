@@ -17,7 +17,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
 	if err := cmp.Or(rules.CheckPlanParams(len(p.Params)), rules.CheckFile(p.File)); err != nil {
 		return plan.Plan{}, err
@@ -438,7 +437,6 @@ func addEdges(in *inserts, edges *[]edge, all []addition, a *addition) []int64 {
 	return parents
 }
 
-// Ready implements store.Admin.
 func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 	return s.write(ctx, func(t *tx) error {
 		p, err := t.planByID(id)

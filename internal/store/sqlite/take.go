@@ -14,14 +14,12 @@ import (
 // holderOf is what a take has to know of a task besides its row: its name, and the instance that has it.
 const holderOf = "SELECT t.name, i.id, i.node, i.body FROM tasks AS t LEFT JOIN instances AS i ON i.n = t.instance WHERE t.n = ?"
 
-// Take implements store.Node.
 func (s *Store) Take(ctx context.Context, k protocol.Take) (protocol.ClaimedTask, error) {
 	return engine.Take(ctx, &k, func(do func(engine.Taker[*taskRow]) error) error {
 		return s.write(ctx, func(t *tx) error { return do(t) })
 	})
 }
 
-// ToTake implements engine.Taker.
 func (t *tx) ToTake(_ context.Context, k *protocol.Take) (r *taskRow, v engine.Taken, err error) {
 	if t.by, err = t.instance(k.Instance); err != nil {
 		return nil, v, err
@@ -47,7 +45,6 @@ func (t *tx) ToTake(_ context.Context, k *protocol.Take) (r *taskRow, v engine.T
 	return &row, v, t.err
 }
 
-// Take implements engine.Taker.
 func (t *tx) Take(ctx context.Context, r *taskRow, start *rules.Step) (taken bool, err error) {
 	if t.holder != t.by.id {
 		r.token = t.s.newToken()
@@ -60,7 +57,6 @@ func (t *tx) Take(ctx context.Context, r *taskRow, start *rules.Step) (taken boo
 	return true, t.err
 }
 
-// Handed implements engine.Taker.
 func (t *tx) Handed(_ context.Context, r *taskRow, _ *protocol.Take) (protocol.ClaimedTask, error) {
 	return t.readClaims(t.queue(r.queue), []int64{r.n}, r.status, rules.Step{Status: r.status}, r.token)[0], t.err
 }

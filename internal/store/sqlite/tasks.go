@@ -74,7 +74,6 @@ func (t *tx) step(r *taskRow, s rules.Step) {
 	}
 }
 
-// ClaimView implements engine.Ender.
 func (t *tx) ClaimView(r *taskRow) rules.Claim {
 	c := rules.Claim{Status: r.status, Cancel: r.cancel, Ran: r.is(flagRan), List: r.is(flagForeach)}
 	if p := t.plan(r.plan); p != nil {

@@ -12,6 +12,17 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+// A tx is the unit of all actions of package engine but a retry.
+var (
+	_ engine.Canceller[*taskRow, *planRow] = (*tx)(nil)
+	_ engine.Expirer[*planRow, int64]      = (*tx)(nil)
+	_ engine.Settler[*taskRow]             = (*tx)(nil)
+	_ engine.Setter[*taskRow]              = (*tx)(nil)
+	_ engine.Starter[*taskRow]             = (*tx)(nil)
+	_ engine.Sweeper[*taskRow]             = (*tx)(nil)
+	_ engine.Taker[*taskRow]               = (*tx)(nil)
+)
+
 // tx is one write transaction. Rows of plans and queues are read once; what changes in their counters, and in the joins of children, is
 // gathered and written once, at its end.
 type tx struct {

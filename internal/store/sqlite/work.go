@@ -11,7 +11,6 @@ import (
 // nextOther sorts the few jobs that are no releases, and reads no release.
 const nextOther = "SELECT seq, kind, ref, past FROM jobs INDEXED BY sqlite_autoindex_jobs_1 WHERE kind > 1 AND seq > ? ORDER BY seq LIMIT 1"
 
-// Job implements engine.Worker.
 func (t *tx) Job(context.Context) (was bool, err error) {
 	if !t.jobs {
 		return false, t.err

@@ -14,7 +14,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
 	if err := cmp.Or(rules.CheckPlanParams(len(p.Params)), rules.CheckFile(p.File)); err != nil {
 		return plan.Plan{}, err
@@ -62,7 +61,6 @@ func (tx *tx) otherRun(p *plan.Plan) *plan.Plan {
 	return nil
 }
 
-// AddTasks implements store.Admin.
 func (s *Store) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task) error {
 	return s.write(ctx, func(tx *tx) error {
 		var p *planRow
@@ -214,7 +212,6 @@ func (t *task) look() {
 	}
 }
 
-// Ready implements store.Admin.
 func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 	return s.write(ctx, func(tx *tx) error {
 		p, err := tx.plan(id)
@@ -244,12 +241,10 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 	})
 }
 
-// CancelPlan implements store.Admin.
 func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID, seen bool) error {
 	return s.write(ctx, func(tx *tx) error { return engine.CancelPlan[*task](ctx, tx, id, seen) })
 }
 
-// PlanToCancel implements engine.Canceller.
 func (tx *tx) PlanToCancel(_ context.Context, id plan.PlanID) (p *planRow, named plan.Plan, err error) {
 	if p, err = tx.plan(id); err != nil {
 		return nil, named, err
@@ -257,17 +252,14 @@ func (tx *tx) PlanToCancel(_ context.Context, id plan.PlanID) (p *planRow, named
 	return p, p.Plan, nil
 }
 
-// CancelTask implements store.Admin.
 func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return s.write(ctx, func(tx *tx) error { return engine.CancelTask(ctx, tx, id) })
 }
 
-// AnswerTask implements store.Admin.
 func (s *Store) AnswerTask(ctx context.Context, id plan.TaskID, a rules.Answer) error {
 	return s.write(ctx, func(tx *tx) error { return engine.AnswerTask(ctx, tx, id, &a) })
 }
 
-// TaskToCancel implements engine.Canceller.
 func (tx *tx) TaskToCancel(_ context.Context, id plan.TaskID) (t *task, named plan.Task, w *rules.Waiter, err error) {
 	if t, err = tx.task(id); err != nil {
 		return nil, named, nil, err
@@ -275,14 +267,12 @@ func (tx *tx) TaskToCancel(_ context.Context, id plan.TaskID) (t *task, named pl
 	return t, t.Task, tx.Waiter(t), nil
 }
 
-// Mark implements engine.Canceller.
 func (tx *tx) Mark(_ context.Context, t *task) (done bool, err error) {
 	tx.mark(t)
 	tx.cancelItems(t)
 	return true, nil
 }
 
-// Cancel implements engine.Canceller.
 func (tx *tx) Cancel(_ context.Context, t *task, s rules.Step) (done bool, err error) {
 	err = tx.apply(t, s)
 	tx.cancelItems(t)
@@ -307,7 +297,6 @@ func (tx *tx) mark(t *task) {
 	}
 }
 
-// SetPriority implements store.Admin.
 func (s *Store) SetPriority(ctx context.Context, id plan.PlanID, priority int) error {
 	return s.write(ctx, func(tx *tx) error {
 		p, err := tx.plan(id)
@@ -319,7 +308,6 @@ func (s *Store) SetPriority(ctx context.Context, id plan.PlanID, priority int) e
 	})
 }
 
-// Adopt implements store.Admin.
 func (s *Store) Adopt(ctx context.Context, id plan.PlanID) error {
 	return s.write(ctx, func(tx *tx) error {
 		p, err := tx.plan(id)

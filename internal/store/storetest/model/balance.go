@@ -14,7 +14,6 @@ import (
 
 var _ store.Balance = (*Store)(nil)
 
-// Hold implements store.Roles.
 func (s *Store) Hold(ctx context.Context, role protocol.Role, i plan.InstanceID) (held bool, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		if _, err := tx.instance(i); err != nil {
@@ -29,14 +28,12 @@ func (s *Store) Hold(ctx context.Context, role protocol.Role, i plan.InstanceID)
 	return held, err
 }
 
-// Balance implements store.Balance.
 func (s *Store) Balance(ctx context.Context) (json.RawMessage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.balance, ctx.Err()
 }
 
-// SetBalance implements store.Balance.
 func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error {
 	return s.write(ctx, func(tx *tx) error {
 		document, err := balance.With(tx.balance, settings)
@@ -47,7 +44,6 @@ func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error 
 	})
 }
 
-// SetThreads implements store.Balance.
 func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
 	return s.write(ctx, func(tx *tx) error {
 		there, ok := tx.queues[was.ID]

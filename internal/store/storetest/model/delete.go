@@ -14,7 +14,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// DeletePlan implements store.Admin.
 func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		more, err = engine.DeletePlan(ctx, tx, id, budget)
@@ -23,7 +22,6 @@ func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (mor
 	return more, err
 }
 
-// Prune implements store.Admin.
 func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		plans, more, err = engine.Prune(ctx, tx, keep, budget)
@@ -41,7 +39,6 @@ func (s *Store) Expire(ctx context.Context, budget int) (gone protocol.Expired, 
 	return gone, err
 }
 
-// ToDelete implements engine.Deleter.
 func (tx *tx) ToDelete(_ context.Context, id plan.PlanID) (*planRow, error) {
 	if p := tx.plans[id]; p != nil {
 		return p, nil
@@ -49,18 +46,15 @@ func (tx *tx) ToDelete(_ context.Context, id plan.PlanID) (*planRow, error) {
 	return nil, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
 }
 
-// Deletion implements engine.Deleter.
 func (tx *tx) Deletion(p *planRow) rules.Deletion {
 	return rules.Deletion{Title: p.Title(), State: p.State, Begun: p.deleting}
 }
 
-// BeginDeletion implements engine.Deleter.
 func (tx *tx) BeginDeletion(_ context.Context, p *planRow) (bool, error) {
 	p.deleting = true
 	return true, nil
 }
 
-// DeleteTasks implements engine.Deleter.
 func (tx *tx) DeleteTasks(_ context.Context, p *planRow) (done bool, err error) {
 	for len(p.tasks) > 0 && tx.budget > 0 {
 		t := p.tasks[len(p.tasks)-1]
@@ -71,7 +65,6 @@ func (tx *tx) DeleteTasks(_ context.Context, p *planRow) (done bool, err error) 
 	return len(p.tasks) == 0, nil
 }
 
-// DeleteEmpty implements engine.Deleter.
 func (tx *tx) DeleteEmpty(_ context.Context, p *planRow) error {
 	p.gone = true
 	delete(tx.plans, p.ID)
@@ -81,7 +74,6 @@ func (tx *tx) DeleteEmpty(_ context.Context, p *planRow) error {
 	return nil
 }
 
-// ExpiredPlans implements engine.Expirer.
 func (tx *tx) ExpiredPlans(_ context.Context, byDefault time.Duration) iter.Seq2[*planRow, error] {
 	return func(yield func(*planRow, error) bool) {
 		for _, p := range tx.plans {
@@ -96,7 +88,6 @@ func (tx *tx) ExpiredPlans(_ context.Context, byDefault time.Duration) iter.Seq2
 // CompleteDeletions implements engine.Expirer. A task of no plan goes at once.
 func (tx *tx) CompleteDeletions(context.Context) (int, bool, error) { return 0, true, nil }
 
-// Settings implements engine.Expirer.
 func (tx *tx) Settings(context.Context) (map[plan.QueueID]plan.QueueSettings, error) {
 	settings := map[plan.QueueID]plan.QueueSettings{}
 	for id, q := range tx.queues {
@@ -105,10 +96,8 @@ func (tx *tx) Settings(context.Context) (map[plan.QueueID]plan.QueueSettings, er
 	return settings, nil
 }
 
-// Groups implements engine.Expirer.
 func (tx *tx) Groups(context.Context) ([]plan.Group, error) { return tx.groups, nil }
 
-// DeleteExpired implements engine.Expirer.
 func (tx *tx) DeleteExpired(_ context.Context, limits map[rules.Kept[plan.QueueID]]time.Duration) (n int, err error) {
 	for _, t := range tx.tasks {
 		if tx.budget <= 0 || !tx.expired(t, limits) {

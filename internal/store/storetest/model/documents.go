@@ -13,7 +13,6 @@ import (
 
 var _ store.Documents = (*Store)(nil)
 
-// LimitNode implements store.Documents.
 func (s *Store) LimitNode(ctx context.Context, n plan.NodeName, threads *int) (there, changed bool, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		most, limited := tx.maxThreads[n]
@@ -36,7 +35,6 @@ func (s *Store) LimitNode(ctx context.Context, n plan.NodeName, threads *int) (t
 	return there, changed, err
 }
 
-// QueueViews implements store.Documents.
 func (s *Store) QueueViews(ctx context.Context) (views []store.QueueView, err error) {
 	err = s.read(ctx, func() error {
 		at := map[plan.QueueID]map[plan.Status]int{}
@@ -61,7 +59,6 @@ func (s *Store) QueueViews(ctx context.Context) (views []store.QueueView, err er
 	return views, err
 }
 
-// AddQueue implements store.Documents.
 func (s *Store) AddQueue(ctx context.Context, name, plugin string) (id plan.QueueID, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		if tx.named(name) != nil {
@@ -84,7 +81,6 @@ func (d *db) named(name string) *queue {
 	return nil
 }
 
-// EditQueue implements store.Documents.
 func (s *Store) EditQueue(ctx context.Context, id plan.QueueID, e store.QueueEdit) (changed bool, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		q, ok := tx.queues[id]
@@ -114,7 +110,6 @@ func (s *Store) EditQueue(ctx context.Context, id plan.QueueID, e store.QueueEdi
 	return changed, err
 }
 
-// DeleteQueue implements store.Documents.
 func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 	return s.write(ctx, func(tx *tx) error {
 		q, ok := tx.queues[id]

@@ -9,7 +9,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Groups implements store.Reader.
 func (s *Store) Groups(ctx context.Context) (all []plan.Group, err error) {
 	err = s.read(ctx, func() error {
 		all = slices.Clone(s.groups)
@@ -18,7 +17,6 @@ func (s *Store) Groups(ctx context.Context) (all []plan.Group, err error) {
 	return all, err
 }
 
-// PutGroup implements store.Admin.
 func (s *Store) PutGroup(ctx context.Context, was, g plan.Group) error {
 	return s.write(ctx, func(tx *tx) error {
 		change, err := rules.SetGroup(tx.groups, &was, &g)
@@ -37,7 +35,6 @@ func (s *Store) PutGroup(ctx context.Context, was, g plan.Group) error {
 	})
 }
 
-// DeleteGroup implements store.Admin.
 func (s *Store) DeleteGroup(ctx context.Context, was plan.Group) error {
 	return s.write(ctx, func(tx *tx) error {
 		var queues []plan.Queue

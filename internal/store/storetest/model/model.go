@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/docs"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -135,6 +136,17 @@ type instance struct {
 	progress map[protocol.Claim]plan.Progress
 }
 
+// A tx is the unit of all actions of package engine but a retry.
+var (
+	_ engine.Canceller[*task, *planRow]      = (*tx)(nil)
+	_ engine.Expirer[*planRow, plan.QueueID] = (*tx)(nil)
+	_ engine.Settler[*task]                  = (*tx)(nil)
+	_ engine.Setter[*task]                   = (*tx)(nil)
+	_ engine.Starter[*task]                  = (*tx)(nil)
+	_ engine.Sweeper[*task]                  = (*tx)(nil)
+	_ engine.Taker[*task]                    = (*tx)(nil)
+)
+
 // tx is one write: the database is locked while it lasts.
 type tx struct {
 	*db
@@ -194,7 +206,6 @@ func (d *db) notify() {
 	}
 }
 
-// Wakes implements store.Node.
 func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
 	w := make(chan struct{}, 1)
 	s.mu.Lock()

@@ -18,7 +18,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Register implements store.Node.
 func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	return s.write(ctx, func(tx *tx) error {
 		if _, ok := tx.instances[i.ID]; !ok && !tx.gone[i.ID] {
@@ -34,7 +33,6 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	})
 }
 
-// Beat implements store.Node.
 func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		i, err := tx.instance(b.Instance)
@@ -82,7 +80,6 @@ func (d *db) over(only plan.PlanID) bool {
 	return !only.IsZero() && (!ok || p.State.Ended())
 }
 
-// Turn implements store.Node.
 func (s *Store) Turn(ctx context.Context, turn protocol.Turn) (did protocol.Turned, err error) {
 	if err := engine.CheckTurn(&turn); err != nil {
 		return did, err
@@ -103,7 +100,6 @@ func (d *db) claimed(c protocol.Claim) (*task, bool) {
 	return t, ok && t.Status.Active() && t.Attempt == c.Attempt && t.token == c.Token
 }
 
-// Attempts implements engine.Instance.
 func (tx *tx) Attempts(_ context.Context, endings []protocol.Ending) (held []engine.Attempt[*task], lost []plan.TaskID, err error) {
 	seen := make(map[*task]bool, len(endings))
 	for i := range endings {
@@ -117,7 +113,6 @@ func (tx *tx) Attempts(_ context.Context, endings []protocol.Ending) (held []eng
 	return held, lost, nil
 }
 
-// End implements engine.Ender.
 func (tx *tx) End(_ context.Context, a *engine.Attempt[*task]) error {
 	if e := a.Ending; e != nil {
 		a.Task.log = append(a.Task.log, e.Log...)
@@ -133,12 +128,10 @@ func (tx *tx) End(_ context.Context, a *engine.Attempt[*task]) error {
 	return tx.apply(a.Task, a.Step)
 }
 
-// Ended implements engine.Ender.
 func (tx *tx) Ended(context.Context) ([]engine.Attempt[*task], []plan.TaskID, error) {
 	return nil, nil, nil
 }
 
-// ClaimView implements engine.Ender.
 func (tx *tx) ClaimView(t *task) rules.Claim {
 	c := rules.Claim{Status: t.Status, Cancel: t.Cancel, Ran: t.Ran, List: t.Foreach != nil}
 	if t.plan != nil {
@@ -147,7 +140,6 @@ func (tx *tx) ClaimView(t *task) rules.Claim {
 	return c
 }
 
-// LossView implements engine.Ender.
 func (tx *tx) LossView(t *task) rules.Loss {
 	return rules.Loss{Claim: tx.ClaimView(t), InPlan: t.plan != nil, Definition: &t.Definition, Queue: t.queue.OnLost, Rescues: t.Rescues}
 }
@@ -303,7 +295,6 @@ func (t *task) claim() protocol.ClaimedTask {
 	return c
 }
 
-// Start implements store.Node.
 func (s *Store) Start(ctx context.Context, claims []protocol.Claim) (lost []plan.TaskID, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		lost, err = engine.Start(ctx, tx, claims)
@@ -312,7 +303,6 @@ func (s *Store) Start(ctx context.Context, claims []protocol.Claim) (lost []plan
 	return lost, err
 }
 
-// Start implements engine.Starter.
 func (tx *tx) Start(_ context.Context, tasks []*task, s rules.Step) error {
 	for _, t := range tasks {
 		t.Started = tx.at
@@ -327,7 +317,6 @@ func sameEntry(a, b plan.LogEntry) bool {
 	return a.At.Equal(b.At) && a.Attempt == b.Attempt && a.Stream == b.Stream && a.Text == b.Text
 }
 
-// AppendLog implements store.Node.
 func (s *Store) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error {
 	return s.write(ctx, func(tx *tx) error {
 		t, ok := tx.claimed(c)
@@ -341,7 +330,6 @@ func (s *Store) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.
 	})
 }
 
-// Sweep implements store.Node.
 func (s *Store) Sweep(ctx context.Context, w protocol.Sweep) (did protocol.Swept, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		if tx.by, err = tx.instance(w.Instance); err != nil {
@@ -353,7 +341,6 @@ func (s *Store) Sweep(ctx context.Context, w protocol.Sweep) (did protocol.Swept
 	return did, err
 }
 
-// Unknown implements engine.Sweeper.
 func (tx *tx) Unknown(_ context.Context, holding []plan.TaskID) (unknown []*task, err error) {
 	held := make(map[plan.TaskID]bool, len(holding))
 	for _, id := range holding {
@@ -376,7 +363,6 @@ func (tx *tx) Strays(context.Context) ([]*task, error) { return nil, nil }
 // Inherit implements engine.Sweeper. Work has no owner.
 func (tx *tx) Inherit(context.Context) error { return nil }
 
-// EndDelays implements engine.Instance.
 func (tx *tx) EndDelays(_ context.Context, most int) (more bool, err error) {
 	left := max(tx.budget-most, 0)
 	for _, t := range slices.SortedFunc(maps.Keys(tx.delays), func(a, b *task) int { return a.NotBefore.Compare(b.NotBefore) }) {
@@ -396,7 +382,6 @@ func (tx *tx) EndDelays(_ context.Context, most int) (more bool, err error) {
 	return false, nil
 }
 
-// Pending implements engine.Sweeper.
 func (tx *tx) Pending(context.Context) (left time.Duration, waits bool, err error) {
 	wait := func(until time.Time) {
 		if in := until.Sub(tx.at); !waits || in < left {
@@ -412,7 +397,6 @@ func (tx *tx) Pending(context.Context) (left time.Duration, waits bool, err erro
 	return left, waits, nil
 }
 
-// Resume implements engine.Sweeper.
 func (tx *tx) Resume(ctx context.Context) error {
 	tx.unfinished = tx.abandon()
 	for _, p := range tx.timed() {
@@ -441,13 +425,11 @@ func (tx *tx) Finish(_ context.Context, only plan.PlanID) (engine.Did, error) {
 	return engine.Did{Queued: tx.queued, Ended: tx.ended, Over: tx.over(only), Rest: tx.rest}, nil
 }
 
-// Leave implements store.Node.
 func (s *Store) Leave(ctx context.Context, i plan.InstanceID) error {
 	_, err := s.Rescue(ctx, i, -1)
 	return err
 }
 
-// Rescue implements store.Node.
 func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n int, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		i, ok := tx.instances[id]
@@ -468,7 +450,6 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 	return n, err
 }
 
-// Instances implements store.Node and store.Reader.
 func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// CreateQueue implements store.Admin.
 func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
 	made, there, err := s.queueFor(ctx, q)
 	if err == nil && there && made.ID != q.ID {
@@ -18,7 +17,6 @@ func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, erro
 	return made, err
 }
 
-// EnsureQueue implements store.Admin.
 func (s *Store) EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
 	made, _, err := s.queueFor(ctx, q)
 	return made, err
@@ -51,10 +49,8 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 	return made, there, err
 }
 
-// SetQueue implements store.Admin.
 func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error { return s.setQueue(ctx, nil, q) }
 
-// ChangeQueue implements store.Admin.
 func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 	return s.setQueue(ctx, &was, q)
 }
@@ -87,7 +83,6 @@ func (s *Store) setQueue(ctx context.Context, was *plan.Queue, q plan.Queue) err
 	})
 }
 
-// SetMaxThreads implements store.Admin.
 func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) error {
 	return s.write(ctx, func(tx *tx) error {
 		if most < 0 {
@@ -99,7 +94,6 @@ func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) er
 	})
 }
 
-// MaxThreads implements store.Reader.
 func (s *Store) MaxThreads(ctx context.Context) (limits map[plan.NodeName]int, err error) {
 	err = s.read(ctx, func() error {
 		limits = maps.Clone(s.maxThreads)

@@ -31,7 +31,6 @@ func (s *Store) read(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// Plan implements store.Reader.
 func (s *Store) Plan(ctx context.Context, id plan.PlanID) (p plan.Plan, err error) {
 	err = s.read(ctx, func() error {
 		row, err := s.plan(id)
@@ -50,7 +49,6 @@ func (p *planRow) seen() plan.Plan {
 	return seen
 }
 
-// PlanFile implements store.Reader.
 func (s *Store) PlanFile(ctx context.Context, id plan.PlanID) (f plan.File, err error) {
 	err = s.read(ctx, func() error {
 		row, err := s.plan(id)
@@ -62,7 +60,6 @@ func (s *Store) PlanFile(ctx context.Context, id plan.PlanID) (f plan.File, err 
 	return f, err
 }
 
-// Plans implements store.Reader.
 func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Plan, err error) {
 	var found []*planRow
 	err = s.read(ctx, func() error {
@@ -91,7 +88,6 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Plan
 	return plans, err
 }
 
-// Task implements store.Reader.
 func (s *Store) Task(ctx context.Context, id plan.TaskID) (out plan.Task, err error) {
 	err = s.read(ctx, func() error {
 		t, err := s.task(id)
@@ -112,7 +108,6 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (out plan.Task, err er
 	return out, err
 }
 
-// Tasks implements store.Reader.
 func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, err error) {
 	err = s.read(ctx, func() error {
 		var found []*task
@@ -202,7 +197,6 @@ func matches(t *task, q *store.TaskQuery) bool {
 		(!q.Began || rules.HasRun(&t.Task)) && (!q.Troubled || rules.Troubled(t.Status, t.Attempt)) && (q.After.IsZero() || order > 0)
 }
 
-// Queues implements store.Reader.
 func (s *Store) Queues(ctx context.Context) (queues []plan.Queue, err error) {
 	err = s.read(ctx, func() error {
 		for _, q := range s.queues {
@@ -216,7 +210,6 @@ func (s *Store) Queues(ctx context.Context) (queues []plan.Queue, err error) {
 	return queues, err
 }
 
-// CountQueues implements store.Reader.
 func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
 	return s.read(ctx, func() error {
 		for i := range queues {
@@ -228,7 +221,6 @@ func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
 	})
 }
 
-// Parents implements store.Node.
 func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Parent, err error) {
 	err = s.read(ctx, func() error {
 		t, err := s.task(id)
@@ -245,12 +237,10 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Par
 	return parents, err
 }
 
-// Failures implements store.Node.
 func (s *Store) Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error) {
 	return failed.For(ctx, s, id)
 }
 
-// Inputs implements store.Node.
 func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, err error) {
 	err = s.read(ctx, func() error {
 		t, err := s.task(id)
@@ -265,7 +255,6 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 	return in, err
 }
 
-// Log implements store.Reader.
 func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int) (entries []plan.LogEntry, next int64, err error) {
 	err = s.read(ctx, func() error {
 		t, err := s.task(id)
@@ -315,10 +304,8 @@ func (e entry) change() store.Change {
 	}
 }
 
-// Now implements store.Reader.
 func (s *Store) Now(context.Context) (time.Time, error) { return s.now().UTC(), nil }
 
-// Latest implements store.Reader.
 func (s *Store) Latest(ctx context.Context) (at store.Cursor, err error) {
 	err = s.read(ctx, func() error {
 		at = cursor(int64(len(s.changes)))

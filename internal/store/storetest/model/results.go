@@ -17,7 +17,6 @@ var (
 	_ store.Packs   = (*Store)(nil)
 )
 
-// PutResults implements store.Results.
 func (s *Store) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr *io.SectionReader, _ protocol.GFS) error {
 	results := map[plan.Stream][]byte{}
 	for stream, r := range map[plan.Stream]*io.SectionReader{plan.Stdout: stdout, plan.Stderr: stderr} {
@@ -40,7 +39,6 @@ func (s *Store) PutResults(ctx context.Context, c protocol.Claim, stdout, stderr
 	})
 }
 
-// OpenResult implements store.Results.
 func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stream) (r io.ReadCloser, size int64, err error) {
 	err = s.read(ctx, func() error {
 		t, err := s.task(id)
@@ -57,7 +55,6 @@ func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stre
 	return r, size, err
 }
 
-// PutPack implements store.Packs.
 func (s *Store) PutPack(ctx context.Context, id plan.PlanID, pack *io.SectionReader) error {
 	return s.write(ctx, func(tx *tx) error {
 		p, err := tx.ToDelete(ctx, id)
@@ -72,7 +69,6 @@ func (s *Store) PutPack(ctx context.Context, id plan.PlanID, pack *io.SectionRea
 	})
 }
 
-// OpenPack implements store.Packs.
 func (s *Store) OpenPack(ctx context.Context, id plan.PlanID) (r io.ReadCloser, size int64, err error) {
 	err = s.read(ctx, func() error {
 		p := s.plans[id]

@@ -12,12 +12,16 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Retry implements store.Admin.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, ask rules.Ask) ([]rules.Retried, error) {
 	return engine.Retry(ctx, id, &ask, func(do func(engine.Retrier) error) error {
 		return s.write(ctx, func(tx *tx) error { return do(&retry{tx: tx, id: id, params: ask.Params}) })
 	})
 }
+
+var (
+	_ engine.Retrier                 = (*retry)(nil)
+	_ engine.Retaker[engine.Retaken] = (*retry)(nil)
+)
 
 // retry makes a retry, as package engine says.
 type retry struct {
@@ -67,7 +71,6 @@ func (r *retry) Skeleton(_ context.Context, named []plan.TaskID) (tasks []plan.T
 	return tasks, busy, nil
 }
 
-// Items implements engine.Retrier.
 func (r *retry) Items(_ context.Context, of *plan.Task) (items []json.RawMessage, list []plan.Input, err error) {
 	t := r.tasks[of.ID]
 	for _, item := range t.items {
@@ -77,7 +80,6 @@ func (r *retry) Items(_ context.Context, of *plan.Task) (items []json.RawMessage
 	return items, list, err
 }
 
-// Add implements engine.Retrier.
 func (r *retry) Add(_ context.Context, of, with *plan.Task, items []json.RawMessage, _ rules.Step) error {
 	t := r.tasks[of.ID]
 	own, as := t.own, t.Task
@@ -156,12 +158,10 @@ func (r *retry) Take(ctx context.Context, s *engine.Selection, reopen func(*plan
 	return r.work()
 }
 
-// TakenBack implements engine.Retaker.
 func (r *retry) TakenBack(t engine.Retaken) rules.TakenBack {
 	return rules.TakenBack{Status: t.Status, Attempt: t.Attempt, Ran: t.KeepsRan, With: t.With, Leaves: t.Leaves}
 }
 
-// Step implements engine.Retaker.
 func (r *retry) Step(_ context.Context, t engine.Retaken, s rules.Step) error {
 	r.tasks[t.ID].leaves = s.Leaves
 	return r.apply(r.tasks[t.ID], s)

@@ -14,7 +14,6 @@ import (
 
 var _ store.Roller = (*Store)(nil)
 
-// ToRoll implements store.Roller.
 func (s *Store) ToRoll(ctx context.Context, q plan.QueueID, limits map[plan.Status]time.Duration, limit int) (found []plan.Task, err error) {
 	of := map[rules.Kept[plan.QueueID]]time.Duration{}
 	for status, limit := range limits {
@@ -36,7 +35,6 @@ func (s *Store) ToRoll(ctx context.Context, q plan.QueueID, limits map[plan.Stat
 	return found, err
 }
 
-// BeginBatch implements store.Roller.
 func (s *Store) BeginBatch(ctx context.Context, id plan.ID, _ plan.QueueID, tasks []plan.Task) (in []plan.TaskID, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		for i := range tasks {
@@ -67,7 +65,6 @@ func (d *db) batches() (all []store.Batch) {
 	return all
 }
 
-// Batches implements store.Roller.
 func (s *Store) Batches(ctx context.Context) (all []store.Batch, err error) {
 	err = s.read(ctx, func() error {
 		all = s.batches()
@@ -76,7 +73,6 @@ func (s *Store) Batches(ctx context.Context) (all []store.Batch, err error) {
 	return all, err
 }
 
-// Logs implements store.Roller.
 func (s *Store) Logs(ctx context.Context, tasks []plan.TaskID) (map[plan.TaskID][]plan.LogEntry, error) {
 	logs := map[plan.TaskID][]plan.LogEntry{}
 	err := s.read(ctx, func() error {
@@ -90,7 +86,6 @@ func (s *Store) Logs(ctx context.Context, tasks []plan.TaskID) (map[plan.TaskID]
 	return logs, err
 }
 
-// EndBatch implements store.Roller.
 func (s *Store) EndBatch(ctx context.Context, id plan.ID, received bool) error {
 	return s.write(ctx, func(tx *tx) error {
 		for task, batch := range tx.rolled {

@@ -20,7 +20,6 @@ type kept struct {
 	doc, file string
 }
 
-// PutSchedules implements store.Schedules.
 func (s *Store) PutSchedules(ctx context.Context, schedules []plan.Schedule) (refused []error, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		refused = nil
@@ -56,7 +55,6 @@ func (tx *tx) putSchedule(s plan.Schedule) error {
 	return nil
 }
 
-// Schedules implements store.Schedules.
 func (s *Store) Schedules(ctx context.Context, q store.ScheduleQuery) (found []plan.Schedule, err error) {
 	err = s.read(ctx, func() error {
 		for _, is := range s.schedules {
@@ -86,7 +84,6 @@ func (s *Store) Schedules(ctx context.Context, q store.ScheduleQuery) (found []p
 	return found, err
 }
 
-// DeleteSchedule implements store.Schedules.
 func (s *Store) DeleteSchedule(ctx context.Context, id plan.ScheduleID) error {
 	return s.write(ctx, func(tx *tx) error {
 		if _, there := tx.schedules[id]; !there {

@@ -9,12 +9,10 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// SetTask implements store.Admin.
 func (s *Store) SetTask(ctx context.Context, id plan.TaskID, c rules.TaskChange) error {
 	return s.write(ctx, func(tx *tx) error { return engine.SetTask(ctx, tx, id, &c) })
 }
 
-// TaskToSet implements engine.Setter.
 func (tx *tx) TaskToSet(_ context.Context, id plan.TaskID) (t *task, now plan.Task, busy bool, at time.Time, err error) {
 	if t, err = tx.task(id); err != nil {
 		return nil, now, false, at, err
@@ -22,7 +20,6 @@ func (tx *tx) TaskToSet(_ context.Context, id plan.TaskID) (t *task, now plan.Ta
 	return t, t.Task, false, tx.at, nil
 }
 
-// Set implements engine.Setter.
 func (tx *tx) Set(_ context.Context, t *task, s *rules.TaskSet) (done bool, err error) {
 	t.Definition, t.NotBefore = s.Definition, s.NotBefore
 	if s.Params != nil {

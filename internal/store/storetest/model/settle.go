@@ -27,10 +27,8 @@ func (tx *tx) settle(t *task) error {
 	return err
 }
 
-// Budget implements engine.Worker.
 func (tx *tx) Budget() *int { return &tx.budget }
 
-// Release implements engine.Worker.
 func (tx *tx) Release(context.Context) error {
 	for tx.budget > 0 && tx.left() {
 		next := &tx.due
@@ -52,24 +50,18 @@ func (tx *tx) left() bool { return len(tx.due)+len(tx.ending) > 0 }
 // Remembered implements engine.Worker. All work lies in one queue, whoever left it.
 func (tx *tx) Remembered(context.Context) (children, jobs bool, err error) { return false, false, nil }
 
-// ReleaseKept implements engine.Worker.
 func (tx *tx) ReleaseKept(context.Context) (more bool, err error) { return false, nil }
 
-// Job implements engine.Worker.
 func (tx *tx) Job(context.Context) (was bool, err error) { return false, nil }
 
-// Portion implements engine.Worker.
 func (tx *tx) Portion() int { return protocol.DefaultBudget }
 
-// Yield implements engine.Worker.
 func (tx *tx) Yield() bool { return false }
 
-// Keep implements engine.Worker.
 func (tx *tx) Keep(context.Context) (more bool, err error) {
 	return tx.unfinished || tx.left(), nil
 }
 
-// Waiter implements engine.Settler.
 func (tx *tx) Waiter(t *task) *rules.Waiter { return t.waiter(tx.at) }
 
 // waiter is what the rules ask of a held or queued task.
@@ -118,7 +110,6 @@ func (t *task) itemsIn() int {
 	return len(t.items)
 }
 
-// List implements engine.Settler.
 func (tx *tx) List(_ context.Context, t *task) (items []json.RawMessage, none string, why, err error) {
 	list, why := t.listInput(t.Foreach)
 	if why == nil {
@@ -127,7 +118,6 @@ func (tx *tx) List(_ context.Context, t *task) (items []json.RawMessage, none st
 	return items, rules.NoItemsDetail(t.Foreach, ""), why, nil
 }
 
-// Gathered implements engine.Settler.
 func (tx *tx) Gathered(_ context.Context, t *task) (json.RawMessage, error) {
 	if t.gathered = t.bytes > plan.MaxCopiedOne; t.gathered {
 		return nil, nil
@@ -135,16 +125,13 @@ func (tx *tx) Gathered(_ context.Context, t *task) (json.RawMessage, error) {
 	return t.list(), nil
 }
 
-// Deliver implements engine.Settler.
 func (tx *tx) Deliver(_ context.Context, t *task) (why, err error) { return t.deliver(), nil }
 
-// Step implements engine.Settler.
 func (tx *tx) Step(_ context.Context, t *task, s rules.Step) error {
 	tx.budget--
 	return tx.apply(t, s)
 }
 
-// Wait implements engine.Settler.
 func (tx *tx) Wait(_ context.Context, t *task, next rules.Next) error {
 	switch next {
 	case rules.Delay:
@@ -155,7 +142,6 @@ func (tx *tx) Wait(_ context.Context, t *task, next rules.Next) error {
 	return nil // a plan that becomes ready looks at all of its tasks
 }
 
-// Written implements engine.Settler.
 func (tx *tx) Written(context.Context) error { return nil }
 
 // apply takes a step: a task goes to another status, with everything that counts or orders tasks by it.
@@ -259,7 +245,6 @@ func (tx *tx) finished(t *task) error {
 	return engine.EndPlan(tx.ctx, tx, t.plan)
 }
 
-// PlanView implements engine.Closer.
 func (tx *tx) PlanView(p *planRow) engine.PlanView {
 	return engine.PlanView{State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Finally: p.Finally, Ending: p.Ending}
 }
@@ -286,7 +271,6 @@ func (tx *tx) openPlan(p *planRow) {
 	tx.touchPlan(p)
 }
 
-// Finished implements engine.Closer.
 func (tx *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled bool, err error) {
 	left := p.Counts
 	if v := tx.PlanView(p); v.Holds() && left.Unfinished() == left.Held {
@@ -299,7 +283,6 @@ func (tx *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled bo
 	return left.Settled(), left.Broken() > 0, left.Cancelled > 0, nil
 }
 
-// BeginFinally implements engine.Closer.
 func (tx *tx) BeginFinally(ctx context.Context, p *planRow, ending plan.Lifecycle) error {
 	p.Ending, p.Stopped = ending, p.Closing
 	tx.openPlan(p)
@@ -311,7 +294,6 @@ func (tx *tx) BeginFinally(ctx context.Context, p *planRow, ending plan.Lifecycl
 	return engine.EndPlan(ctx, tx, p) // its submission may have left them out
 }
 
-// EndPlan implements engine.Closer.
 func (tx *tx) EndPlan(_ context.Context, p *planRow, state plan.Lifecycle) error {
 	p.State, p.Ended = state, tx.at
 	tx.ended, tx.told = append(tx.ended, protocol.EndedPlan{ID: p.ID, State: p.State}), tx.told || p.Own

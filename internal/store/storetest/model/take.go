@@ -9,14 +9,12 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 )
 
-// Take implements store.Node.
 func (s *Store) Take(ctx context.Context, k protocol.Take) (protocol.ClaimedTask, error) {
 	return engine.Take(ctx, &k, func(do func(engine.Taker[*task]) error) error {
 		return s.write(ctx, func(tx *tx) error { return do(tx) })
 	})
 }
 
-// ToTake implements engine.Taker.
 func (tx *tx) ToTake(_ context.Context, k *protocol.Take) (t *task, v engine.Taken, err error) {
 	if tx.by, err = tx.instance(k.Instance); err != nil {
 		return nil, v, err
@@ -28,7 +26,6 @@ func (tx *tx) ToTake(_ context.Context, k *protocol.Take) (t *task, v engine.Tak
 	return t, engine.Taken{Task: t.Task, By: tx.by.Instance, Other: there && from.Runner}, nil
 }
 
-// Take implements engine.Taker.
 func (tx *tx) Take(ctx context.Context, t *task, start *rules.Step) (taken bool, err error) {
 	if from := tx.instances[t.Instance]; from != tx.by {
 		delete(from.tasks, t.ID)
@@ -43,7 +40,6 @@ func (tx *tx) Take(ctx context.Context, t *task, start *rules.Step) (taken bool,
 	return true, err
 }
 
-// Handed implements engine.Taker.
 func (tx *tx) Handed(_ context.Context, t *task, _ *protocol.Take) (protocol.ClaimedTask, error) {
 	return t.claim(), nil
 }
