@@ -126,10 +126,5 @@ func LastLines(log []plan.LogEntry, attempt int) []string {
 // DeliverFailures returns params, a JSON object or nil, with failures, a JSON list, under that key. It replaces
 // that key in params.
 func DeliverFailures(params, failures json.RawMessage) (json.RawMessage, error) {
-	out, err := jsontext.Open(params, len(failures)+16, "failures")
-	if err != nil {
-		return nil, err
-	}
-	out = append(out, `"failures":`...)
-	return append(append(out, failures...), '}'), nil
+	return withMember(params, "failures", failures)
 }

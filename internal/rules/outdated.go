@@ -5,10 +5,7 @@ import "github.com/seed-1177d267/sluice/plan"
 // Outdated returns the tasks of a plan that succeeded before one of their parents ran again. A
 // retry kept them, so their outputs come from earlier inputs. The caller may omit items.
 func Outdated(tasks []plan.Task) (found []*plan.Task) {
-	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
-	for i := range tasks {
-		byID[tasks[i].ID] = &tasks[i]
-	}
+	byID := ByID(tasks)
 	for i := range tasks {
 		t := &tasks[i]
 		for _, need := range t.Needs {
@@ -32,4 +29,13 @@ func OlderThan(t, parent *plan.Task) bool {
 		return false
 	}
 	return parent.Started.IsZero() || parent.Started.After(t.Ended) // else the clock of the store was set back meanwhile
+}
+
+// ByID returns the tasks by their ids.
+func ByID(tasks []plan.Task) map[plan.TaskID]*plan.Task {
+	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
+	for i := range tasks {
+		byID[tasks[i].ID] = &tasks[i]
+	}
+	return byID
 }

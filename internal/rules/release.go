@@ -131,12 +131,16 @@ func DeliverResults(params json.RawMessage, parents []plan.Parent) (json.RawMess
 	if err != nil {
 		return nil, err
 	}
-	out, err := jsontext.Open(params, len(results)+16, "results")
+	return withMember(params, "results", results)
+}
+
+// withMember returns params, a JSON object or nil, with a value under that key, which takes the place of another one.
+func withMember(params json.RawMessage, key string, value json.RawMessage) (json.RawMessage, error) {
+	out, err := jsontext.Open(params, len(value)+16, key)
 	if err != nil {
 		return nil, err
 	}
-	out = append(out, `"results":`...)
-	return append(append(out, results...), '}'), nil
+	return append(append(append(out, `"`+key+`":`...), value...), '}'), nil
 }
 
 // sameNames returns which inputs have a later one of the same name; nil, which is nearly always so, if none has.

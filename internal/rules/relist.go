@@ -167,10 +167,7 @@ func itemName(f *plan.Foreach, item json.RawMessage) (string, error) {
 // with them (Foreach.Each), which have no list of their own. Tasks of finally are not among them: each retry makes
 // their items anew. It reads what SelectRetry reads.
 func Relisted(tasks []plan.Task, chosen []plan.TaskID) (found []*plan.Task, err error) {
-	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
-	for i := range tasks {
-		byID[tasks[i].ID] = &tasks[i]
-	}
+	byID := ByID(tasks)
 	in := map[plan.TaskID]bool{}
 	for _, id := range chosen {
 		t := byID[id]
@@ -296,10 +293,7 @@ func SelectLists(tasks []plan.Task, chosen []plan.TaskID) ([]Retried, error) {
 	if err != nil {
 		return nil, err
 	}
-	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
-	for i := range tasks {
-		byID[tasks[i].ID] = &tasks[i]
-	}
+	byID := ByID(tasks)
 	r := newSelection(tasks, false)
 	for _, t := range found {
 		p := ListParent(t, byID)
@@ -422,10 +416,7 @@ type lists struct {
 }
 
 func newLists(tasks []plan.Task, changes []Relisting) *lists {
-	l := &lists{Graph: plan.NewGraph(tasks), tasks: tasks, byID: map[plan.TaskID]*plan.Task{}, compared: map[plan.TaskID]bool{}, parents: map[plan.TaskID]*plan.Task{}}
-	for i := range tasks {
-		l.byID[tasks[i].ID] = &tasks[i]
-	}
+	l := &lists{Graph: plan.NewGraph(tasks), tasks: tasks, byID: ByID(tasks), compared: map[plan.TaskID]bool{}, parents: map[plan.TaskID]*plan.Task{}}
 	for _, c := range changes {
 		head := c.Of
 		if !c.Head.IsZero() {
@@ -546,10 +537,7 @@ func (r *retrySelection) takeOlder(than int, compared map[plan.TaskID]bool) {
 
 // WithAdded returns the tasks with the items that come, held and in the order of the changes.
 func WithAdded(tasks []plan.Task, changes []Relisting) []plan.Task {
-	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
-	for i := range tasks {
-		byID[tasks[i].ID] = &tasks[i]
-	}
+	byID := ByID(tasks)
 	out := slices.Clip(tasks)
 	for _, c := range changes {
 		of := byID[c.Of]

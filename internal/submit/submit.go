@@ -391,10 +391,7 @@ func checkSame(again, p *plan.Plan, secrets secret.Names) error {
 // missing returns the plan's tasks that are not in the store, or plan.ErrConflict if a stored task
 // differs. values are secrets of the plan's params.
 func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, secrets secret.Names, values []string) ([]plan.Task, error) {
-	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
-	for i := range tasks {
-		byID[tasks[i].ID] = &tasks[i]
-	}
+	byID := rules.ByID(tasks)
 	err := store.EachTask(ctx, s, store.TaskQuery{Plan: p, NoItems: true, Needs: true, Params: true, Limit: chunk}, func(t *plan.Task) error {
 		if want, ok := byID[t.ID]; !ok || !same(t, want, secrets, values) {
 			return refusal.New(plan.ErrConflict, "task %q differs", t.Key())

@@ -219,10 +219,7 @@ func relist(ctx context.Context, u Retrier, tasks []plan.Task, ask *rules.Ask) (
 	if err != nil {
 		return nil, err
 	}
-	byID, gone := make(map[plan.TaskID]*plan.Task, len(tasks)), map[plan.TaskID][]bool{}
-	for i := range tasks {
-		byID[tasks[i].ID] = &tasks[i]
-	}
+	byID, gone := rules.ByID(tasks), map[plan.TaskID][]bool{}
 	for i := range tasks {
 		if t := &tasks[i]; !t.Of.IsZero() {
 			is := gone[t.Of]
@@ -336,13 +333,7 @@ func withoutForeach(tasks, replace []plan.Task) []plan.Task {
 
 // choose gathers what is known of the chosen tasks, and finds the foreach tasks that make their items again, and these items.
 func choose(tasks []plan.Task, chosen []rules.Retried, replace []plan.Task, check func(*Retaken) error) (*Selection, error) {
-	there, with := make(map[plan.TaskID]*plan.Task, len(tasks)), make(map[plan.TaskID]*plan.Task, len(replace))
-	for i := range tasks {
-		there[tasks[i].ID] = &tasks[i]
-	}
-	for i := range replace {
-		with[replace[i].ID] = &replace[i]
-	}
+	there, with := rules.ByID(tasks), rules.ByID(replace)
 	s := &Selection{make([]Retaken, len(chosen)), make(map[plan.TaskID]bool, len(chosen))}
 	for i, c := range chosen {
 		s.Tasks[i], s.Taken[c.ID] = Retaken{Task: there[c.ID], With: with[c.ID], KeepsRan: c.Ran, Leaves: c.Gone}, true
