@@ -114,7 +114,8 @@ func parse(relaxed, strict []byte) (root node, wrong string, at int) {
 		}
 		return node{}, remedy(strict, at, err.Error()), at
 	}
-	w := walker{relaxed: relaxed, strict: strict}
+	w := walker{relaxed, strict, json.NewDecoder(bytes.NewReader(strict))}
+	w.UseNumber()
 	return w.value(), "", 0
 }
 
@@ -172,72 +173,51 @@ func wordAt(strict []byte, at int) string {
 // A walker makes nodes of JSON that is known to be valid.
 type walker struct {
 	relaxed, strict []byte
-	at              int
+	*json.Decoder   // of strict
 }
 
-// next goes to the next byte that is no blank, and returns it.
-func (w *walker) next() byte {
-	for strings.IndexByte(" \t\r\n", w.strict[w.at]) >= 0 {
-		w.at++
+// token returns the next token, and where it stands.
+func (w *walker) token() (t json.Token, at span) {
+	at.from = int(w.InputOffset())
+	for strings.IndexByte(" \t\r\n,:", w.strict[at.from]) >= 0 {
+		at.from++
 	}
-	return w.strict[w.at]
-}
-
-// more reports whether a list or an object continues. It moves to the next item, or past the end.
-func (w *walker) more(end byte) bool {
-	switch w.next() {
-	case end:
-		w.at++
-		return false
-	case ',':
-		w.at++
-		w.next()
-	}
-	return true
+	t, _ = w.Token() // it is valid
+	at.to = int(w.InputOffset())
+	return t, at
 }
 
 func (w *walker) value() (n node) {
-	c := w.next()
-	n.from = w.at
-	switch c {
-	case '{':
-		n.kind = object
-		for w.at++; w.more('}'); {
-			m := member{at: w.at}
-			m.name = w.text()
-			w.next()
-			w.at++ // the colon
-			m.value = w.value()
-			n.members = append(n.members, m)
+	t, at := w.token()
+	n.span, n.kind, n.word = at, number, string(w.strict[at.from:at.to])
+	switch t := t.(type) {
+	case nil:
+		n.kind = null
+	case bool:
+		n.kind = boolean
+	case string:
+		n.kind, n.word = text, w.text(at)
+	case json.Delim:
+		for n.kind, n.word = list, ""; w.More(); {
+			if t == '[' {
+				n.items = append(n.items, w.value())
+				continue
+			}
+			_, key := w.token()
+			n.members = append(n.members, member{name: w.text(key), at: key.from, value: w.value()})
 		}
-	case '[':
-		n.kind = list
-		for w.at++; w.more(']'); {
-			n.items = append(n.items, w.value())
+		if t == '{' {
+			n.kind = object
 		}
-	case '"':
-		n.kind, n.word = text, w.text()
-	default:
-		for w.at < len(w.strict) && strings.IndexByte(" \t\r\n,]}", w.strict[w.at]) < 0 {
-			w.at++
-		}
-		n.kind, n.word = number, string(w.strict[n.from:w.at])
-		switch c {
-		case 'n':
-			n.kind = null
-		case 't', 'f':
-			n.kind = boolean
-		}
+		_, end := w.token()
+		n.to = end.to
 	}
-	n.to = w.at
 	return n
 }
 
-// text reads the text that begins here, with the tabs that strict JSON has no place for.
-func (w *walker) text() (s string) {
-	from := w.at
-	w.at = textEnd(w.strict, w.at)
-	quoted := bytes.ReplaceAll(w.relaxed[from:w.at], []byte("\t"), []byte(`\t`))
+// text reads a text with the tabs that strict JSON has no place for.
+func (w *walker) text(at span) (s string) {
+	quoted := bytes.ReplaceAll(w.relaxed[at.from:at.to], []byte("\t"), []byte(`\t`))
 	_ = json.Unmarshal(quoted, &s) // it is valid
 	return s
 }
