@@ -18,6 +18,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
@@ -90,9 +91,11 @@ func Parse(name string, data []byte) (*Access, error) {
 		if _, none := dec.Token(); none != io.EOF {
 			return nil, fmt.Errorf("%s: text follows the end of the object; remove it", place(name, data, end))
 		}
-		if err = repeated(data); err == nil {
-			err = a.check()
+		// Go merges the values of a key that occurs twice, in upper or lower case, and a reader may see only one of them.
+		if key := jsontext.TwiceAs(data[:end], strings.ToLower); key != "" {
+			return nil, fmt.Errorf("%s: %.80q is twice in one object; merge the two", name, key)
 		}
+		err = a.check()
 	}
 	if err != nil {
 		return nil, wrong(name, data, err)
@@ -116,39 +119,6 @@ func wrong(name string, data []byte, err error) error {
 	}
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	return errors.New(name + ": " + strings.ReplaceAll(text, "\n", "\n"+name+": ")) // a line for each mistake
-}
-
-// repeated refuses a key that occurs twice in an object. Go merges the two values, and a reader may
-// see only one of them.
-func repeated(data []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	var visit func() error
-	visit = func() error {
-		start, err := dec.Token()
-		if err != nil || start != json.Delim('{') && start != json.Delim('[') {
-			return err
-		}
-		keys := map[string]bool{}
-		for dec.More() {
-			if start == json.Delim('{') {
-				key, err := dec.Token()
-				if err != nil {
-					return err
-				}
-				name := strings.ToLower(key.(string)) // as Go takes it
-				if keys[name] {
-					return fmt.Errorf("%.80q is twice in one object; merge the two", key)
-				}
-				keys[name] = true
-			}
-			if err := visit(); err != nil {
-				return err
-			}
-		}
-		_, err = dec.Token()
-		return err
-	}
-	return visit()
 }
 
 func place(name string, data []byte, at int) string {

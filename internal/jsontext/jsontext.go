@@ -160,6 +160,11 @@ func Depth(valid []byte, most int) (deepest int) {
 // text means one value to one reader and another value to the next (RFC 8259, 4), so requests are
 // refused for it.
 func Twice(valid []byte) (name string) {
+	return TwiceAs(valid, func(name string) string { return name })
+}
+
+// TwiceAs is Twice for names of which several are the same to a reader. It returns the second of them.
+func TwiceAs(valid []byte, same func(name string) string) string {
 	type object struct {
 		names map[string]bool // nil: it is an array
 		at    bool            // a name comes next
@@ -187,10 +192,10 @@ func Twice(valid []byte) (name string) {
 				continue // a value
 			}
 			name, _ := TextOf(valid[begin : i+1])
-			if within[last].names[name] {
+			if within[last].names[same(name)] {
 				return name
 			}
-			within[last].names[name], within[last].at = true, false
+			within[last].names[same(name)], within[last].at = true, false
 		}
 	}
 	return ""

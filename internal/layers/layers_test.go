@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"internal/store/storetest":       {"plan", "den/protocol", "internal/invariants", "internal/rules", "internal/store", "internal/balance", "internal/compiler"},
 	"internal/folders":               {"golang.org/x/sys/"},
 	"internal/textfile":              {},
-	"internal/auth":                  {"internal/textfile", "golang.org/x/crypto/", "golang.org/x/sys/"},
+	"internal/auth":                  {"internal/jsontext", "internal/textfile", "golang.org/x/crypto/", "golang.org/x/sys/"},
 	"internal/config":                {"plan", "den/protocol", "internal/hint", "internal/textfile", "internal/balance"},
 	"internal/planfile":              {"plan", "internal/timetable", "internal/hint", "internal/jsontext", "internal/textfile", "internal/duration", "internal/rules", "internal/compiler", "internal/expr", "internal/secret", "go.yaml.in/yaml/v3"},
 	"internal/submit":                {"plan", "internal/rules", "internal/hint", "internal/store", "internal/jsontext", "internal/refusal", "internal/compiler", "internal/secret"},
