@@ -228,26 +228,13 @@ func GoesAlong(f *plan.Foreach, parent string) bool {
 }
 
 // WithItem returns params, a JSON object or nil, with the item in them. It replaces an earlier
-// value of that key.
+// value of that key. Other params stay as they are.
 func WithItem(params, item json.RawMessage) json.RawMessage {
-	params = bytes.TrimSpace(params)
-	if len(params) == 0 || string(params) == "null" {
-		params = json.RawMessage("{}")
+	with, err := withMember(params, "item", item)
+	if err != nil {
+		return params
 	}
-	if bytes.Contains(params, []byte(`"item"`)) {
-		var m map[string]json.RawMessage
-		if json.Unmarshal(params, &m) == nil {
-			delete(m, "item")
-			params, _ = json.Marshal(m)
-		}
-	}
-	out := make([]byte, 0, len(params)+len(item)+10)
-	out = append(out, params[:len(params)-1]...)
-	if len(bytes.TrimSpace(out)) > 1 {
-		out = append(out, ',')
-	}
-	out = append(out, `"item":`...)
-	return append(appendOutput(out, item), '}')
+	return with
 }
 
 // ItemOf returns the item that params hold, as WithItem put it there; nil if they hold none, or are no JSON object.

@@ -140,7 +140,7 @@ func withMember(params json.RawMessage, key string, value json.RawMessage) (json
 	if err != nil {
 		return nil, err
 	}
-	return append(append(append(out, `"`+key+`":`...), value...), '}'), nil
+	return append(appendOutput(append(out, `"`+key+`":`...), value), '}'), nil
 }
 
 // sameNames returns which inputs have a later one of the same name; nil, which is nearly always so, if none has.
