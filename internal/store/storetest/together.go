@@ -290,7 +290,6 @@ func (l *together) pair() {
 	}
 }
 
-// Start implements store.Node.
 func (l *together) Start(ctx context.Context, claims []protocol.Claim) ([]plan.TaskID, error) {
 	return ask(l, "Start", func(m *member) ([]plan.TaskID, error) {
 		its := make([]protocol.Claim, len(claims))
@@ -303,7 +302,6 @@ func (l *together) Start(ctx context.Context, claims []protocol.Claim) ([]plan.T
 	})
 }
 
-// Take implements store.Node.
 func (l *together) Take(ctx context.Context, t protocol.Take) (protocol.ClaimedTask, error) {
 	c, err := ask(l, "Take", func(m *member) (protocol.ClaimedTask, error) {
 		c, err := m.Take(ctx, t)
@@ -317,12 +315,10 @@ func (l *together) Take(ctx context.Context, t protocol.Take) (protocol.ClaimedT
 	return c, err
 }
 
-// AppendLog implements store.Node.
 func (l *together) AppendLog(ctx context.Context, c protocol.Claim, entries []plan.LogEntry) error {
 	return l.tell("AppendLog", func(m *member) error { return m.AppendLog(ctx, m.claim(c), entries) })
 }
 
-// Beat implements store.Node.
 func (l *together) Beat(ctx context.Context, b protocol.Beat) (protocol.Beaten, error) {
 	return ask(l, "Beat", func(m *member) (protocol.Beaten, error) {
 		its := b
@@ -351,7 +347,6 @@ func (l *together) Sweep(ctx context.Context, s protocol.Sweep) (protocol.Swept,
 	})
 }
 
-// Rescue implements store.Node.
 func (l *together) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error) {
 	if i == l.settler {
 		l.settler = plan.InstanceID{}
@@ -359,32 +354,26 @@ func (l *together) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (
 	return ask(l, "Rescue", func(m *member) (int, error) { return m.Rescue(ctx, i, beats) })
 }
 
-// Leave implements store.Node.
 func (l *together) Leave(ctx context.Context, i plan.InstanceID) error {
 	return l.tell("Leave", func(m *member) error { return m.Leave(ctx, i) })
 }
 
-// Register implements store.Node.
 func (l *together) Register(ctx context.Context, i plan.Instance) error {
 	return l.tell("Register", func(m *member) error { return m.Register(ctx, i) })
 }
 
-// Inputs implements store.Node.
 func (l *together) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
 	return l.stores[0].Inputs(ctx, id)
 }
 
-// Parents implements store.Node.
 func (l *together) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error) {
 	return l.stores[0].Parents(ctx, id)
 }
 
-// Failures implements store.Node.
 func (l *together) Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error) {
 	return l.stores[0].Failures(ctx, id)
 }
 
-// Wakes implements store.Node.
 func (l *together) Wakes(ctx context.Context) <-chan struct{} { return l.stores[0].Wakes(ctx) }
 
 // Expire has each store expire what is over.
@@ -423,12 +412,10 @@ func (l *together) DeletePlan(ctx context.Context, p plan.PlanID, budget int) (m
 	})
 }
 
-// CreatePlan implements store.Admin.
 func (l *together) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	return ask(l, "CreatePlan", func(m *member) (plan.Plan, error) { return m.CreatePlan(ctx, p) })
 }
 
-// AddTasks implements store.Admin.
 func (l *together) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error {
 	return l.tell("AddTasks", func(m *member) error {
 		its := slices.Clone(tasks)
@@ -439,12 +426,10 @@ func (l *together) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Tas
 	})
 }
 
-// Ready implements store.Admin.
 func (l *together) Ready(ctx context.Context, p plan.PlanID) error {
 	return l.tell("Ready", func(m *member) error { return m.Ready(ctx, p) })
 }
 
-// CancelPlan implements store.Admin.
 func (l *together) CancelPlan(ctx context.Context, p plan.PlanID, finally bool) error {
 	return l.tell("CancelPlan", func(m *member) error { return m.CancelPlan(ctx, p, finally) })
 }
@@ -464,12 +449,10 @@ func (l *together) AnswerTask(ctx context.Context, id plan.TaskID, a rules.Answe
 	})
 }
 
-// CancelTask implements store.Admin.
 func (l *together) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return l.tell("CancelTask", func(m *member) error { return m.CancelTask(ctx, id) })
 }
 
-// SetTask implements store.Admin.
 func (l *together) SetTask(ctx context.Context, id plan.TaskID, c rules.TaskChange) error {
 	return l.tell("SetTask", func(m *member) error {
 		its := c
@@ -494,42 +477,34 @@ func (l *together) Retry(ctx context.Context, p plan.PlanID, ask rules.Ask) (too
 	return took, err
 }
 
-// SetPriority implements store.Admin.
 func (l *together) SetPriority(ctx context.Context, p plan.PlanID, priority int) error {
 	return l.tell("SetPriority", func(m *member) error { return m.SetPriority(ctx, p, priority) })
 }
 
-// Adopt implements store.Admin.
 func (l *together) Adopt(ctx context.Context, p plan.PlanID) error {
 	return l.tell("Adopt", func(m *member) error { return m.Adopt(ctx, p) })
 }
 
-// CreateQueue implements store.Admin.
 func (l *together) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
 	return ask(l, "CreateQueue", func(m *member) (plan.Queue, error) { return m.CreateQueue(ctx, q) })
 }
 
-// EnsureQueue implements store.Admin.
 func (l *together) EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
 	return ask(l, "EnsureQueue", func(m *member) (plan.Queue, error) { return m.EnsureQueue(ctx, q) })
 }
 
-// SetQueue implements store.Admin.
 func (l *together) SetQueue(ctx context.Context, q plan.Queue) error {
 	return l.tell("SetQueue", func(m *member) error { return m.SetQueue(ctx, q) })
 }
 
-// ChangeQueue implements store.Admin.
 func (l *together) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 	return l.tell("ChangeQueue", func(m *member) error { return m.ChangeQueue(ctx, was, q) })
 }
 
-// PutGroup implements store.Admin.
 func (l *together) PutGroup(ctx context.Context, was, g plan.Group) error {
 	return l.tell("PutGroup", func(m *member) error { return m.PutGroup(ctx, was, g) })
 }
 
-// DeleteGroup implements store.Admin.
 func (l *together) DeleteGroup(ctx context.Context, was plan.Group) error {
 	return l.tell("DeleteGroup", func(m *member) error { return m.DeleteGroup(ctx, was) })
 }
@@ -548,7 +523,6 @@ func (l *together) SetMaxThreads(ctx context.Context, n plan.NodeName, most int)
 	return err
 }
 
-// Instances implements store.Node and store.Reader.
 func (l *together) Instances(ctx context.Context) ([]plan.Instance, error) {
 	return l.stores[0].Instances(ctx)
 }
