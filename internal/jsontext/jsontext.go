@@ -40,13 +40,9 @@ func AppendText(b []byte, s string) []byte {
 		}
 		b = append(b, s[from:i]...)
 		from = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\t':
-			b = append(b, '\\', 't')
+		switch at := strings.IndexByte("\"\\\b\f\n\r\t", c); {
+		case at >= 0:
+			b = append(b, '\\', `"\bfnrt`[at])
 		default:
 			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xF])
 		}

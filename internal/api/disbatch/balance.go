@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -19,7 +20,7 @@ func (h *Handler) balance(ctx context.Context) (object, error) {
 	if err != nil || text == nil {
 		return nil, err
 	}
-	v, err := decode(text)
+	v, err := jsontext.Decode(text)
 	doc, _ := v.(object)
 	delete(doc, "_id")
 	return doc, err

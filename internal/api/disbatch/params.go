@@ -493,13 +493,13 @@ func comparable(field string, v json.RawMessage, objects bool) (any, error) {
 	case c == '[':
 		return nil, refusef("%s: a list cannot be compared with", field)
 	case c == '{':
-		inner, err := decode(v)
+		inner, err := jsontext.Decode(v)
 		if err != nil || !objects || hasOperator(inner) {
 			return nil, refusef("%s: an object cannot be compared with; operators are not allowed", field)
 		}
 		return v, nil
 	}
-	value, err := decode(v)
+	value, err := jsontext.Decode(v)
 	if err != nil {
 		return nil, refusef("%s: %v", field, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -54,7 +55,7 @@ func (e *encoder) value(v any, depth int) {
 	case json.Number:
 		e.b = append(e.b, v...)
 	case json.RawMessage:
-		inner, err := decode(v)
+		inner, err := jsontext.Decode(v)
 		if err != nil {
 			inner = nil
 		}
@@ -136,48 +137,8 @@ func (e *encoder) line(depth int) {
 }
 
 func (e *encoder) text(s string) {
-	const digits = "0123456789abcdef"
-	e.b = append(e.b, '"')
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			e.b = utf8.AppendRune(e.b, r) // what is no UTF-8 becomes U+FFFD
-			i += n
-			continue
-		}
-		switch i++; {
-		case c == '"' || c == '\\':
-			e.b = append(e.b, '\\', c)
-		case c >= ' ':
-			e.b = append(e.b, c)
-		case c == '\n':
-			e.b = append(e.b, `\n`...)
-		case c == '\r':
-			e.b = append(e.b, `\r`...)
-		case c == '\t':
-			e.b = append(e.b, `\t`...)
-		case c == '\f':
-			e.b = append(e.b, `\f`...)
-		case c == '\b':
-			e.b = append(e.b, `\b`...)
-		default:
-			e.b = append(e.b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
-		}
+	if !utf8.ValidString(s) {
+		s = string([]rune(s)) // in which U+FFFD stands for each byte that is no UTF-8
 	}
-	e.b = append(e.b, '"')
-}
-
-// decode reads one JSON value with every digit of its numbers.
-func decode(text []byte) (v any, err error) {
-	if !json.Valid(text) { // a decoder takes what comes after the value
-		var none any
-		if err := json.Unmarshal(text, &none); err != nil {
-			return nil, err
-		}
-	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	err = dec.Decode(&v)
-	return v, err
+	e.b = jsontext.AppendText(e.b, s)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -402,7 +403,7 @@ func (h *Handler) fromCollection(ctx context.Context, given params) ([]json.RawM
 	if first(given["collection"]) != '"' || !given.truth("collection") {
 		return nil, refusef("'collection' required and must be a scalar (string)'")
 	}
-	template, err := decode(given["params"])
+	template, err := jsontext.Decode(given["params"])
 	if err != nil {
 		return nil, refusef("'params' must be a JSON object: %v", err)
 	}
