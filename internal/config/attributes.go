@@ -196,26 +196,25 @@ func readMilliseconds(r *reader, name string, n *node) (string, bool) {
 	return strconv.Itoa(max(i, 0)), ok
 }
 
-func readConnectType(r *reader, name string, n *node) (string, bool) {
-	if !r.is(name, n, text, `"direct"`) {
-		return "", false
+// oneOf reads one of the known words. It returns "" for what is no text.
+func (r *reader) oneOf(name string, n *node, example string, known ...string) string {
+	if !r.is(name, n, text, example) {
+		return ""
 	}
-	known := []string{"none", "direct", "replicaSet"}
 	if !slices.Contains(known, n.word) {
 		r.failf(n.from, "%s is %q; it is one of %s", name, n.word, strings.Join(known, ", "))
 	}
-	return "true", n.word == "direct" // the others are what the driver finds out
+	return n.word
+}
+
+func readConnectType(r *reader, name string, n *node) (string, bool) {
+	direct := r.oneOf(name, n, `"direct"`, "none", "direct", "replicaSet") == "direct"
+	return strconv.FormatBool(direct), direct // the others are what the driver finds out
 }
 
 func readMechanism(r *reader, name string, n *node) (string, bool) {
-	if !r.is(name, n, text, `"SCRAM-SHA-256"`) {
-		return "", false
-	}
-	known := []string{"SCRAM-SHA-256", "SCRAM-SHA-1", "MONGODB-X509", "MONGODB-AWS", "GSSAPI", "PLAIN", "DEFAULT", mechanismNone}
-	if !slices.Contains(known, n.word) {
-		r.failf(n.from, "%s is %q; it is one of %s", name, n.word, strings.Join(known, ", "))
-	}
-	return n.word, n.word != "DEFAULT" && n.word != mechanismNone
+	word := r.oneOf(name, n, `"SCRAM-SHA-256"`, "SCRAM-SHA-256", "SCRAM-SHA-1", "MONGODB-X509", "MONGODB-AWS", "GSSAPI", "PLAIN", "DEFAULT", mechanismNone)
+	return word, word != "" && word != "DEFAULT" && word != mechanismNone
 }
 
 func readProperties(r *reader, name string, n *node) (string, bool) {

@@ -422,17 +422,12 @@ func (r *reader) readAppender(m *member) {
 		r.failf(m.at, "%s writes a file and names none; add \"args\": {\"filename\": \"…\"}", name)
 		return
 	}
-	for i := range args.members {
-		a := &args.members[i]
-		if a.name == "filename" && r.is(name+".args.filename", &a.value, text, `"/var/log/disbatchd.log"`) {
-			r.Log.Files = append(r.Log.Files, a.value.word)
-			return
-		}
-		if a.name == "filename" {
-			return
-		}
+	i := slices.IndexFunc(args.members, func(a member) bool { return a.name == "filename" })
+	if i < 0 {
+		r.failf(args.from, "%s writes a file and names none; add \"filename\": \"…\"", name)
+	} else if file := &args.members[i].value; r.is(name+".args.filename", file, text, `"/var/log/disbatchd.log"`) {
+		r.Log.Files = append(r.Log.Files, file.word)
 	}
-	r.failf(args.from, "%s writes a file and names none; add \"filename\": \"…\"", name)
 }
 
 var queueID = regexp.MustCompile(`^[0-9a-fA-F]{24}$`)
