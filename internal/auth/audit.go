@@ -39,38 +39,35 @@ const mostIDs = 100
 // Unchanged keeps the request of the context out of the audit log. It is for a request that changes
 // nothing although its route and its scope could.
 func Unchanged(ctx context.Context) {
+	note(ctx, func(e *Entry) { e.unchanged = true })
+}
+
+// note adds to the entry of the request that the context is of, if there is one.
+func note(ctx context.Context, add func(*Entry)) {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		c.entry.mu.Lock()
 		defer c.entry.mu.Unlock()
-		c.entry.unchanged = true
+		add(c.entry)
 	}
 }
 
 // Changed notes for the audit log what the request that the context is of changes: ids of plans, tasks, queues and schedules, names of nodes and groups. Handlers
 // call it as they go, so that what was done before a failure is known.
 func Changed(ctx context.Context, ids ...string) {
-	c, ok := ctx.Value(callKey{}).(*call)
-	if !ok {
-		return
-	}
-	c.entry.mu.Lock()
-	defer c.entry.mu.Unlock()
-	for _, id := range ids {
-		if len(c.entry.IDs) < mostIDs {
-			c.entry.IDs = append(c.entry.IDs, shortened(id))
-		} else {
-			c.entry.More++
+	note(ctx, func(e *Entry) {
+		for _, id := range ids {
+			if len(e.IDs) < mostIDs {
+				e.IDs = append(e.IDs, shortened(id))
+			} else {
+				e.More++
+			}
 		}
-	}
+	})
 }
 
 // Chosen notes for the audit log by which filter the request chooses what it changes.
 func Chosen(ctx context.Context, filter string) {
-	if c, ok := ctx.Value(callKey{}).(*call); ok {
-		c.entry.mu.Lock()
-		defer c.entry.mu.Unlock()
-		c.entry.Filter = shortened(filter)
-	}
+	note(ctx, func(e *Entry) { e.Filter = shortened(filter) })
 }
 
 // record writes the entry of a finished request. It limits the entries of refused and unknown
