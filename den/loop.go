@@ -343,12 +343,7 @@ func (l *loop) forget() {
 // alternately of 1 and of 255. The yield costs next to nothing if no attempt is runnable.
 func (l *loop) gather() {
 	for {
-		select {
-		case r := <-l.done:
-			l.take(r)
-			continue
-		default:
-		}
+		l.reported()
 		if len(l.running) == 0 {
 			return
 		}
