@@ -1,6 +1,10 @@
 package storetest
 
-import "github.com/seed-1177d267/sluice/internal/invariants"
+import (
+	"github.com/seed-1177d267/sluice/internal/invariants"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
 
 // check reads everything that the store holds and reports what contradicts the invariants. It runs at the end of every case, and
 // wherever something died.
@@ -13,6 +17,27 @@ func (w *world) check() {
 func (w *world) checkSettled() {
 	w.Helper()
 	w.checked(true)
+}
+
+// checkEnded is checkSettled where everything has ended, and what succeeded took effect. It returns the plans.
+func (w *world) checkEnded(effects map[plan.TaskID]int) []plan.Plan {
+	w.Helper()
+	w.checkSettled()
+	for _, t := range w.all(store.TaskQuery{}) {
+		switch {
+		case !t.Status.Finished():
+			w.Errorf("task %q is %s for ever", t.Name, t.State())
+		case t.Status == plan.Succeeded && t.Foreach == nil && effects[t.ID] == 0:
+			w.Errorf("task %q succeeded, and nobody ran it", t.Name)
+		}
+	}
+	plans := must(w.s.Plans(w.ctx, store.PlanQuery{Limit: 1000}))(w)
+	for _, p := range plans {
+		if !p.State.Ended() {
+			w.Errorf("plan %s is %v for ever: %+v", p.Title(), p.State, p.Counts)
+		}
+	}
+	return plans
 }
 
 func (w *world) checked(settled bool) {

@@ -29,6 +29,18 @@ type crowd struct {
 	accepted map[plan.TaskID]int // how many endings of it were accepted
 }
 
+// checkOnce wants n tasks, each of which was claimed once and ended no more than once.
+func (c *crowd) checkOnce(n int) {
+	c.Helper()
+	c.equal("tasks", len(c.claims), n)
+	for id, times := range c.claims {
+		if times != 1 || c.accepted[id] > 1 {
+			c.Fatalf("task %s was claimed %d times, and %d endings were accepted", id, times, c.accepted[id])
+		}
+	}
+	c.checkSettled()
+}
+
 func (w *world) crowd(threads map[string]int) *crowd {
 	c := &crowd{world: w, threads: threads, active: map[string]*atomic.Int64{}, claims: map[plan.TaskID]int{}, accepted: map[plan.TaskID]int{}}
 	for q := range threads {
@@ -150,13 +162,7 @@ var concurrentCases = []testCase{
 		}
 		wg.Wait()
 		w.wantPlan(p, plan.PlanSucceeded)
-		w.equal("tasks", len(c.claims), n)
-		for id, times := range c.claims {
-			if times != 1 || c.accepted[id] > 1 {
-				w.Fatalf("task %s was claimed %d times, and %d endings were accepted", id, times, c.accepted[id])
-			}
-		}
-		w.checkSettled()
+		c.checkOnce(n)
 	}},
 	{"eight claimers of two instances of one node never exceed its limit", func(w *world) {
 		const most = 5
@@ -182,13 +188,7 @@ var concurrentCases = []testCase{
 		}
 		wg.Wait()
 		w.wantPlan(p, plan.PlanSucceeded)
-		w.equal("tasks", len(c.claims), n)
-		for id, times := range c.claims {
-			if times != 1 || c.accepted[id] > 1 {
-				w.Fatalf("task %s was claimed %d times, and %d endings were accepted", id, times, c.accepted[id])
-			}
-		}
-		w.checkSettled()
+		c.checkOnce(n)
 	}},
 	{"eight claimers of two instances of one node never exceed what a queue lets one node have", func(w *world) {
 		const most = 5
@@ -217,13 +217,7 @@ var concurrentCases = []testCase{
 		for _, p := range plans {
 			w.wantPlan(p, plan.PlanSucceeded)
 		}
-		w.equal("tasks", len(c.claims), n)
-		for id, times := range c.claims {
-			if times != 1 || c.accepted[id] > 1 {
-				w.Fatalf("task %s was claimed %d times, and %d endings were accepted", id, times, c.accepted[id])
-			}
-		}
-		w.checkSettled()
+		c.checkOnce(n)
 	}},
 	{"nodes that die lose nothing, and what they still do is refused", func(w *world) {
 		w.queue("wide", 0)

@@ -492,18 +492,8 @@ func (l *late) heal() {
 		}
 	}
 	n.sweep()
-	l.checkSettled()
-	for _, t := range l.all(store.TaskQuery{}) {
-		switch {
-		case !t.Status.Finished():
-			l.Errorf("task %q is %s for ever", t.Name, t.State())
-		case t.Status == plan.Succeeded && t.Foreach == nil && l.effects[t.ID] == 0:
-			l.Errorf("task %q succeeded, and nobody ran it", t.Name)
-		}
-	}
-	for _, p := range must(l.s.Plans(l.ctx, store.PlanQuery{Limit: 1000}))(l.world) {
+	for _, p := range l.checkEnded(l.effects) {
 		if !p.State.Ended() {
-			l.Errorf("plan %s is %v for ever: %+v", p.Title(), p.State, p.Counts)
 			continue
 		}
 		for more, err := true, error(nil); more && err == nil; {

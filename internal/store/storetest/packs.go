@@ -3,7 +3,6 @@ package storetest
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -97,15 +96,15 @@ func packSizes(w *resultWorld) {
 func packReplaced(w *resultWorld) {
 	p, _ := w.submitting()
 	w.no(w.putPack(p, packed(10)))
-	once := w.packRows()
+	once := w.keptRows()
 	w.no(w.putPack(p, packed(3*resultChunk)))
 	w.no(w.putPack(p, packed(11)))
 	w.keepsPack(p, packed(11))
 	w.rows("after the last of many", once)
 }
 
-// packRows counts what is kept of packs, if the driver can.
-func (w *resultWorld) packRows() int {
+// keptRows counts what is kept of results and packs, if the driver can.
+func (w *resultWorld) keptRows() int {
 	if w.driver.Rows == nil {
 		return 0
 	}
@@ -116,34 +115,19 @@ func packDeaths(w *resultWorld) {
 	p, _ := w.submitting()
 	pack := packed(resultChunk + 2)
 	w.no(w.putPack(p, pack))
-	want := w.packRows()
-	for at := 1; ; at++ {
-		calls := 0
-		died := errors.New("died")
-		s := w.reopen(func(bool) error {
-			if calls++; calls >= at {
-				return died
-			}
-			return nil
-		})
-		err := s.(store.Packs).PutPack(w.ctx, p.ID, sectionOf(pack))
+	w.deaths(func(s store.Store) error {
+		return s.(store.Packs).PutPack(w.ctx, p.ID, sectionOf(pack))
+	}, func() {
 		w.no(w.putPack(p, pack))
 		w.keepsPack(p, pack)
-		w.rows(fmt.Sprintf("after a death at call %d", at), want)
-		if err == nil {
-			return
-		}
-		if at > 100 {
-			w.Fatal("it makes more than 100 writes")
-		}
-	}
+	})
 }
 
 func packsTogether(w *resultWorld) {
 	p, _ := w.submitting()
 	pack := packed(2*resultChunk + 2)
 	w.no(w.putPack(p, pack))
-	once := w.packRows()
+	once := w.keptRows()
 	other := w.reopen(nil)
 	var wg sync.WaitGroup
 	var errs [2]error

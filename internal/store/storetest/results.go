@@ -326,10 +326,7 @@ func resultReplaced(w *resultWorld) {
 		w.keeps(c.Task, plan.Stdout, "second")
 		w.keeps(c.Task, plan.Stderr, "")
 	}
-	once := 0
-	if w.driver.Rows != nil {
-		once = w.driver.Rows(w.T, w.s)
-	}
+	once := w.keptRows()
 	w.put(second.Claim, printed(2*resultChunk), "", protocol.GFSAlways)
 	w.put(second.Claim, "second", "", protocol.GFSAlways)
 	w.rows("after the last of many", once)
@@ -342,10 +339,18 @@ func resultDeaths(w *resultWorld) {
 	w.put(c.Claim, "old", printed(resultChunk+1), protocol.GFSAlways)
 	text := printed(resultChunk + 2)
 	w.put(c.Claim, text, "err", protocol.GFSAlways)
-	want := 0
-	if w.driver.Rows != nil {
-		want = w.driver.Rows(w.T, w.s)
-	}
+	w.deaths(func(s store.Store) error {
+		return s.(store.Results).PutResults(w.ctx, c.Claim, section(text), section("err"), protocol.GFSAlways)
+	}, func() {
+		w.keeps(c.Task, plan.Stdout, text) // the one or the other
+		w.put(c.Claim, text, "err", protocol.GFSAlways)
+	})
+}
+
+// deaths has put die at its first write, at its second and so on, until it makes no more. After each, again makes it once more, and as much is kept as before.
+func (w *resultWorld) deaths(put func(store.Store) error, again func()) {
+	w.Helper()
+	want := w.keptRows()
 	for at := 1; ; at++ {
 		calls := 0
 		died := errors.New("died")
@@ -355,9 +360,8 @@ func resultDeaths(w *resultWorld) {
 			}
 			return nil
 		})
-		err := s.(store.Results).PutResults(w.ctx, c.Claim, section(text), section("err"), protocol.GFSAlways)
-		w.keeps(c.Task, plan.Stdout, text) // the one or the other
-		w.put(c.Claim, text, "err", protocol.GFSAlways)
+		err := put(s)
+		again()
 		w.rows(fmt.Sprintf("after a death at call %d", at), want)
 		if err == nil {
 			return

@@ -686,20 +686,7 @@ func (w *walker) damage() {
 // finish has a healthy node end what is left, whatever nodes there are, and looks at what remains then.
 func (w *walker) finish() {
 	n := w.heal()
-	w.checkSettled()
-	for _, t := range w.all(store.TaskQuery{}) {
-		switch {
-		case !t.Status.Finished():
-			w.Errorf("task %q is %s for ever", t.Name, t.State())
-		case t.Status == plan.Succeeded && t.Foreach == nil && w.effects[t.ID] == 0:
-			w.Errorf("task %q succeeded, and nobody ran it", t.Name)
-		}
-	}
-	for _, p := range must(w.s.Plans(w.ctx, store.PlanQuery{Limit: 1000}))(w.world) {
-		if !p.State.Ended() {
-			w.Errorf("plan %s is %v for ever: %+v", p.Title(), p.State, p.Counts)
-		}
-	}
+	w.checkEnded(w.effects)
 	w.nothingLeft("everything ended")
 	for _, p := range must(w.s.Plans(w.ctx, store.PlanQuery{Limit: 1000}))(w.world) {
 		for more, err := true, error(nil); more; {
