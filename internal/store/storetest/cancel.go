@@ -161,10 +161,7 @@ var cancelCases = []testCase{
 		w.wantPlan(p, plan.PlanCancelled)
 	}},
 	{"a large plan that is not ready is cancelled without a node, by calls that continue what others left", func(w *world) {
-		tasks := make([]plan.TaskSpec, protocol.DefaultBudget+200)
-		for i := range tasks {
-			tasks[i] = task(fmt.Sprint("t", i))
-		}
+		tasks := numbered(protocol.DefaultBudget + 200)
 		p := w.submitUnready(&plan.Spec{Name: "large", Tasks: tasks})
 		for left := len(tasks); left > 0; {
 			w.no(w.s.CancelPlan(w.ctx, p.ID, false))

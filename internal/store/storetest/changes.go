@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -101,11 +100,7 @@ var changeCases = []testCase{
 	}},
 	{"the feed can be read in small pages", func(w *world) {
 		f := w.feed()
-		var tasks []plan.TaskSpec
-		for i := range 40 {
-			tasks = append(tasks, task(fmt.Sprint("t", i)))
-		}
-		p := w.submit(tasks...)
+		p := w.submit(numbered(40)...)
 		w.node("n1").run(ok)
 		f.read(7)
 		done := 0

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -207,11 +206,7 @@ var deleteCases = []testCase{
 	}},
 	{"a plan whose deletion has begun cannot be retried", func(w *world) {
 		for _, size := range []int{0, 30} {
-			spec := plan.Spec{Name: "gone"}
-			for i := range 30 {
-				spec.Add(task(fmt.Sprint("t", i)))
-			}
-			p, tasks := w.compile(&spec)
+			p, tasks := w.compile(&plan.Spec{Name: "gone", Tasks: numbered(30)})
 			p.Size = size
 			p = must(w.s.CreatePlan(w.ctx, p))(w)
 			w.add(p.ID, tasks...)

@@ -213,12 +213,7 @@ var foreachCases = []testCase{
 	{"items that fail fail their task, which still has the outputs of the others", func(w *world) {
 		p := w.submit(each("copy", list(0, 1, 2)), plan.TaskSpec{Name: "after", Needs: []string{"copy"}, When: plan.AllDone}, task("good", "copy"))
 		n := w.node("n1")
-		n.run(func(c protocol.ClaimedTask) protocol.Ending {
-			if c.Name == "copy[1]" {
-				return fail(c)
-			}
-			return withOutput(c)
-		})
+		n.run(failing("copy[1]"))
 		copied := w.named(p, "copy")
 		w.equal("copy", []any{copied.State(), copied.Reason, copied.Detail}, "[failed items 1 of 3 items failed]")
 		w.equal("counts", w.plan(p.ID).Counts, plan.Counts{Succeeded: 3, Failed: 1, Skipped: 1, Gathered: 1})
@@ -231,12 +226,7 @@ var foreachCases = []testCase{
 		copied := each("copy", list(0, 1, 2))
 		copied.ContinueOnError = true
 		p := w.submit(copied, task("after", "copy"))
-		w.node("n1").run(func(c protocol.ClaimedTask) protocol.Ending {
-			if c.Name == "copy[1]" {
-				return fail(c)
-			}
-			return withOutput(c)
-		})
+		w.node("n1").run(failing("copy[1]"))
 		w.want(p, "copy succeeded", "copy[1] failed", "after succeeded")
 		w.equalJSON("output", w.named(p, "copy").Output, `[0,null,4]`)
 		w.wantPlan(p, plan.PlanSucceeded)

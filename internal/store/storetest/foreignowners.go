@@ -241,11 +241,7 @@ var foreignOwnerCases = []testCase{
 	{"claimers of both makers never take a task twice", func(w *world) {
 		const many = 200
 		q := w.queue("exec", 0)
-		var tasks []plan.TaskSpec
-		for i := range many {
-			tasks = append(tasks, task(fmt.Sprint("t", i)))
-		}
-		p := w.submit(tasks...)
+		p := w.submit(numbered(many)...)
 		c := w.crowd(nil)
 		over := func() bool {
 			c.mu.Lock()

@@ -400,17 +400,9 @@ var instanceCases = []testCase{
 	}},
 	{"delays that are over queue their tasks once, however many sweep at once", func(w *world) {
 		const many = 100
-		tasks := make([]plan.TaskSpec, many)
-		for i := range tasks {
-			tasks[i] = task(fmt.Sprint("t", i))
-		}
-		p := w.submit(tasks...)
+		p := w.submit(numbered(many)...)
 		n := w.node("n1")
-		var ended []protocol.Ending
-		for _, c := range n.claim(many) {
-			ended = append(ended, later(c, time.Minute))
-		}
-		n.end(ended...)
+		n.run(func(c protocol.ClaimedTask) protocol.Ending { return later(c, time.Minute) })
 		w.pass(2 * time.Minute)
 		sweepers := make([]*node, 8)
 		for i := range sweepers {
@@ -440,17 +432,9 @@ var instanceCases = []testCase{
 	}},
 	{"a sweep changes no more than its budget", func(w *world) {
 		const many = 50
-		tasks := make([]plan.TaskSpec, many)
-		for i := range tasks {
-			tasks[i] = task(fmt.Sprint("t", i))
-		}
-		w.submit(tasks...)
+		w.submit(numbered(many)...)
 		n := w.node("n1")
-		var ended []protocol.Ending
-		for _, c := range n.claim(many) {
-			ended = append(ended, later(c, time.Minute))
-		}
-		n.end(ended...)
+		n.run(func(c protocol.ClaimedTask) protocol.Ending { return later(c, time.Minute) })
 		w.pass(2 * time.Minute)
 		sweeps := 0
 		for queued := 0; queued < many; sweeps++ {

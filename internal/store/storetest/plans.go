@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -226,12 +225,7 @@ var planCases = []testCase{
 	{"a failed task skips what needs it, and its plan fails", func(w *world) {
 		p := w.submit(task("a"), task("b", "a"), task("c", "b"), task("d"))
 		n := w.node("n1")
-		n.run(func(c protocol.ClaimedTask) protocol.Ending {
-			if c.Name == "a" {
-				return fail(c)
-			}
-			return ok(c)
-		})
+		n.run(failing("a"))
 		w.want(p, "a failed", "b skipped", "c skipped", "d succeeded")
 		w.wantPlan(p, plan.PlanFailed)
 	}},

@@ -582,11 +582,7 @@ var queueCases = []testCase{
 		w.equal("narrow", w.queueNamed("narrow").Active, 1)
 	}},
 	{"a plan that its own node runs is claimed by it alone among many others, and by general nodes too", func(w *world) {
-		var tasks []plan.TaskSpec
-		for i := range 300 {
-			tasks = append(tasks, task(fmt.Sprint("t", i)))
-		}
-		w.submit(tasks...)
+		w.submit(numbered(300)...)
 		own := w.submitSpec(&plan.Spec{Name: "own", Tasks: []plan.TaskSpec{task("x"), task("y", "x"), task("z")}})
 		w.no(w.s.Adopt(w.ctx, own.ID))
 		w.no(w.s.Adopt(w.ctx, own.ID))

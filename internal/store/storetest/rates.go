@@ -12,10 +12,7 @@ import (
 // rated sets the rate of the queue "exec", and fills the queue with n tasks of a plan.
 func (w *world) rated(r plan.Rate, n int) (plan.Plan, plan.Queue) {
 	w.Helper()
-	tasks := make([]plan.TaskSpec, n)
-	for i := range tasks {
-		tasks[i] = task(fmt.Sprint("t", i))
-	}
+	tasks := numbered(n)
 	q := w.queue("exec", 0)
 	q.Rate = r
 	w.no(w.s.SetQueue(w.ctx, q))

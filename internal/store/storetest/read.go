@@ -240,11 +240,7 @@ var readCases = []testCase{
 		}
 	}},
 	{"pages hold every task once", func(w *world) {
-		var tasks []plan.TaskSpec
-		for i := range 57 {
-			tasks = append(tasks, task(fmt.Sprint("t", i)))
-		}
-		p := w.submit(tasks...)
+		p := w.submit(numbered(57)...)
 		for _, newest := range []bool{false, true} {
 			var got []string
 			q := store.TaskQuery{Plan: p.ID, Limit: 10, Newest: newest}

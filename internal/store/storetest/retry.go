@@ -196,11 +196,7 @@ var retryCases = []testCase{
 	}},
 	{"new params of many tasks may be large together", func(w *world) {
 		const count = 20
-		tasks := make([]plan.TaskSpec, count)
-		for i := range tasks {
-			tasks[i] = task(fmt.Sprint("t", i))
-		}
-		p := w.submit(tasks...)
+		p := w.submit(numbered(count)...)
 		n := w.node("n1")
 		n.run(fail)
 		params := json.RawMessage(`{"text":"` + strings.Repeat("x", 900_000) + `"}`)

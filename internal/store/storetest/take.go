@@ -269,11 +269,7 @@ var takeCases = []testCase{
 	}},
 	{"however many take a task at once, one gets it", func(w *world) {
 		const many, runners = 10, 8
-		var tasks []plan.TaskSpec
-		for i := range many {
-			tasks = append(tasks, task(fmt.Sprint("t", i)))
-		}
-		p := w.submit(tasks...)
+		p := w.submit(numbered(many)...)
 		n := w.node("n1")
 		claimed := n.turn(protocol.Turn{Slots: many}).Claimed
 		w.equal("claimed", len(claimed), many)

@@ -179,6 +179,15 @@ func (w *world) submitUnready(s *plan.Spec) plan.Plan {
 // task is a task that needs others, as in task("c", "a", "b").
 func task(name string, needs ...string) plan.TaskSpec { return plan.TaskSpec{Name: name, Needs: needs} }
 
+// numbered are n tasks: t0, t1 and so on.
+func numbered(n int) []plan.TaskSpec {
+	tasks := make([]plan.TaskSpec, n)
+	for i := range tasks {
+		tasks[i] = task(fmt.Sprint("t", i))
+	}
+	return tasks
+}
+
 func each(name string, f plan.Foreach, needs ...string) plan.TaskSpec {
 	return plan.TaskSpec{Name: name, Needs: needs, Foreach: &f}
 }
@@ -340,9 +349,7 @@ func lookup(w *world, object json.RawMessage, key string) json.RawMessage {
 // ended submits and runs a plan with so many tasks, and a log for the first.
 func (w *world) ended(spec plan.Spec, tasks int) plan.Plan {
 	w.Helper()
-	for i := range tasks {
-		spec.Add(task(fmt.Sprint("t", i)))
-	}
+	spec.Tasks = append(spec.Tasks, numbered(tasks)...)
 	p := w.submitSpec(&spec)
 	w.node("n1").run(func(c protocol.ClaimedTask) protocol.Ending {
 		e := ok(c)
