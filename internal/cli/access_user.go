@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 )
@@ -135,10 +136,7 @@ func userList(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		entries := make([]userEntry, len(all.Users))
-		for i, u := range all.Users {
-			entries[i] = userEntry{u.Name, u.Role, u.Role.Scopes()}
-		}
+		entries := api.Each(all.Users, func(u *auth.User) userEntry { return userEntry{u.Name, u.Role, u.Role.Scopes()} })
 		if output.json() {
 			return view.JSON(a.Stdout, entries)
 		}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,8 +21,7 @@ func balanceCheck(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(a.Stdout, "%s is valid; it allows %d tasks now\n", args[0], b.MaxTasks(time.Now()))
-		return err
+		return a.say("%s is valid; it allows %d tasks now", args[0], b.MaxTasks(time.Now()))
 	}
 	return cmd
 }

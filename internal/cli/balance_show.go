@@ -105,8 +105,7 @@ func readBalance(ctx context.Context, st store.Store, from store.Balance, now ti
 
 func (a *app) printBalance(e *balanceEntry, now time.Time) error {
 	if string(e.Document) == "null" && e.Mistake == "" {
-		_, err := fmt.Fprintf(a.Stdout, "there is no balance document; make one with: %s\n", a.command("balance", "set", "FILE"))
-		return err
+		return a.say("there is no balance document; make one with: %s", a.command("balance", "set", "FILE"))
 	}
 	var s struct { // whatever else a program may have written there
 		Status, Message, Timestamp any
@@ -137,11 +136,7 @@ func (a *app) printBalance(e *balanceEntry, now time.Time) error {
 	fmt.Fprintf(a.Stdout, "at most %d tasks together now\n", *e.MaxTasks)
 	t := view.Table{Head: []string{"QUEUE", "SET", "THREADS", "ACTIVE", "QUEUED", "SHARE"}}
 	for _, q := range e.Queues {
-		threads := unlimited
-		if q.Threads != nil {
-			threads = strconv.Itoa(*q.Threads)
-		}
-		t.Add(q.Name, strconv.Itoa(q.Set), threads, strconv.Itoa(q.Active), strconv.Itoa(q.Queued), strconv.Itoa(q.Share))
+		t.Add(q.Name, strconv.Itoa(q.Set), limitText(q.Threads), strconv.Itoa(q.Active), strconv.Itoa(q.Queued), strconv.Itoa(q.Share))
 	}
 	return t.Print(a.Stdout)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -16,13 +17,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-func keys(tasks []plan.Task) []string {
-	names := make([]string, len(tasks))
-	for i := range tasks {
-		names[i] = tasks[i].Key()
-	}
-	return names
-}
+func keys(tasks []plan.Task) []string { return api.Each(tasks, (*plan.Task).Key) }
 
 // noteUnrun names the clean-ups that will not finish, because a plan is cancelled, and
 // that a retry runs. The person could have cancelled the other running tasks instead.
@@ -126,6 +121,5 @@ func (a *app) cancelRunning(ctx context.Context, st store.Store, p *plan.Plan) e
 	case err != nil:
 		return err
 	}
-	_, err = fmt.Fprintf(a.Stdout, "%s goes on, with %s being cancelled\n", p.Title(), view.Number(stopped, "task"))
-	return err
+	return a.say("%s goes on, with %s being cancelled", p.Title(), view.Number(stopped, "task"))
 }

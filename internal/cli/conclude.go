@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/halt"
@@ -45,10 +46,7 @@ func lastTasks(ctx context.Context, r store.Reader, p plan.PlanID) (last []plan.
 
 // withOutputs reads the tasks again, with their outputs, in the same order.
 func withOutputs(ctx context.Context, st store.Reader, tasks []plan.Task) ([]plan.Task, error) {
-	ids := make([]plan.TaskID, len(tasks))
-	for i := range tasks {
-		ids[i] = tasks[i].ID
-	}
+	ids := api.Each(tasks, func(t *plan.Task) plan.TaskID { return t.ID })
 	return st.Tasks(ctx, store.TaskQuery{IDs: ids, Newest: true, Output: true, Limit: len(ids)})
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -59,8 +58,7 @@ func groupDelete(a *app) *cobra.Command {
 				if err := st.DeleteGroup(ctx, g); err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(a.Stdout, "group %s is deleted\n", cells.Clean(g.Name))
-				return err
+				return a.say("group %s is deleted", cells.Clean(g.Name))
 			})
 		},
 	}

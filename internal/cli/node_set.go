@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -46,8 +45,7 @@ func nodeSet(a *app) *cobra.Command {
 					return err
 				}
 			}
-			_, err = fmt.Fprintf(a.Stdout, "node %s has maxthreads %s\n", name, threadsText(most))
-			return err
+			return a.say("node %s has maxthreads %s", name, threadsText(most))
 		})
 	}
 	return cmd

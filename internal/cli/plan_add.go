@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/expr"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -75,8 +76,7 @@ func planAdd(a *app) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("add task %q to %s: %w", t.Name, p.Title(), err)
 			}
-			_, err = fmt.Fprintln(a.Stdout, t.ID)
-			return err
+			return a.say("%v", t.ID)
 		})
 	}
 	return cmd
@@ -176,10 +176,7 @@ func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.T
 	if err != nil {
 		var errs planfile.Errors
 		if errors.As(err, &errs) { // places in a file that nobody wrote help nobody
-			messages := make([]string, len(errs))
-			for i := range errs {
-				messages[i] = errs[i].Message
-			}
+			messages := api.Each(errs, func(e *planfile.Error) string { return e.Message })
 			return nil, usagef("%s", strings.Join(messages, "\n"))
 		}
 		return nil, asUsage(err)

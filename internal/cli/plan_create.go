@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -54,8 +53,7 @@ func planCreate(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(a.Stdout, p.ID)
-			return err
+			return a.say("%v", p.ID)
 		})
 	}
 	return cmd

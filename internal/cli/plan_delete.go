@@ -37,8 +37,7 @@ func planDelete(a *app) *cobra.Command {
 			if err := halt.Delete(ctx, st, p); err != nil {
 				return fmt.Errorf("delete %s: %w", p.Title(), err)
 			}
-			_, err := fmt.Fprintf(a.Stdout, "%s is deleted\n", cells.Clean(p.Title()))
-			return err
+			return a.say("%s is deleted", cells.Clean(p.Title()))
 		})
 	}
 	return cmd

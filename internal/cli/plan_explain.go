@@ -43,11 +43,7 @@ func planExplain(a *app) *cobra.Command {
 		if err := adviseBalance(ctx, st, links); err != nil {
 			return err
 		}
-		tasks := make([]plan.Task, len(links))
-		for i := range links {
-			tasks[i] = links[i].Task
-		}
-		values, err := itemKeys(ctx, st, tasks)
+		values, err := itemKeys(ctx, st, api.Each(links, func(l *explain.Link) plan.Task { return l.Task }))
 		if err != nil {
 			return err
 		}

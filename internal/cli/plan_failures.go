@@ -79,10 +79,7 @@ type failureWay struct {
 func entryOfFailures(f *failures.Ways) failuresEntry {
 	e := failuresEntry{Failed: f.Failed, Allowed: f.Allowed, Ways: make([]failureWay, len(f.Kinds))}
 	for i, k := range f.Kinds {
-		e.Ways[i] = failureWay{Count: k.Count, State: k.State, Reason: k.Reason, Allowed: k.Allowed, How: k.Told(), Detail: k.First[0].Detail, Tasks: make([]string, len(k.First))}
-		for j := range k.First {
-			e.Ways[i].Tasks[j] = k.First[j].Key()
-		}
+		e.Ways[i] = failureWay{Count: k.Count, State: k.State, Reason: k.Reason, Allowed: k.Allowed, How: k.Told(), Detail: k.First[0].Detail, Tasks: keys(k.First)}
 	}
 	return e
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -91,11 +92,7 @@ func prune(ctx context.Context, st store.Store, expired []plan.Plan, keep time.D
 // printPruned says which plans are deleted, or what else became of them.
 func (a *app) printPruned(output *format, plans []plan.Plan, total int, became string) error {
 	if output.json() {
-		entries := make([]planEntry, len(plans))
-		for i := range plans {
-			entries[i] = entryOfPlan(&plans[i], nil)
-		}
-		return view.JSON(a.Stdout, entries)
+		return view.JSON(a.Stdout, api.Each(plans, func(p *plan.Plan) planEntry { return entryOfPlan(p, nil) }))
 	}
 	now := time.Now()
 	for i := range plans {
@@ -106,6 +103,5 @@ func (a *app) printPruned(output *format, plans []plan.Plan, total int, became s
 	if total == 1 {
 		did = strings.Replace(did, "are", "is", 1)
 	}
-	_, err := fmt.Fprintf(a.Stdout, "%s %s\n", view.Number(total, "plan"), did)
-	return err
+	return a.say("%s %s", view.Number(total, "plan"), did)
 }

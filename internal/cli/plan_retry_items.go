@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/mend"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -144,6 +145,10 @@ func (a *app) fileOf(ctx context.Context, st store.Store, p *plan.Plan, s *retry
 	return a.readReplacing(ctx, whole, stored, tasks, *s.with, s.params)
 }
 
+func idsOf(retried []rules.Retried) []plan.TaskID {
+	return api.Each(retried, func(r *rules.Retried) plan.TaskID { return r.ID })
+}
+
 // relistLines says how lists differ from the items that there are.
 func relistLines(tasks []plan.Task, retried []rules.Retried) (lines []string) {
 	names := mend.NamesOf(tasks)
@@ -165,19 +170,12 @@ func (a *app) readLists(ctx context.Context, st store.Store, p *plan.Plan, chose
 	if len(retried) == 0 {
 		return true, nil
 	}
-	ids := make([]plan.TaskID, len(retried))
-	for i := range retried {
-		ids[i] = retried[i].ID
-	}
+	ids := idsOf(retried)
 	tasks, err := store.TasksByID(ctx, st, store.TaskQuery{}, ids)
 	if err != nil {
 		return false, err
 	}
-	names := make([]string, len(tasks))
-	for i := range tasks {
-		names[i] = tasks[i].Key()
-	}
-	who, verb, run := strings.Join(names, ", "), "prints the list", "runs"
+	who, verb, run := strings.Join(keys(tasks), ", "), "prints the list", "runs"
 	if len(tasks) > 1 {
 		verb, run = "print the lists", "run"
 	}
@@ -211,15 +209,11 @@ func (a *app) readLists(ctx context.Context, st store.Store, p *plan.Plan, chose
 // runFirst runs what a retry took that compares the lists that others follow from. If some of it fails, the tasks of finally are
 // asked, since the retry ends here.
 func (a *app) runFirst(ctx context.Context, st store.Store, p *plan.Plan, retried []rules.Retried, s retrySettings) error {
-	ids := make([]plan.TaskID, len(retried))
-	for i := range retried {
-		ids[i] = retried[i].ID
-	}
 	shown := a.Stdout
 	if s.output.json() {
 		a.Stdout = io.Discard // one document is printed
 	}
-	tasks, err := a.runAndWait(ctx, st, p, ids, p.Title(), s)
+	tasks, err := a.runAndWait(ctx, st, p, idsOf(retried), p.Title(), s)
 	a.Stdout = shown
 	if err != nil {
 		return err

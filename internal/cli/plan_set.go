@@ -39,8 +39,7 @@ func planSet(a *app) *cobra.Command {
 			if err := st.SetPriority(ctx, p.ID, priority); err != nil {
 				return fmt.Errorf("set %s: %w", p.Title(), err)
 			}
-			_, err := fmt.Fprintf(a.Stdout, "%s has priority %d\n", cells.Clean(p.Title()), priority)
-			return err
+			return a.say("%s has priority %d", cells.Clean(p.Title()), priority)
 		})
 	}
 	return cmd

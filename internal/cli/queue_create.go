@@ -44,8 +44,7 @@ func queueCreate(a *app) *cobra.Command {
 			if err := a.noteNobody(ctx, st, flags.named()); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(a.Stdout, made.ID)
-			return err
+			return a.say("%v", made.ID)
 		})
 	}
 	return cmd

@@ -32,8 +32,7 @@ func queueDelete(a *app) *cobra.Command {
 				if err := deleter.DeleteQueue(ctx, q.ID); err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(a.Stdout, "queue %s is deleted\n", cells.Clean(q.Name))
-				return err
+				return a.say("queue %s is deleted", cells.Clean(q.Name))
 			})
 		},
 	}

@@ -13,11 +13,13 @@ import (
 // A queueEntry is a queue in JSON listings, as the API has it. State and status say whether more of its tasks may start.
 type queueEntry struct{ api.Queue }
 
-func (e *queueEntry) threads() string {
-	if e.Threads == nil {
+func (e *queueEntry) threads() string { return limitText(e.Threads) }
+
+func limitText(n *int) string {
+	if n == nil {
 		return unlimited
 	}
-	return strconv.Itoa(*e.Threads)
+	return strconv.Itoa(*n)
 }
 
 // said is what the queue says of more than threads and order, for people: each with the name of its
@@ -49,11 +51,7 @@ func (e *queueEntry) defaults() string {
 // nodes is what the queue says of nodes, in a few words; "" if that is nothing.
 func (e *queueEntry) nodes() string {
 	join := func(nodes []plan.NodeName) string {
-		words := make([]string, len(nodes))
-		for i, n := range nodes {
-			words[i] = string(n)
-		}
-		return strings.Join(words, ",")
+		return strings.Join(api.Each(nodes, func(n *plan.NodeName) string { return string(*n) }), ",")
 	}
 	var parts []string
 	switch {

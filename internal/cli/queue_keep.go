@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/plan"
@@ -73,11 +74,7 @@ func (v *keepValue) apply(k *plan.Keep) {
 }
 
 func keptWords() []string {
-	words := make([]string, len(rules.KeptStatuses))
-	for i, s := range rules.KeptStatuses {
-		words[i] = states.OfStatus(s)
-	}
-	return words
+	return api.Each(rules.KeptStatuses, func(s *plan.Status) string { return states.OfStatus(*s) })
 }
 
 // keepText writes a Keep as the flag reads it; "" where it says nothing.

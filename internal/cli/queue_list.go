@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 )
@@ -28,10 +29,7 @@ func queueList(a *app) *cobra.Command {
 				return err
 			}
 			sort.Slice(queues, func(x, y int) bool { return bytes.Compare(queues[x].ID.ID[:], queues[y].ID.ID[:]) > 0 })
-			entries := make([]queueEntry, len(queues))
-			for i := range queues {
-				entries[i] = entryOfQueue(&queues[i])
-			}
+			entries := api.Each(queues, entryOfQueue)
 			if output.json() {
 				return errors.Join(view.JSON(a.Stdout, entries), a.noteRefused(cmd.Context(), st))
 			}

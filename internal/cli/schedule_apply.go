@@ -91,14 +91,10 @@ func scheduleApply(a *app) *cobra.Command {
 					return fmt.Errorf("schedule %q was made %s: %w; delete it first: %s", w.name, from, plan.ErrExists, a.command("schedule", "delete", w.name))
 				}
 			}
-			said := func(format string, args ...any) error {
-				_, err := fmt.Fprintf(a.Stdout, format+"\n", args...)
-				return err
-			}
 			for _, w := range want {
 				what, err := apply(ctx, c, w.name, w.dir, w.settings, there[w.name], *dry)
 				if err == nil {
-					err = said("schedule %s: %s", w.name, what)
+					err = a.say("schedule %s: %s", w.name, what)
 				}
 				if err != nil {
 					return scheduleError(err)
@@ -114,7 +110,7 @@ func scheduleApply(a *app) *cobra.Command {
 						return err
 					}
 				}
-				if err := said("schedule %s: deleted", s.Name); err != nil {
+				if err := a.say("schedule %s: deleted", s.Name); err != nil {
 					return err
 				}
 			}

@@ -139,8 +139,7 @@ func scheduleDelete(a *app) *cobra.Command {
 				if err := c.Delete(cmd.Context(), args[0], 0); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(a.Stdout, "schedule %s is deleted\n", args[0])
-				return err
+				return a.say("schedule %s is deleted", args[0])
 			})
 		},
 	}

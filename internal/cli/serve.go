@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/disbatch"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/auth"
@@ -230,10 +231,5 @@ func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *teleme
 }
 
 func (a *app) pluginsOfAPI() []v1.Plugin {
-	names := a.Plugins.Names()
-	all := make([]v1.Plugin, len(names))
-	for i, name := range names {
-		all[i].Name = name
-	}
-	return all
+	return api.Each(a.Plugins.Names(), func(name *string) v1.Plugin { return v1.Plugin{Name: *name} })
 }

@@ -101,8 +101,7 @@ func taskAdd(a *app) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("add a task to queue %q: %w", q.Name, withNearest(err))
 			}
-			_, err = fmt.Fprintln(a.Stdout, added[0].ID)
-			return err
+			return a.say("%v", added[0].ID)
 		})
 	}
 	return cmd

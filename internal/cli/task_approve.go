@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -63,6 +62,5 @@ func (a *app) answer(ctx context.Context, st store.Store, t *plan.Task, yes bool
 	if yes {
 		word = "is approved"
 	}
-	_, err = fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(t.Key()), word)
-	return err
+	return a.say("%s %s", cells.Clean(t.Key()), word)
 }

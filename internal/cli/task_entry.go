@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
@@ -86,12 +87,11 @@ func entryOfTask(t *plan.Task, queues map[plan.QueueID]string) taskEntry {
 
 func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.QueueID]string, values values, nodes []plan.Instance) error {
 	if output.json() {
-		entries := make([]taskEntry, len(tasks))
-		for i := range tasks {
-			entries[i] = entryOfTask(&tasks[i], queues)
-			entries[i].Item = values[tasks[i].ID]
-		}
-		return view.JSON(a.Stdout, entries)
+		return view.JSON(a.Stdout, api.Each(tasks, func(t *plan.Task) taskEntry {
+			e := entryOfTask(t, queues)
+			e.Item = values[t.ID]
+			return e
+		}))
 	}
 	t := a.table("TASK", "STATE", "QUEUE", "SUBJECT", "TOOK", "NODE", "DETAIL", "ID")
 	now, about := time.Now(), false

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -132,7 +131,7 @@ func (a *app) printLog(ctx context.Context, st store.Store, t *plan.Task, s logS
 		return err
 	}
 	if s.output.json() {
-		return printLogJSON(a.Stdout, entries)
+		return view.JSON(a.Stdout, api.Each(entries, api.LogEntryOf))
 	}
 	tries := view.Tries(entries, t)
 	p := view.Log{
@@ -263,14 +262,6 @@ func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after
 		case <-tick.C:
 		}
 	}
-}
-
-func printLogJSON(w io.Writer, entries []plan.LogEntry) error {
-	out := make([]api.LogEntry, len(entries))
-	for i, e := range entries {
-		out[i] = api.LogEntryOf(&e)
-	}
-	return view.JSON(w, out)
 }
 
 // tailOf returns the last n lines of a task's last attempt, without newlines.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -121,6 +120,5 @@ func (a *app) printSet(ctx context.Context, st store.Store, id plan.TaskID) erro
 	default:
 		is = "is held until " + t.NotBefore.UTC().Format(time.RFC3339)
 	}
-	_, err = fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(t.Key()), is)
-	return err
+	return a.say("%s %s", cells.Clean(t.Key()), is)
 }

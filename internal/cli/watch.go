@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
@@ -266,11 +267,9 @@ func (w *watcher) tellEvents(ctx context.Context, events []view.Event) error {
 	slices.SortStableFunc(events, func(x, y view.Event) int {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(order(&x), order(&y)))
 	})
-	tasks := make([]plan.Task, len(events))
-	for i := range events {
-		e := &events[i]
-		tasks[i] = plan.Task{ID: e.Task, Status: e.Status, Reason: e.Reason, Detail: e.Detail}
-	}
+	tasks := api.Each(events, func(e *view.Event) plan.Task {
+		return plan.Task{ID: e.Task, Status: e.Status, Reason: e.Reason, Detail: e.Detail}
+	})
 	err := tellSkips(ctx, w.st, tasks)
 	for i := range tasks {
 		events[i].Detail = tasks[i].Detail

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -46,10 +47,7 @@ func (w *watcher) draw(ctx context.Context, m *view.Moment) (failed error) {
 func (w *watcher) reach(ctx context.Context, now time.Time, runs []view.Run) error {
 	d := &w.drawn
 	if len(runs) > 0 && now.Sub(d.asked) >= time.Second {
-		ids := make([]plan.TaskID, len(runs))
-		for i := range runs {
-			ids[i] = runs[i].Task
-		}
+		ids := api.Each(runs, func(r *view.Run) plan.TaskID { return r.Task })
 		tasks, err := w.st.Tasks(ctx, store.TaskQuery{IDs: ids, Reached: true, Limit: len(ids)})
 		if err != nil {
 			return err

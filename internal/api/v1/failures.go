@@ -53,11 +53,9 @@ func (a *API) named(ctx context.Context, groups [][]plan.Task) ([][]Named, error
 	}
 	out := make([][]Named, len(groups))
 	for g, tasks := range groups {
-		out[g] = make([]Named, len(tasks))
-		for i := range tasks {
-			t := &tasks[i]
-			out[g][i] = Named{ID: t.ID, Name: t.Name, ItemLabel: labels.Label(t.ID, ellipsis), State: t.State()}
-		}
+		out[g] = api.Each(tasks, func(t *plan.Task) Named {
+			return Named{ID: t.ID, Name: t.Name, ItemLabel: labels.Label(t.ID, ellipsis), State: t.State()}
+		})
 	}
 	return out, nil
 }
@@ -95,11 +93,7 @@ func (a *API) failures(ctx context.Context, p *plan.Plan, _ *InPlan) (*failuresA
 	}
 	all.Sort()
 	kinds := all.Kinds[:min(len(all.Kinds), kindsNamed)]
-	groups := make([][]plan.Task, len(kinds))
-	for i, k := range kinds {
-		groups[i] = k.First
-	}
-	named, err := a.named(ctx, groups)
+	named, err := a.named(ctx, api.Each(kinds, func(k **failures.Alike) []plan.Task { return (*k).First }))
 	if err != nil {
 		return nil, err
 	}

@@ -253,10 +253,7 @@ func (f *grouped) arrange(of [][2]int, ids []plan.TaskID, item func(int) bool, l
 	box := layout.Node{Width: min(max(longest*labelChar+labelFrame, narrowBox), widestBox), Height: boxHeight}
 	g := layout.Graph{Nodes: slices.Repeat([]layout.Node{box}, len(f.nodes))}
 	if slices.ContainsFunc(f.nodes, func(n node) bool { return n.aside }) {
-		g.Aside = make([]bool, len(f.nodes))
-		for i := range f.nodes {
-			g.Aside[i] = f.nodes[i].aside
-		}
+		g.Aside = api.Each(f.nodes, func(n *node) bool { return n.aside })
 	}
 	edges, weights := fold.Edges(of, f.of)
 	along := map[[2]int]bool{}

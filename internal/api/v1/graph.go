@@ -519,11 +519,7 @@ func (f *grouped) single(w *drawing) map[int32]int {
 
 // tasks are those of the nodes, -1 of a group.
 func (f *grouped) tasks() []int32 {
-	tasks := make([]int32, len(f.nodes))
-	for i := range f.nodes {
-		tasks[i] = f.nodes[i].task
-	}
-	return tasks
+	return api.Each(f.nodes, func(n *node) int32 { return n.task })
 }
 
 // lay returns the layout, which is made once.

@@ -131,10 +131,7 @@ func (durationText) Schema(huma.Registry) *huma.Schema {
 // gives learns from the handler's type what an answer has.
 func (o *operation) gives(e *endpoint, out reflect.Type) {
 	for status, types := range e.answers {
-		schemas := make([]*huma.Schema, len(types))
-		for i, t := range types {
-			schemas[i] = o.a.schemaOf(reflect.TypeOf(t))
-		}
+		schemas := api.Each(types, func(t *any) *huma.Schema { return o.a.schemaOf(reflect.TypeOf(*t)) })
 		schema := schemas[0]
 		if len(schemas) > 1 {
 			schema = &huma.Schema{OneOf: schemas}

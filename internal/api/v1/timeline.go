@@ -280,10 +280,7 @@ func density(bars []bar, t *api.Timeline) []float64 {
 func (w *drawing) path(t *api.Timeline, f *grouped, runs []rules.Ran, row []int, begin time.Time, ms func(time.Time) float64) {
 	links := rules.CriticalPath(begin, runs)
 	if t.PathLeft = max(0, len(links)-mostLinks); t.PathLeft > 0 {
-		lengths := make([]time.Duration, len(links))
-		for i, l := range links {
-			lengths[i] = l.Wait + l.Run
-		}
+		lengths := api.Each(links, func(l *rules.Link) time.Duration { return l.Wait + l.Run })
 		slices.Sort(lengths)
 		least, room := lengths[t.PathLeft], mostLinks
 		links = slices.DeleteFunc(links, func(l rules.Link) bool {
