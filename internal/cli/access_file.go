@@ -61,8 +61,7 @@ func errNoAccessFile() error {
 // accessError marks a mistake in an access file as one to mend there. A failure of the system to
 // read or write the file is no mistake in it.
 func accessError(err error) error {
-	var system *fs.PathError
-	if err == nil || errors.As(err, &system) && !errors.Is(err, fs.ErrNotExist) {
+	if _, system := errors.AsType[*fs.PathError](err); err == nil || system && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return asUsage(err)

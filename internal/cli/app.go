@@ -185,8 +185,7 @@ func (a *app) noteOtherStore(ctx context.Context, r store.Reader) {
 // tell prints an error. Each mistake in a plan file begins with its place, as a compiler's does, so
 // that editors find it.
 func (a *app) tell(err error) {
-	var placed planfile.Errors
-	if errors.As(err, &placed) && strings.HasPrefix(err.Error(), placed.Error()) {
+	if placed, ok := errors.AsType[planfile.Errors](err); ok && strings.HasPrefix(err.Error(), placed.Error()) {
 		fmt.Fprintln(a.Stderr, strings.TrimRight(err.Error(), "\n"))
 		return
 	}

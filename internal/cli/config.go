@@ -45,8 +45,8 @@ func configCheck(a *app) *cobra.Command {
 			path = args[0]
 		}
 		c, err := config.Read(path)
-		var found textfile.Errors
-		if err != nil && !errors.As(err, &found) {
+		found, ok := errors.AsType[textfile.Errors](err)
+		if err != nil && !ok {
 			return asUsage(err)
 		}
 		if output.json() {

@@ -124,8 +124,7 @@ func (a *app) runDisco(ctx context.Context, worker string, s *discoSettings) err
 		e.End, e.Detail = o.End.String(), o.Detail
 		e.Outputs = append(e.Outputs, o.Outputs...)
 	}
-	var wrong *usageError
-	if errors.As(context.Cause(running), &wrong) {
+	if wrong, ok := errors.AsType[*usageError](context.Cause(running)); ok {
 		return wrong
 	}
 	e.End = cmp.Or(e.End, host.Error.String())

@@ -174,8 +174,7 @@ func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.T
 	}
 	spec, err := planfile.Parse("task "+name, data, planfile.Options{Dir: dir})
 	if err != nil {
-		var errs planfile.Errors
-		if errors.As(err, &errs) { // places in a file that nobody wrote help nobody
+		if errs, ok := errors.AsType[planfile.Errors](err); ok { // places in a file that nobody wrote help nobody
 			messages := api.Each(errs, func(e *planfile.Error) string { return e.Message })
 			return nil, usagef("%s", strings.Join(messages, "\n"))
 		}

@@ -46,9 +46,8 @@ func planValidate(a *app) *cobra.Command {
 		var errs []error
 		for _, path := range args {
 			spec, err := planfile.LoadWith(path, options)
-			var found planfile.Errors
-			switch {
-			case errors.As(err, &found):
+			switch found, ok := errors.AsType[planfile.Errors](err); {
+			case ok:
 				for _, e := range found {
 					mistakes = append(mistakes, mistake{e.File, e.Line, e.Column, e.Message})
 				}

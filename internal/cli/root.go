@@ -32,8 +32,7 @@ func (p Program) Run(ctx context.Context, args []string) int {
 		plainUsages(root)
 	}
 	err := root.ExecuteContext(ctx)
-	var said *saidError
-	if err != nil && !errors.As(err, &said) {
+	if _, said := errors.AsType[*saidError](err); err != nil && !said {
 		a.tell(err)
 	}
 	if lost := out.Failed(); lost != nil && !view.Lost(err) {

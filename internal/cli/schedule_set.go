@@ -251,9 +251,8 @@ func scheduleSet(a *app) *cobra.Command {
 
 // scheduleError is the error of settings that are not valid, with the nearest word that is.
 func scheduleError(err error) error {
-	var problems plan.Problems
-	var placed planfile.Errors
-	if errors.As(err, &problems) || errors.As(err, &placed) {
+	_, invalid := errors.AsType[plan.Problems](err)
+	if _, placed := errors.AsType[planfile.Errors](err); invalid || placed {
 		return asUsage(withNearest(err))
 	}
 	return err

@@ -17,11 +17,9 @@ import (
 
 // withNearest adds to what is wrong with a plan the words that were perhaps meant, as a plan file's errors have them.
 func withNearest(err error) error {
-	var problems plan.Problems
-	if errors.As(err, &problems) {
-		for i := range problems {
-			problems[i].Message += hint.Meant(problems[i].Word, problems[i].Known)
-		}
+	problems, _ := errors.AsType[plan.Problems](err)
+	for i := range problems {
+		problems[i].Message += hint.Meant(problems[i].Word, problems[i].Known)
 	}
 	return err
 }
@@ -157,8 +155,8 @@ func titled(cmd *cobra.Command, id, title string, children ...*cobra.Command) {
 
 // flagError says what is wrong with a flag, and which one was perhaps meant.
 func flagError(cmd *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
 		return usagef("%w; %q lists the flags", err, cmd.CommandPath()+" --help")
 	}
 	dashes := "--"

@@ -164,8 +164,7 @@ func refusedParam(with, name string, p *plan.Problem) error {
 func atFlag(at, zone string) (time.Time, error) {
 	in, err := timetable.LoadZone(zone)
 	if err != nil {
-		var p plan.Problem
-		_ = errors.As(err, &p)
+		p, _ := errors.AsType[plan.Problem](err)
 		return time.Time{}, usagef("--zone %s: %w%s", zone, err, hint.Meant(p.Word, p.Known))
 	}
 	if at == "now" {

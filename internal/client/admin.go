@@ -109,8 +109,7 @@ func (c *Client) addTasks(ctx context.Context, p plan.PlanID, tasks []json.RawMe
 		Tasks []json.RawMessage `json:"tasks"`
 	}{tasks}
 	err := c.post(ctx, true, &body, path...)
-	var problem *api.Problem
-	if errors.As(err, &problem) && problem.Code == api.CodeTooLarge && len(tasks) > 1 {
+	if problem, ok := errors.AsType[*api.Problem](err); ok && problem.Code == api.CodeTooLarge && len(tasks) > 1 {
 		if err = c.addTasks(ctx, p, tasks[:len(tasks)/2]); err == nil {
 			err = c.addTasks(ctx, p, tasks[len(tasks)/2:])
 		}

@@ -231,8 +231,7 @@ func (c *Client) unanswered(ctx context.Context, r *request, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var asked *url.Error
-	if errors.As(err, &asked) { // it names the URL once more
+	if asked, ok := errors.AsType[*url.Error](err); ok { // it names the URL once more
 		err = asked.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

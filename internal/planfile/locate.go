@@ -22,10 +22,7 @@ type taskNode struct {
 
 // validate asks the domain what is wrong with the plan, and finds the places.
 func (r *reader) validate() {
-	var problems plan.Problems
-	if err := compiler.Validate(r.spec); !errors.As(err, &problems) {
-		return
-	}
+	problems, _ := errors.AsType[plan.Problems](compiler.Validate(r.spec))
 	read := make(map[int]bool, len(r.list)) // where the reader had something to say, no more follows
 	for _, f := range r.list {
 		read[f.at] = true

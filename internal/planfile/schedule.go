@@ -115,8 +115,7 @@ func (r *reader) readSchedule(n *yaml.Node) {
 	if err == nil && t.Fires(time.Now()) != nil {
 		err = t.Fires(time.Unix(0, 0)) // a plan whose schedule is over is valid
 	}
-	var problems plan.Problems
-	if errors.As(err, &problems) {
+	if problems, ok := errors.AsType[plan.Problems](err); ok {
 		for _, p := range problems {
 			at := n
 			if i, ok := keys.index[p.Key]; ok && found[i].v != nil {

@@ -319,8 +319,7 @@ func refused(status int, message string, errs ...error) *api.Problem {
 	p := api.NewProblem(status, code, "%s", message)
 	var words []string
 	for _, err := range errs {
-		var known *api.Problem
-		if errors.As(err, &known) {
+		if known, ok := errors.AsType[*api.Problem](err); ok {
 			return known
 		}
 		if len(p.Fields) >= api.MostFields { // the answer only counts it

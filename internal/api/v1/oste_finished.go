@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -272,13 +273,8 @@ func (a *API) retryAllFailed(ctx context.Context, in *struct {
 	if err == nil && done.Changed == 0 {
 		auth.Unchanged(ctx)
 	}
-	var wrong *rules.FilterError
-	if errors.As(err, &wrong) {
-		place := map[string]string{"subject": "object"}[wrong.Condition]
-		if place == "" {
-			place = wrong.Condition
-		}
-		err = api.InvalidAt("query."+place, "%v", err)
+	if wrong, ok := errors.AsType[*rules.FilterError](err); ok {
+		err = api.InvalidAt("query."+cmp.Or(map[string]string{"subject": "object"}[wrong.Condition], wrong.Condition), "%v", err)
 	}
 	if err != nil {
 		return nil, err

@@ -215,8 +215,8 @@ func (a *API) changeRecurring(ctx context.Context, in *OsteChange, change func(o
 
 // misplacedRecurring gives the places of a recurring activity to the problems of its schedule.
 func misplacedRecurring(err error, c *oste.Call) error {
-	var problems plan.Problems
-	if !errors.As(err, &problems) {
+	problems, ok := errors.AsType[plan.Problems](err)
+	if !ok {
 		return err
 	}
 	p := api.Invalid("%s", ofAddress(err.Error()))

@@ -47,8 +47,7 @@ func (a *API) sketch(ctx context.Context, in *struct {
 }) (*sketchAnswer, error) {
 	auth.Unchanged(ctx)
 	file, err := a.readPlan(ctx, &SubmitPlan{Check: true, Type: in.Type, RawBody: in.RawBody})
-	var mistakes *api.Problem
-	if errors.As(err, &mistakes) && len(mistakes.Fields) > 0 {
+	if mistakes, ok := errors.AsType[*api.Problem](err); ok && len(mistakes.Fields) > 0 {
 		return &sketchAnswer{Errors: mistakes.Fields}, nil
 	}
 	if err != nil {

@@ -377,8 +377,8 @@ func ParamsOf(declared []planfile.Param, given map[string]string) []api.Param {
 // fileProblem is the problem of a plan file that is not valid. It names each place: in the file, which
 // is at one location of the request, or among its params, which are at another.
 func fileProblem(err error, file, params string) *api.Problem {
-	var placed planfile.Errors
-	if !errors.As(err, &placed) {
+	placed, ok := errors.AsType[planfile.Errors](err)
+	if !ok {
 		return api.Invalid("the plan file is not valid: %v", err)
 	}
 	p := api.Invalid("the plan file is not valid:\n%v", err)

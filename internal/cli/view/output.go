@@ -23,7 +23,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err // its name is not the user's
 	}
 	o.mu.Lock()
@@ -48,8 +48,8 @@ func (e *lostError) Unwrap() error { return e.err }
 
 // Lost reports whether an error is one of writing the output.
 func Lost(err error) bool {
-	var lost *lostError
-	return errors.As(err, &lost)
+	_, lost := errors.AsType[*lostError](err)
+	return lost
 }
 
 // JSON writes a value for programs, indented for people. A nil slice must not get here: lists are never null.
