@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,8 +74,7 @@ func (a *app) root() *cobra.Command {
 	a.server.add(flags)
 	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
 	group(root)
-	titled(root, "work", "Commands:", serveCommand(a), workerCommand(a), planCommands(a), taskCommands(a), scheduleCommands(a), queueCommands(a), groupCommands(a), osteCommands(a), nodeCommands(a), balanceCommands(a),
-		pluginCommands(a), discoCommands(a), accessCommands(a), storeCommands(a), mongoCommands(a), versionCommand(a), manCommand(a))
+	titled(root, "work", "Commands:", slices.Concat([]*cobra.Command{serveCommand(a), workerCommand(a)}, commandGroups(a), []*cobra.Command{versionCommand(a), manCommand(a)})...)
 	titled(root, onDisbatch, "", runnerCommand(a), configCommands(a))
 	root.AddCommand(disbatchCommand())
 	completeChoices(root)
