@@ -99,13 +99,13 @@ func tokenIDs(all *auth.Access) (ids []string) {
 
 // completeArgument offers what is in the access file as the command's argument.
 func completeArgument(cmd *cobra.Command, file *string, names func(*auth.Access) []string) {
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = onlyFirst(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		all, err := loadAccess(*file)
-		if err != nil || len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+		if err != nil {
+			return offer(nil, nil)
 		}
-		return names(all), cobra.ShellCompDirectiveNoFileComp
-	}
+		return offer(names(all), nil)
+	})
 }
 
 // accessFlag gives a command its --access.

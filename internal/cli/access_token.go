@@ -20,7 +20,6 @@ func tokenAdd(a *app) *cobra.Command {
 		Short: "Make a token, and print it once",
 		Long: "Make a token, and print it once: the file keeps only a hash of it. The audit log " +
 			"has its id. A missing file is made, for its owner alone.",
-		Args:    exactly(1),
 		Example: "  sluice access token add ci --scope read,submit --expires 180d \\\n    --note 'pipeline of the shop' --access /etc/sluice/access.json",
 	}
 	file := accessFlag(cmd)
@@ -71,7 +70,7 @@ func tokenAdd(a *app) *cobra.Command {
 }
 
 func tokenRevoke(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "revoke ID", Short: "Revoke a token", Args: exactly(1)}
+	cmd := &cobra.Command{Use: "revoke ID", Short: "Revoke a token"}
 	file := accessFlag(cmd)
 	completeArgument(cmd, file, tokenIDs)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -88,7 +87,7 @@ func tokenRevoke(a *app) *cobra.Command {
 }
 
 func tokenList(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List the tokens, in the order of the file", Args: exactly(0)}
+	cmd := &cobra.Command{Use: "list", Short: "List the tokens, in the order of the file"}
 	file, output := accessFlag(cmd), outputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		all, err := loadAccess(*file)

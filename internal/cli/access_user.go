@@ -20,7 +20,6 @@ func userAdd(a *app) *cobra.Command {
 		Long: "Add a user. The command asks for the password on a terminal; otherwise the " +
 			"password is the first line of standard input. A missing file is made, for its " +
 			"owner alone.",
-		Args:    exactly(1),
 		Example: "  sluice access user add alice --role admin --access /etc/sluice/access.json",
 	}
 	file, role := accessFlag(cmd), roleFlag(cmd)
@@ -66,7 +65,7 @@ func userExists(name string) error {
 
 func userSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "set NAME", Short: "Change the role of a user", Args: exactly(1),
+		Use: "set NAME", Short: "Change the role of a user",
 		Long:    "Change the role of a user, from the next request on, also in open sessions.",
 		Example: "  sluice access user set alice --role operator --access /etc/sluice/access.json",
 	}
@@ -86,7 +85,7 @@ func userSet(a *app) *cobra.Command {
 
 func userPassword(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "password NAME", Short: "Change a user's password", Args: exactly(1),
+		Use: "password NAME", Short: "Change a user's password",
 		Long: "Change a user's password. The command asks for it on a terminal; otherwise it is " +
 			"the first line of standard input. The user's sessions end.",
 		Example: "  sluice access user password alice --access /etc/sluice/access.json",
@@ -115,7 +114,7 @@ func userPassword(a *app) *cobra.Command {
 }
 
 func userRemove(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "remove NAME", Short: "Remove a user, and end the sessions of that user", Args: exactly(1)}
+	cmd := &cobra.Command{Use: "remove NAME", Short: "Remove a user, and end the sessions of that user"}
 	file := accessFlag(cmd)
 	completeArgument(cmd, file, userNames)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -129,7 +128,7 @@ func userRemove(a *app) *cobra.Command {
 }
 
 func userList(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List the users, in the order of the file", Args: exactly(0)}
+	cmd := &cobra.Command{Use: "list", Short: "List the users, in the order of the file"}
 	file, output := accessFlag(cmd), outputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		all, err := loadAccess(*file)

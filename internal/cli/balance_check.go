@@ -13,7 +13,6 @@ func balanceCheck(a *app) *cobra.Command {
 		Long: "Check a balance document in a file, and report each mistake with file, line and " +
 			"column. The file is JSON with comments and trailing commas, as Disbatch's " +
 			"configuration file. The command connects to nothing.",
-		Args:    exactly(1),
 		Example: "  sluice balance check balance.json",
 	}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {

@@ -22,7 +22,6 @@ func balanceSet(a *app) *cobra.Command {
 			"disable and enable the balancing. The balancer follows within seconds. An invalid " +
 			"file changes nothing. --disable holds until its time or --enable, unless the file " +
 			"has a time of its own.",
-		Args:    between(0, 1),
 		Example: "  sluice balance set balance.json\n  sluice balance set --disable 1h\n  sluice balance set --enable",
 	}
 	var pause time.Duration

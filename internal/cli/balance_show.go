@@ -23,7 +23,6 @@ func balanceShow(a *app) *cobra.Command {
 		Short: "Show the balancer, and what each queue would get now",
 		Long: "Show the state of the balancer, how many tasks the queues may run together now " +
 			"(in this host's time zone), and what each queue would get now.",
-		Args: exactly(0),
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -59,12 +59,14 @@ func unended(p *plan.Plan) bool { return !p.State.Ended() }
 // deletable reports whether "plan delete" takes the plan.
 func deletable(p *plan.Plan) bool { return p.State.Ended() || underSubmission(p) }
 
-// completeQueue offers the names of queues, for the only argument of a command.
-func (a *app) completeQueue(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return offer(nil, nil)
+// onlyFirst offers nothing for the arguments after the first one.
+func onlyFirst(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return offer(nil, nil)
+		}
+		return complete(cmd, args, word)
 	}
-	return a.completeQueueFlag(cmd, args, "")
 }
 
 // completeQueueFlag offers the names of queues.
@@ -176,10 +178,7 @@ func (a *app) completePlan(cmd *cobra.Command, args []string, _ string) ([]strin
 }
 
 // completeWaiting offers the ids of tasks of no plan that wait.
-func (a *app) completeWaiting(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+func (a *app) completeWaiting(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.lookUp(cmd, func(ctx context.Context, st store.Store) (words []string, err error) {
 		tasks, err := st.Tasks(ctx, store.TaskQuery{NoPlan: true, Statuses: []plan.Status{plan.Held, plan.Queued}, Newest: true, Limit: 200})
 		for i := range tasks {

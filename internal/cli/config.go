@@ -35,7 +35,6 @@ func configCheck(a *app) *cobra.Command {
 			"place. It is the file of Disbatch 4, JSON with comments and trailing commas, by " +
 			"default " + config.DefaultFile + ". Passwords are shown as ***. Nothing is\n" +
 			"connected to.",
-		Args:    between(0, 1),
 		Example: "  sluice config check\n  sluice config check ./config.json",
 	}
 	output := outputFlag(cmd)

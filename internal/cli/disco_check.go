@@ -32,7 +32,6 @@ func discoCheck(a *app) *cobra.Command {
 			"The inputs are small texts, served by HTTP on 127.0.0.1. For each session the " +
 			"command prints whether the worker did well, and if not, what was wrong, with the " +
 			"last messages. The exit status is 1 if it did not.",
-		Args: exactly(1),
 		Example: "  sluice disco check ./worker\n" +
 			"  sluice disco check ./worker --stage reduce --env PYTHONPATH=lib",
 	}

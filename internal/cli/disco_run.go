@@ -70,7 +70,6 @@ func discoRun(a *app) *cobra.Command {
 			"The list is complete at the end of standard input. DISCO_* and DDFS_* variables " +
 			"come from --env alone. Files of outputs stay for a week, below sluice/disco/run in " +
 			"the folder for state. docs/disco.md explains workers.",
-		Args: exactly(1),
 		Example: "  sluice disco run ./count_words --input 0=http://127.0.0.1:8000/text\n" +
 			"  echo '{\"urls\": [\"raw://hello\"]}' | sluice disco run ./worker --stage reduce",
 	}

@@ -18,7 +18,6 @@ func discoSubmit(a *app) *cobra.Command {
 			"it once. The plan and the pack are deleted together.\n" +
 			"\n" +
 			"The job fails with the first task that fails for good. docs/disco.md explains packs.",
-		Args:    exactly(1),
 		Example: "  p=$(sluice disco submit count.pack --input http://127.0.0.1:8000/text)\n  sluice plan wait $p",
 	}
 	output := outputFlag(cmd)

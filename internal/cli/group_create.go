@@ -15,7 +15,6 @@ func groupCreate(a *app) *cobra.Command {
 		Use:     "create NAME",
 		Short:   "Make a group of queues",
 		Long:    "Make a group of queues. \"sluice queue set QUEUE --group NAME\" puts a queue into it.",
-		Args:    exactly(1),
 		Example: "  sluice group create acme --weight 4 --rate 100/s\n  sluice group create acme-mail --parent acme",
 	}
 	var flags groupFlags

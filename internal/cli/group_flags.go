@@ -199,14 +199,6 @@ func groupSaid(g *plan.Group) string {
 	return text
 }
 
-// completeGroup offers the names of groups, for the only argument of a command.
-func (a *app) completeGroup(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return offer(nil, nil)
-	}
-	return a.completeGroupFlag(cmd, args, "")
-}
-
 // completeGroupFlag offers the names of groups.
 func (a *app) completeGroupFlag(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.lookUp(cmd, func(ctx context.Context, st store.Store) (words []string, err error) {

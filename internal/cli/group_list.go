@@ -19,7 +19,6 @@ func groupList(a *app) *cobra.Command {
 		Short: "List groups of queues, each after its parent",
 		Long: "List groups of queues, each after its parent. What is active and queued counts for the " +
 			"group and for the groups in it.",
-		Args: exactly(0),
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -17,9 +17,7 @@ func groupSet(a *app) *cobra.Command {
 		Short: "Change a group's parent, weight, rate and URIs, pause and resume it",
 		Long: "Change the settings of a group of queues. Nodes follow with their next claim. Running " +
 			"tasks continue. \"sluice queue set QUEUE --group NAME\" puts a queue into a group.",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeGroup,
-		Example:           "  sluice group set acme --rate 50/s,burst=100\n  sluice group set acme --pause\n  sluice group set acme --resume\n  sluice group set acme-mail --parent none",
+		Example: "  sluice group set acme --rate 50/s,burst=100\n  sluice group set acme --pause\n  sluice group set acme --resume\n  sluice group set acme-mail --parent none",
 	}
 	var flags groupFlags
 	flags.add(a, cmd)
@@ -42,12 +40,10 @@ func groupSet(a *app) *cobra.Command {
 
 func groupDelete(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "delete NAME",
-		Short:             "Delete a group of queues",
-		Long:              "Delete a group of queues. A group with a queue or a group in it is not deleted.",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeGroup,
-		Example:           "  sluice group delete acme",
+		Use:     "delete NAME",
+		Short:   "Delete a group of queues",
+		Long:    "Delete a group of queues. A group with a queue or a group in it is not deleted.",
+		Example: "  sluice group delete acme",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return a.withStore(ctx, func(st store.Store) error {

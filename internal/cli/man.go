@@ -13,7 +13,7 @@ import (
 // manCommand is hidden: packages call it as they are built.
 func manCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "man FOLDER", Short: "Write the manual pages into a folder", Hidden: true, Args: exactly(1),
+		Use: "man FOLDER", Short: "Write the manual pages into a folder", Hidden: true,
 		Long: "Write a manual page for each command into a folder, which has to exist.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.writeManuals(args[0], cmd.Root())

@@ -32,7 +32,6 @@ func mongoCreateUsers(a *app) *cobra.Command {
 			"logs in, as on a server that lets anyone do everything until its access control is switched on.\n\n" +
 			"What plugins may do that connect as plugin by themselves is in a file as {\"reports\": [\"insert\"]}: collections with lists of MongoDB's\n" +
 			"actions. Without one that user may do nothing.",
-		Args: exactly(0),
 		Example: "  sluice mongo create-users --dry-run\n" +
 			"  sluice mongo create-users --config ./config.json --root-user root \\\n    --root-password-file ~/mongo-root\n" +
 			"  sluice mongo create-users --root-user root " +

@@ -24,7 +24,7 @@ import (
 )
 
 func nodeList(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List nodes, newest first", Args: exactly(0)}
+	cmd := &cobra.Command{Use: "list", Short: "List nodes, newest first"}
 	output := wideFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()

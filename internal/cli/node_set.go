@@ -19,7 +19,6 @@ func nodeSet(a *app) *cobra.Command {
 		Long: "Limit how many tasks a node runs at once, over all processes of that name. No " +
 			"process runs more than its own --threads. Nodes follow within a second, and " +
 			"running tasks continue. The node need not exist yet.",
-		Args:    exactly(1),
 		Example: "  sluice node set mig01 --maxthreads 8\n  sluice node set mig01 --maxthreads 0     # it claims nothing more\n  sluice node set mig01 --maxthreads unlimited",
 	}
 	most := 0

@@ -26,9 +26,7 @@ func osteRoll(a *app) *cobra.Command {
 			"\n" +
 			"Delivery is at least once. A node may be sending the same batch, which the receiver " +
 			"then gets twice under one id.",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeGroup,
-		Example:           "  sluice oste roll republication\n  sluice oste roll republication --allow-net 10.1.0.0/16",
+		Example: "  sluice oste roll republication\n  sluice oste roll republication --allow-net 10.1.0.0/16",
 	}
 	a.allowNetFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -28,8 +28,6 @@ func planAdd(a *app) *cobra.Command {
 			"\n" + planHelp,
 		Example: "  sluice plan add nightly count --needs list -- wc -l files\n" +
 			"  sluice plan add nightly wait --plugin demo --params '{\"sleep\": \"2s\"}'",
-		Args:              between(2, -1),
-		ValidArgsFunction: a.completePlan,
 	}
 	var flags addedFlags
 	flags.add(cmd)

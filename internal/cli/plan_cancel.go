@@ -41,7 +41,6 @@ func planCancel(a *app) *cobra.Command {
 			"\n" + planHelp,
 		Example: "  sluice plan cancel --running nightly    stop what runs, and let clean-ups run\n" +
 			"  sluice plan cancel nightly              stop all, and leave clean-ups out",
-		Args:              between(1, -1),
 		ValidArgsFunction: a.completePlans(unended),
 	}
 	running := cmd.Flags().Bool("running", false, "cancel only the running tasks, so that clean-ups run")

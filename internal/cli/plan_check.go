@@ -19,8 +19,6 @@ func planCheck(a *app) *cobra.Command {
 			"4 the store cannot be reached, 5 cancelled.\n" +
 			"\n" +
 			planHelp,
-		Args:              exactly(1),
-		ValidArgsFunction: a.completePlan,
 	}
 	output := outputFlag(cmd)
 	junit := cmd.Flags().String("junit", "", "write a report to this `FILE`, as JUnit XML")

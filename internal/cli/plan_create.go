@@ -22,7 +22,6 @@ func planCreate(a *app) *cobra.Command {
 			"  sluice plan add $p list --run 'ls > files'\n" +
 			"  sluice plan add $p count --needs list -- wc -l files\n" +
 			"  sluice plan ready $p",
-		Args: exactly(1),
 	}
 	params := cmd.Flags().StringArray("param", nil, "a param of the plan, as `NAME=VALUE`; repeat it for more")
 	secrets := cmd.Flags().StringSlice("secret", nil, "`NAMES` of params, and of fields in outputs, that are never shown; a * stands for any "+

@@ -19,7 +19,6 @@ func planDelete(a *app) *cobra.Command {
 		Long: "Delete plans that have ended, with their tasks and logs. A plan whose submission " +
 			"from a file stopped half-way may be deleted too: none of its tasks ever ran.\n" +
 			"\n" + planHelp,
-		Args:              between(1, -1),
 		ValidArgsFunction: a.completePlans(deletable),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -25,7 +25,6 @@ func planExample(a *app) *cobra.Command {
 		Long: "Print a plan file to begin with. Each example runs in an empty folder, and needs a POSIX shell alone:\n\n" + list.String() +
 			"\nWithout a NAME the first one is printed. Its first lines name the others.",
 		Example:           "  sluice plan example > plan.yaml\n  sluice plan example batch > batch.yaml",
-		Args:              between(0, 1),
 		ValidArgsFunction: cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(_ *cobra.Command, args []string) error {
 			e := examples[0]
@@ -46,7 +45,6 @@ func planSchema(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of plan files, for editors",
-		Args:  exactly(0),
 		Long: "Print the JSON Schema of plan files, for editors. Most editors read it by the first line of a plan file, as " +
 			"\"sluice plan example\" prints it. A server has it at /plan.schema.json.",
 		Example: "  sluice plan schema > sluice.schema.json",

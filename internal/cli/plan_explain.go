@@ -25,11 +25,9 @@ const (
 
 func planExplain(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "explain {PLAN TASK | ID}",
-		Short:             "Explain why a task is not running now",
-		Long:              "Say why a task is not running now, in one chain of reasons.\n\n" + taskHelp,
-		Args:              between(1, 2),
-		ValidArgsFunction: a.completePlan,
+		Use:   "explain {PLAN TASK | ID}",
+		Short: "Explain why a task is not running now",
+		Long:  "Say why a task is not running now, in one chain of reasons.\n\n" + taskHelp,
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = a.onTask(func(ctx context.Context, st store.Store, t plan.Task) error {

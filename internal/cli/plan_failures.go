@@ -31,8 +31,6 @@ func planFailures(a *app) *cobra.Command {
 			"do not count, nor do quoted words: where tasks differ by them, they are left out. The detail of a command is its last line of " +
 			"standard error.\n" +
 			"\n" + planHelp,
-		Args:              exactly(1),
-		ValidArgsFunction: a.completePlan,
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {

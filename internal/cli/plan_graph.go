@@ -27,7 +27,6 @@ func planGraph(a *app) *cobra.Command {
 		Long: "Draw a plan: one in a file, or one in the store with the state of each task. A word that is the path of a file names that.\n\n" +
 			planHelp,
 		Example:           "  sluice plan graph plan.yaml\n  sluice plan graph nightly --format svg > nightly.svg",
-		Args:              exactly(1),
 		ValidArgsFunction: a.completeGraph,
 	}
 	format := choice{"text", []string{"text", "dot", "mermaid", "svg"}}

@@ -16,7 +16,6 @@ func planImport(a *app) *cobra.Command {
 			"JSON of WfCommons (https://wfcommons.org), which records real runs. Each task " +
 			"sleeps for its recorded time, scaled.",
 		Example: "  sluice plan import --from wfformat --scale 0.01 montage.json.gz > montage.yaml",
-		Args:    exactly(1),
 	}
 	from := choice{"", []string{"wfformat"}}
 	cmd.Flags().Var(&from, "from", "the format of the file")

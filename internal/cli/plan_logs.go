@@ -24,9 +24,7 @@ func planLogs(a *app) *cobra.Command {
 			"come as tasks print them, until the plan has ended. The exit code is 0 however " +
 			"the plan ended; sluice plan wait tells that. For one task: sluice task logs.\n" +
 			"\n" + planHelp,
-		Args:              exactly(1),
-		Example:           "  sluice plan logs nightly\n  sluice plan logs -f nightly | grep error",
-		ValidArgsFunction: a.completePlan,
+		Example: "  sluice plan logs nightly\n  sluice plan logs -f nightly | grep error",
 	}
 	follow := cmd.Flags().BoolP("follow", "f", false, "continue until the plan has ended")
 	times := cmd.Flags().Bool("timestamps", false, "begin what a task printed in each line with its local time")

@@ -18,8 +18,6 @@ func planReady(a *app) *cobra.Command {
 			"a file stopped half-way, the command first adds the missing tasks from that " +
 			"file.\n" +
 			"\n" + planHelp,
-		Args:              exactly(1),
-		ValidArgsFunction: a.completePlan,
 	}
 	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {
 		if p.State != plan.PlanSubmitting && p.State != plan.PlanRunning {

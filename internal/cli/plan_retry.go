@@ -58,10 +58,8 @@ func planRetry(a *app) *cobra.Command {
 			"compare only their lists, and those that follow from them. The command waits for " +
 			"the tasks that make lists. If it is interrupted, give it again.\n" +
 			"\n" + planHelp,
-		Args: between(1, -1),
 		Example: "  sluice plan retry nightly --dry-run\n  sluice plan retry nightly --run\n  sluice plan retry nightly 'copy[3]'\n  sluice plan retry nightly --with mended.yaml\n" +
 			"  sluice plan retry nightly --with nightly.yaml --param level=1 --run\n  sluice plan retry nightly --items --run",
-		ValidArgsFunction: a.completePlan,
 	}
 	s := retryFlags(cmd)
 	s.with = cmd.Flags().String("with", "", "take the tasks from this `FILE`, which may change only tasks that have not succeeded")

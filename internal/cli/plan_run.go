@@ -39,7 +39,6 @@ func planRun(a *app) *cobra.Command {
 			"Exit codes: 0 succeeded, 1 failed, 2 bad usage or a file that is not valid, 3 not " +
 			"finished in time, 4 the store cannot be reached, 5 cancelled, 130 interrupted.",
 		Example: "  sluice plan run plan.yaml\n  sluice plan run --help-params plan.yaml\n  sluice plan run plan.yaml --param domain=example.com --threads 16\n  sluice plan run --resume nightly",
-		Args:    between(0, 1),
 	}
 	s.flags(a, cmd)
 	f := cmd.Flags()

@@ -20,7 +20,6 @@ func planSet(a *app) *cobra.Command {
 			"already are not stopped.\n" +
 			"\n" + planHelp,
 		Example:           "  sluice plan set nightly --priority 50",
-		Args:              between(1, -1),
 		ValidArgsFunction: a.completePlans(unended),
 	}
 	var priority int

@@ -32,11 +32,9 @@ const (
 
 func planStatus(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "status PLAN",
-		Short:             "Show the state of a plan and its tasks",
-		Long:              "Show how a plan stands, with its tasks.\n\n" + planHelp,
-		Args:              exactly(1),
-		ValidArgsFunction: a.completePlan,
+		Use:   "status PLAN",
+		Short: "Show the state of a plan and its tasks",
+		Long:  "Show how a plan stands, with its tasks.\n\n" + planHelp,
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {

@@ -26,7 +26,6 @@ func planSubmit(a *app) *cobra.Command {
 			"\n" +
 			"With --server, a token needs the scopes read and submit. A token with only submit " +
 			"uses the API: POST /api/v1/plans.",
-		Args:    exactly(1),
 		Example: "  p=$(sluice plan submit plan.yaml --param domain=example.com)\n  sluice plan wait $p",
 	}
 	output := outputFlag(cmd)

@@ -29,7 +29,6 @@ func planValidate(a *app) *cobra.Command {
 			"given at the run is no mistake. Other notes are about parts that are valid and " +
 			"probably not meant, such as a clean-up that some failures do not reach. The " +
 			"command runs nothing and opens no store.",
-		Args: between(1, -1),
 	}
 	output := outputFlag(cmd)
 	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")

@@ -29,8 +29,6 @@ func planWait(a *app) *cobra.Command {
 			"With --server, the command waits up to a minute for a server that does not " +
 			"answer, for example during a restart.\n" +
 			"\n" + planHelp,
-		Args:              exactly(1),
-		ValidArgsFunction: a.completePlan,
 	}
 	output := outputFlag(cmd)
 	var timeout time.Duration

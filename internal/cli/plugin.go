@@ -31,7 +31,6 @@ func pluginList(a *app) *cobra.Command {
 		Long: "List the plugins that a node here can run: built-in ones, and the programs in the " +
 			"folders of --plugin-dir. Files that cannot be plugins are listed with the reason. " +
 			"The plugins of a store's nodes: sluice node list",
-		Args:    exactly(0),
 		Example: "  sluice plugin list --plugin-dir /etc/sluice/plugins",
 	}
 	var dirs []string

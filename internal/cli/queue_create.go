@@ -16,7 +16,6 @@ func queueCreate(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "create NAME",
 		Short:   "Make a queue",
-		Args:    exactly(1),
 		Example: "  sluice queue create imap --plugin exec --threads 4\n  sluice queue create mail --pin mig01,mig02 --node-threads 2",
 	}
 	flags := queueFlags{threads: -1}

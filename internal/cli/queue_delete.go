@@ -15,9 +15,7 @@ func queueDelete(a *app) *cobra.Command {
 		Short: "Delete a queue",
 		Long: "Delete a queue. A queue with an unfinished task of a plan is not deleted. Its " +
 			"other tasks stay, and nobody claims them. Running tasks continue.",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeQueue,
-		Example:           "  sluice queue delete imap",
+		Example: "  sluice queue delete imap",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return a.withStore(ctx, func(st store.Store) error {

@@ -17,7 +17,7 @@ import (
 )
 
 func queueList(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List queues, newest first", Args: exactly(0)}
+	cmd := &cobra.Command{Use: "list", Short: "List queues, newest first"}
 	output := wideFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.withStore(cmd.Context(), func(st store.Store) error {

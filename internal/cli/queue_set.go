@@ -20,8 +20,6 @@ func queueSet(a *app) *cobra.Command {
 		Long: "Change a queue's settings: limits, order, nodes, the fate of lost tasks, secret " +
 			"params, how long finished tasks of no plan stay, its group, and what tasks have by default. Nodes follow with their next " +
 			"claim. Running tasks continue.",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeQueue,
 		Example: "  sluice queue set imap --threads 8\n  sluice queue set imap --threads 0     # pause it\n" +
 			"  sluice queue set imap --pin mig01,mig02 --node-threads 2\n  sluice queue set imap --pin= --node-threads unlimited     # take that off\n" +
 			"  sluice queue set imap --on-lost fail\n  sluice queue set imap --group acme --weight 3\n  sluice queue set imap --secret password,'*_key'\n  sluice queue set imap --keep succeeded=1d,failed=30d\n" +

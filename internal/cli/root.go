@@ -81,6 +81,7 @@ func (a *app) root() *cobra.Command {
 	root.SetHelpCommandGroupID("work")
 	root.SetCompletionCommandGroupID("work")
 	strict(root)
+	a.byUsage(root)
 	takeLines(root)
 	oneLine(root)
 	root.SetHelpFunc(a.help)

@@ -34,7 +34,6 @@ func runnerCommand(a *app) *cobra.Command {
 			"\n" +
 			"It ends with 0 when the task has ended in any way, and with 1 if the task is not " +
 			"claimed, or was lost.",
-		Args: exactly(0),
 		Example: "  sluice runner --config /etc/disbatch/config.json " +
 			"\\\n    --task 571fac85ee63413233049fbd --gfs auto --quiet",
 	}

@@ -25,7 +25,6 @@ func scheduleApply(a *app) *cobra.Command {
 			"name of its plan. Files without schedule: are left alone. If one file is not valid, " +
 			"nothing changes. With --prune, schedules that an earlier apply made from a file in " +
 			"the same folders, and that no file says now, are deleted.",
-		Args:    between(1, -1),
 		Example: "  sluice schedule apply plans/*.yaml --prune",
 	}
 	prune := cmd.Flags().Bool("prune", false, "delete schedules that an apply made from the same folders, and that no file says now")

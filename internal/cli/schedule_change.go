@@ -19,9 +19,7 @@ func schedulePause(a *app) *cobra.Command {
 		Long: "Stop a schedule from firing, until \"sluice schedule resume\". An occurrence that has " +
 			"started continues. Instants that pass meanwhile are not made up for; \"sluice " +
 			"schedule backfill\" makes them.",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeSchedule,
-		Example:           "  sluice schedule pause nightly --why 'the archive is full'",
+		Example: "  sluice schedule pause nightly --why 'the archive is full'",
 	}
 	why := cmd.Flags().String("why", "", "the reason, for people")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -34,10 +32,8 @@ func schedulePause(a *app) *cobra.Command {
 
 func scheduleResume(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "resume NAME",
-		Short:             "Let a paused schedule fire again",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeSchedule,
+		Use:   "resume NAME",
+		Short: "Let a paused schedule fire again",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c schedule.Service) error {
 				return a.tellNext(c.Resume(cmd.Context(), args[0], 0))
@@ -53,8 +49,6 @@ func scheduleRun(a *app) *cobra.Command {
 		Long: "Start one occurrence of a schedule now, also of a paused one. Its timetable goes on " +
 			"as before. While another occurrence has not ended, the schedule's overlap decides. A " +
 			"node starts it within a second.",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeSchedule,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withSchedules(cmd.Context(), a.withStore, func(st store.Store, c schedule.Service) error {
 				o, err := c.Run(cmd.Context(), args[0])
@@ -82,9 +76,7 @@ func scheduleBackfill(a *app) *cobra.Command {
 			"one after the other; all at once if its overlap is allow. The command first shows how " +
 			"many instants that are. If the schedule starts plans, the number is a limit: instants " +
 			"that have a plan count too. A time is RFC 3339, or local time in the schedule's zone.",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeSchedule,
-		Example:           "  sluice schedule backfill nightly --from 2027-03-01 --to 2027-03-08 --dry-run",
+		Example: "  sluice schedule backfill nightly --from 2027-03-01 --to 2027-03-08 --dry-run",
 	}
 	from := cmd.Flags().String("from", "", "the first `TIME`")
 	to := cmd.Flags().String("to", "", "the last `TIME`")
@@ -130,10 +122,8 @@ func scheduleBackfill(a *app) *cobra.Command {
 
 func scheduleDelete(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "delete NAME",
-		Short:             "Delete a schedule, and nothing that it started",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeSchedule,
+		Use:   "delete NAME",
+		Short: "Delete a schedule, and nothing that it started",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c schedule.Service) error {
 				if err := c.Delete(cmd.Context(), args[0], 0); err != nil {

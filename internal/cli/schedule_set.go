@@ -177,7 +177,6 @@ func scheduleCreate(a *app) *cobra.Command {
 			"keeps the text of the plan file; \"sluice schedule set\" reads the file again.\n" +
 			"\n" +
 			"A time is RFC 3339, or local time in the zone.",
-		Args: exactly(1),
 		Example: "  sluice schedule create nightly --cron '30 2 * * *' --plan nightly.yaml\n" +
 			"  sluice schedule create beat --every 30s --queue q --params '{\"run\": \"./beat\"}'",
 	}
@@ -215,9 +214,7 @@ func scheduleSet(a *app) *cobra.Command {
 		Long: "Change the settings of a schedule that flags name; the others stay, and so do params " +
 			"that no --param names (--param= takes them away). Instants that " +
 			"have passed are not made up for. An occurrence that has started continues.",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeSchedule,
-		Example:           "  sluice schedule set nightly --cron '0 3 * * *'\n  sluice schedule set nightly --plan nightly.yaml     # read the file again",
+		Example: "  sluice schedule set nightly --cron '0 3 * * *'\n  sluice schedule set nightly --plan nightly.yaml     # read the file again",
 	}
 	var flags scheduleFlags
 	flags.add(cmd)

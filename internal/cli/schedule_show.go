@@ -89,7 +89,6 @@ func scheduleList(a *app) *cobra.Command {
 		Long: "List schedules by name. LAST has a letter for each of the last ten occurrences, the " +
 			"newest at the end: . succeeded, F failed, - skipped, c cancelled, ? deleted before " +
 			"its end was seen.",
-		Args: exactly(0),
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -122,10 +121,8 @@ func scheduleList(a *app) *cobra.Command {
 
 func scheduleShow(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "show NAME",
-		Short:             "Show a schedule, its next instant and its last occurrences",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeSchedule,
+		Use:   "show NAME",
+		Short: "Show a schedule, its next instant and its last occurrences",
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -176,11 +173,8 @@ func scheduleShow(a *app) *cobra.Command {
 	return cmd
 }
 
-// completeSchedule offers the names of schedules.
-func (a *app) completeSchedule(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return offer(nil, nil)
-	}
+// completeSchedules offers the names of schedules.
+func (a *app) completeSchedules(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.lookUp(cmd, func(ctx context.Context, st store.Store) (words []string, err error) {
 		var all []plan.Schedule
 		if c, far := st.(*client.Client); far {

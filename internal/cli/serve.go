@@ -49,7 +49,6 @@ func serveCommand(a *app) *cobra.Command {
 			"Everybody who may submit plans there can run commands as the nodes' users. So " +
 			"without --access the server listens on this machine only. docs/access.md tells " +
 			"how to let in others.",
-		Args: exactly(0),
 		Example: "  sluice serve\n  sluice serve --listen unix:/run/user/1000/sluice.sock\n" +
 			"  sluice serve --listen :8443 --access access.json \\\n    --tls-cert cert.pem --tls-key key.pem \\\n    --store mongodb://db.example.com/sluice",
 	}

@@ -33,7 +33,6 @@ func storeCheck(a *app) *cobra.Command {
 			"Exit codes: 0 nothing is damaged, 1 something is, 2 bad usage,\n" +
 			"4 the store cannot be reached.",
 		Example: "  sluice store check\n  sluice store check --store mongodb://db1/disbatch",
-		Args:    exactly(0),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.needsStore(cmd, "reads the bookkeeping of the store", ""); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -182,9 +183,70 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usagef("%w; %q lists the flags", err, cmd.CommandPath()+" --help")
 }
 
-// exactly demands the arguments that usage names, and says which are missing. An empty one is none: it is mostly a variable of a shell that
-// is not set, and must not mean the latest plan.
-func exactly(n int) cobra.PositionalArgs { return between(n, n) }
+// byUsage has each command below one take the arguments that its usage names, unless it says otherwise, and shells complete them.
+func (a *app) byUsage(cmd *cobra.Command) {
+	names := map[string]cobra.CompletionFunc{"queue": a.completeQueueFlag, "group": a.completeGroupFlag, "schedule": a.completeSchedules}
+	for _, c := range cmd.Commands() {
+		a.byUsage(c)
+		_, usage, _ := strings.Cut(c.Use, " ")
+		if c.Args == nil && c.Runnable() {
+			c.Args = asUsed
+		}
+		switch word := strings.Trim(usage, "{…"); {
+		case c.ValidArgsFunction != nil:
+		case strings.HasPrefix(word, "PLAN"):
+			c.ValidArgsFunction = a.completePlan
+		case word == "QUEUE":
+			c.ValidArgsFunction = onlyFirst(a.completeQueueFlag)
+		case word == "SOLUTION":
+			c.ValidArgsFunction = onlyFirst(a.completeGroupFlag)
+		case strings.HasPrefix(word, "NAME") && names[cmd.Name()] != nil && c.Name() != "create":
+			c.ValidArgsFunction = onlyFirst(names[cmd.Name()])
+		}
+	}
+}
+
+// asUsed demands the arguments that the usage of a command names, and says which are missing. An empty one is none: it is mostly a variable of a
+// shell that is not set, and must not mean the latest plan.
+func asUsed(cmd *cobra.Command, args []string) error {
+	_, usage, _ := strings.Cut(cmd.Use, " ")
+	least, most := demanded(usage)
+	switch {
+	case len(args) < least:
+		return usagef("%q needs %s; usage: %s", cmd.CommandPath(), missing(cmd, len(args)), cmd.UseLine())
+	case most >= 0 && len(args) > most:
+		return usagef("%q does not take %q; usage: %s", cmd.CommandPath(), args[most], cmd.UseLine())
+	case slices.Contains(args[:least], ""):
+		return usagef("an argument of %q is empty; if it comes from a variable, that is not set", cmd.CommandPath())
+	}
+	return nil
+}
+
+// demanded returns how many arguments a usage names at least, and at most; -1 is any number. In braces are choices.
+func demanded(usage string) (least, most int) {
+	if choices, ok := strings.CutPrefix(usage, "{"); ok {
+		least = math.MaxInt
+		for choice := range strings.SplitSeq(strings.TrimSuffix(choices, "}"), " | ") {
+			l, m := demanded(choice)
+			least, most = min(least, l), max(most, m)
+		}
+		return least, most
+	}
+	words := strings.Fields(usage)
+	for i := 0; i < len(words); i++ {
+		switch word := words[i]; {
+		case strings.HasPrefix(word, "--"):
+			i++ // the value of the flag
+			continue
+		case !strings.HasPrefix(word, "["):
+			least++
+		}
+		if most++; words[i] == "[--" || strings.Contains(words[i], "…") {
+			return least, -1
+		}
+	}
+	return least, most
+}
 
 // noneBut demands no arguments; one that is there is perhaps what the flag takes.
 func noneBut(flag string) cobra.PositionalArgs {
@@ -193,22 +255,6 @@ func noneBut(flag string) cobra.PositionalArgs {
 			return nil
 		}
 		return usagef("%q does not take %q; did you mean %q?", cmd.CommandPath(), args[0], "--"+flag+" "+args[0])
-	}
-}
-
-// between demands at least least and at most most arguments; most < 0 is any number.
-func between(least, most int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			return usagef("%q needs %s; usage: %s", cmd.CommandPath(), missing(cmd, len(args)), cmd.UseLine())
-		case most >= 0 && len(args) > most:
-			return usagef("%q does not take %q; usage: %s", cmd.CommandPath(), args[most], cmd.UseLine())
-		}
-		if slices.Contains(args[:least], "") {
-			return usagef("an argument of %q is empty; if it comes from a variable, that is not set", cmd.CommandPath())
-		}
-		return nil
 	}
 }
 

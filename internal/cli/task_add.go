@@ -34,8 +34,6 @@ func taskAdd(a *app) *cobra.Command {
 			"\\\n    --at 2027-12-24T18:00 --zone Europe/Berlin\n" +
 			"  sluice task add exec --needs 6740f1c2a1b2c3d4e5000001 " +
 			"\\\n    --params '{\"run\": [\"./report\"], \"stdin\": \"params\"}'",
-		Args:              exactly(1),
-		ValidArgsFunction: a.completeQueue,
 	}
 	f := cmd.Flags()
 	needs := f.StringSlice("needs", nil, "tasks of no plan that have to finish before, by id")

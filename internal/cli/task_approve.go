@@ -35,7 +35,6 @@ func taskReject(a *app) *cobra.Command {
 
 // answering makes a command that answers the question of a task.
 func (a *app) answering(yes bool, cmd *cobra.Command) *cobra.Command {
-	cmd.Args, cmd.ValidArgsFunction = between(1, 2), a.completePlan
 	note := cmd.Flags().String("note", "", "a text for those who read the answer")
 	cmd.RunE = a.onTask(func(ctx context.Context, st store.Store, t plan.Task) error {
 		return a.answer(ctx, st, &t, yes, *note)

@@ -28,10 +28,9 @@ func taskCancel(a *app) *cobra.Command {
 			"\n" + taskHelp + "\n\n" + filterHelp,
 		Example: "  sluice task cancel nightly 'copy[3]'\n  sluice task cancel --queue imap --subject 'order 4711'\n" +
 			"  sluice task cancel --queue imap --older-than 2d --check",
-		ValidArgsFunction: a.completePlan,
 	}
 	filter := a.filterFlags(cmd, rules.BulkCancel)
-	cmd.Args = filter.or(between(1, 2))
+	cmd.Args = filter.orTask
 	one := a.onTask(func(ctx context.Context, st store.Store, t plan.Task) error {
 		if err := rules.CheckCancelTask(&t); err != nil {
 			return err

@@ -57,25 +57,18 @@ func (a *app) filterFlags(cmd *cobra.Command, what rules.Bulk) *taskFilter {
 
 // given reports whether flags of the filter are given.
 func (f *taskFilter) given(cmd *cobra.Command) bool {
-	for _, name := range append([]string{"check"}, filterNames...) {
-		if cmd.Flags().Changed(name) {
-			return true
-		}
-	}
-	return false
+	return cmd.Flags().Changed("check") || slices.ContainsFunc(filterNames, cmd.Flags().Changed)
 }
 
-// or demands either a filter or the arguments that name a task.
-func (f *taskFilter) or(named cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if !f.given(cmd) {
-			return named(cmd, args)
-		}
-		if len(args) > 0 {
-			return usagef("%q takes either a task or a filter: drop %q, or the flags of the filter", cmd.CommandPath(), strings.Join(args, " "))
-		}
-		return f.wrong(cmd)
+// orTask demands either a filter or the arguments that name a task.
+func (f *taskFilter) orTask(cmd *cobra.Command, args []string) error {
+	if !f.given(cmd) {
+		return asUsed(cmd, args)
 	}
+	if len(args) > 0 {
+		return usagef("%q takes either a task or a filter: drop %q, or the flags of the filter", cmd.CommandPath(), strings.Join(args, " "))
+	}
+	return f.wrong(cmd)
 }
 
 // wrong returns what can be told of the filter before a store is asked.

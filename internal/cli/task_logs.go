@@ -45,9 +45,7 @@ func taskLogs(a *app) *cobra.Command {
 			"With --server, --follow waits up to a minute for a server that does not answer, " +
 			"for example during a restart.\n" +
 			"\n" + taskHelp,
-		Args:              between(1, 2),
-		Example:           "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy\n  sluice task logs nightly copy --attempt -1\n  sluice task logs --stdout 571fac85ee63413233049fbd > all-of-it",
-		ValidArgsFunction: a.completePlan,
+		Example: "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy\n  sluice task logs nightly copy --attempt -1\n  sluice task logs --stdout 571fac85ee63413233049fbd > all-of-it",
 	}
 	var s logSettings
 	s.flags(cmd)

@@ -20,11 +20,10 @@ func taskRetry(a *app) *cobra.Command {
 			"failed, were stopped or were lost.",
 		Example: "  sluice task retry nightly verify\n  sluice task retry --queue imap --reason timeout,75\n" +
 			"  sluice task retry --queue imap --state cancelled --check",
-		ValidArgsFunction: a.completePlan,
 	}
 	flags := retryFlags(cmd)
 	filter := a.filterFlags(cmd, rules.BulkRetry)
-	cmd.Args = filter.or(between(1, 2))
+	cmd.Args = filter.orTask
 	one := a.onTask(func(ctx context.Context, st store.Store, t plan.Task) error {
 		if t.Plan.IsZero() {
 			return a.retryPlain(ctx, st, t, flags)

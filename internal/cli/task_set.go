@@ -32,7 +32,7 @@ func taskSet(a *app) *cobra.Command {
 			"  sluice task set 6740f1c2a1b2c3d4e5000001 --at now\n" +
 			"  sluice task set 6740f1c2 --params '{\"run\": \"date -u\"}' --timeout 1m\n" +
 			"  sluice task set --queue imap --subject 'order 4711' --at now",
-		ValidArgsFunction: a.completeWaiting,
+		ValidArgsFunction: onlyFirst(a.completeWaiting),
 	}
 	f := cmd.Flags()
 	at := f.String("at", "", "the `TIME` until which to hold it, RFC 3339 or local; now, or one that has passed: not any more")
@@ -45,7 +45,7 @@ func taskSet(a *app) *cobra.Command {
 	subject := f.String("new-subject", "", "what it is about, such as an order number")
 	mayRemove(cmd, "new-subject")
 	filter := a.filterFlags(cmd, rules.BulkSet)
-	cmd.Args = filter.or(exactly(1))
+	cmd.Args = filter.orTask
 	completeWords(cmd, "zone", timetable.Zones())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		changed := f.Changed

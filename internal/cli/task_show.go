@@ -22,11 +22,9 @@ import (
 
 func taskShow(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "show {PLAN TASK | ID}",
-		Short:             "Show everything about a task, its params and output included",
-		Long:              "Show everything about a task, its params and output included.\n\n" + taskHelp,
-		Args:              between(1, 2),
-		ValidArgsFunction: a.completePlan,
+		Use:   "show {PLAN TASK | ID}",
+		Short: "Show everything about a task, its params and output included",
+		Long:  "Show everything about a task, its params and output included.\n\n" + taskHelp,
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -56,7 +56,7 @@ func (b build) String() string {
 }
 
 func versionCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "version", Short: "Print the version of this program", Args: exactly(0)}
+	cmd := &cobra.Command{Use: "version", Short: "Print the version of this program"}
 	output := outputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if output.json() {

@@ -52,7 +52,6 @@ func workerCommand(a *app) *cobra.Command {
 			"With --config or --log-file, SIGHUP does not stop the node: it reads the file " +
 			"again, and reopens its log. Under systemd it reports its state (Type=notify). A " +
 			"name belongs to one process: if another process has it, this one ends with 2.",
-		Args: exactly(0),
 		Example: "  sluice worker --threads 16\n  sluice worker --store mongodb://db.example.com/sluice --allow exec\n" +
 			"  sluice worker --queues imap,mail --plugin-dir /etc/sluice/plugins",
 	}
