@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,41 @@ func (v *value[T]) Set(word string) error {
 		*v.to = t
 	}
 	return err
+}
+
+// settings are the flags that a T is made and changed with.
+type settings[T any] struct {
+	names []string
+	sets  []func(*T) error // by name
+}
+
+// on has a flag change a T as set does.
+func (s *settings[T]) on(flag string, set func(*T) error) {
+	s.names, s.sets = append(s.names, flag), append(s.sets, set)
+}
+
+// apply changes what the flags say that were given.
+func (s *settings[T]) apply(cmd *cobra.Command, t *T) error {
+	for i, name := range s.names {
+		if !cmd.Flags().Changed(name) {
+			continue
+		}
+		if err := s.sets[i](t); err != nil {
+			if _, told := errors.AsType[*usageError](err); told {
+				return err
+			}
+			return usagef("--%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// needed refuses a command that is given none of the flags.
+func (s *settings[T]) needed(cmd *cobra.Command) error {
+	if !slices.ContainsFunc(s.names, cmd.Flags().Changed) {
+		return usagef("nothing to change: give one of --%s", strings.Join(s.names, ", --"))
+	}
+	return nil
 }
 
 // spanFlag gives a command a flag that takes a duration: no command can wait, or go back, for less than nothing.

@@ -17,8 +17,7 @@ func groupCreate(a *app) *cobra.Command {
 		Long:    "Make a group of queues. \"sluice queue set QUEUE --group NAME\" puts a queue into it.",
 		Example: "  sluice group create acme --weight 4 --rate 100/s\n  sluice group create acme-mail --parent acme",
 	}
-	var flags groupFlags
-	flags.add(a, cmd)
+	flags := a.groupFlags(cmd, false)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		g := plan.Group{Name: args[0]}

@@ -24,79 +24,51 @@ func groupWord(word string) string {
 	return word
 }
 
-// groupFlags are the flags that a group is made and changed with.
-type groupFlags struct {
-	parent, rate        string
-	weight              int
-	pause, resume       bool
-	success, deadLetter string
-	refuse              func(uri string) error // returns why finished tasks cannot be handed over there
-}
-
-func (f *groupFlags) add(a *app, cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.parent, "parent", "", "the group that it is in, which has no parent itself; none takes it out")
-	completeBy(cmd, "parent", a.completeGroupFlag)
-	numberFlag(cmd, &f.weight, "weight", "", 1, "its share of starts beside the other groups and queues of its parent, 1 to 1000")
-	flags.StringVar(&f.rate, "rate", "", "how many tasks of all its queues may start, over all nodes, as in 10/s or 600/1h,burst=20; none removes the limit")
-	flags.BoolVar(&f.pause, "pause", false, "start no task of its queues, and of the queues of its groups; running tasks continue")
-	flags.StringVar(&f.success, successURI, "", "the `URI` to which nodes hand over succeeded tasks of no plan of its queues, once their keep is over; none deletes them instead")
-	flags.StringVar(&f.deadLetter, deadLetterURI, "", "the `URI` for those that failed, were stopped, or were lost")
-	a.allowNetFlag(cmd)
-	f.refuse = a.receiver()
-}
-
 // The flags for where finished tasks are handed over.
 const (
 	successURI    = "success-uri"
 	deadLetterURI = "dead-letter-uri"
 )
 
-// uri reads where finished tasks are handed over.
-func (f *groupFlags) uri(flag, word string) (string, error) {
-	uri := groupWord(word)
-	if uri == "" {
-		return "", nil
+// groupFlags adds the flags that a group is made and, with resume, changed with.
+func (a *app) groupFlags(cmd *cobra.Command, resume bool) *settings[plan.GroupSettings] {
+	var parent, rate, success, deadLetter string
+	var weight int
+	var pause, unpause bool
+	f, flags := &settings[plan.GroupSettings]{}, cmd.Flags()
+	flags.StringVar(&parent, "parent", "", "the group that it is in, which has no parent itself; none takes it out")
+	f.on("parent", func(s *plan.GroupSettings) error { s.Parent = groupWord(parent); return nil })
+	completeBy(cmd, "parent", a.completeGroupFlag)
+	numberFlag(cmd, &weight, "weight", "", 1, "its share of starts beside the other groups and queues of its parent, 1 to 1000")
+	f.on("weight", func(s *plan.GroupSettings) error { s.Weight = weight; return plan.CheckWeight(weight) })
+	flags.StringVar(&rate, "rate", "", "how many tasks of all its queues may start, over all nodes, as in 10/s or 600/1h,burst=20; none removes the limit")
+	f.on("rate", func(s *plan.GroupSettings) (err error) { s.Rate, err = plan.ParseRate(rate); return err })
+	flags.BoolVar(&pause, "pause", false, "start no task of its queues, and of the queues of its groups; running tasks continue")
+	f.on("pause", func(s *plan.GroupSettings) error {
+		if pause && unpause {
+			return usagef("--pause and --resume exclude each other; give one")
+		}
+		s.Paused = pause || s.Paused
+		return nil
+	})
+	if resume {
+		flags.BoolVar(&unpause, "resume", false, "let its tasks start again")
+		f.on("resume", func(s *plan.GroupSettings) error { s.Paused = s.Paused && !unpause; return nil })
 	}
-	if err := f.refuse(uri); err != nil {
-		return "", usagef("--%s: %w", flag, err)
-	}
-	return uri, nil
-}
-
-// apply changes of a group what the flags say that were given.
-func (f *groupFlags) apply(cmd *cobra.Command, s *plan.GroupSettings) (err error) {
-	given := cmd.Flags().Changed
-	if given("parent") {
-		s.Parent = groupWord(f.parent)
-	}
-	if given("weight") {
-		if s.Weight, err = f.weight, plan.CheckWeight(f.weight); err != nil {
-			return usagef("--weight: %w", err)
+	uri := func(word *string, to func(*plan.GroupSettings) *string) func(*plan.GroupSettings) error {
+		return func(s *plan.GroupSettings) error {
+			if *to(s) = groupWord(*word); *to(s) == "" {
+				return nil
+			}
+			return a.receiver()(*to(s)) // why finished tasks cannot be handed over there
 		}
 	}
-	if given("rate") {
-		if s.Rate, err = plan.ParseRate(f.rate); err != nil {
-			return usagef("--rate: %w", err)
-		}
-	}
-	if given(successURI) {
-		if s.SuccessURI, err = f.uri(successURI, f.success); err != nil {
-			return err
-		}
-	}
-	if given(deadLetterURI) {
-		if s.DeadLetterURI, err = f.uri(deadLetterURI, f.deadLetter); err != nil {
-			return err
-		}
-	}
-	if f.pause && f.resume {
-		return usagef("--pause and --resume exclude each other; give one")
-	}
-	if f.pause || f.resume {
-		s.Paused = f.pause
-	}
-	return nil
+	flags.StringVar(&success, successURI, "", "the `URI` to which nodes hand over succeeded tasks of no plan of its queues, once their keep is over; none deletes them instead")
+	f.on(successURI, uri(&success, func(s *plan.GroupSettings) *string { return &s.SuccessURI }))
+	flags.StringVar(&deadLetter, deadLetterURI, "", "the `URI` for those that failed, were stopped, or were lost")
+	f.on(deadLetterURI, uri(&deadLetter, func(s *plan.GroupSettings) *string { return &s.DeadLetterURI }))
+	a.allowNetFlag(cmd)
+	return f
 }
 
 // A groupEntry is a group in listings: as the API has it, with what is below it.

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
@@ -19,13 +16,10 @@ func groupSet(a *app) *cobra.Command {
 			"tasks continue. \"sluice queue set QUEUE --group NAME\" puts a queue into a group.",
 		Example: "  sluice group set acme --rate 50/s,burst=100\n  sluice group set acme --pause\n  sluice group set acme --resume\n  sluice group set acme-mail --parent none",
 	}
-	var flags groupFlags
-	flags.add(a, cmd)
-	cmd.Flags().BoolVar(&flags.resume, "resume", false, "let its tasks start again")
-	names := []string{"parent", "weight", "rate", "pause", "resume", successURI, deadLetterURI}
+	flags := a.groupFlags(cmd, true)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !slices.ContainsFunc(names, cmd.Flags().Changed) {
-			return usagef("nothing to change: give one of --%s", strings.Join(names, ", --"))
+		if err := flags.needed(cmd); err != nil {
+			return err
 		}
 		return a.withStore(cmd.Context(), func(st store.Store) error {
 			g, err := changeGroup(cmd.Context(), st, args[0], func(s *plan.GroupSettings) error { return flags.apply(cmd, s) })

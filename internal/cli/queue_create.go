@@ -18,14 +18,14 @@ func queueCreate(a *app) *cobra.Command {
 		Short:   "Make a queue",
 		Example: "  sluice queue create imap --plugin exec --threads 4\n  sluice queue create mail --pin mig01,mig02 --node-threads 2",
 	}
-	flags := queueFlags{threads: -1}
-	flags.add(a, cmd)
+	var flags queueFlags
+	flags.add(a, cmd, -1)
 	plugin := cmd.Flags().String("plugin", plan.DefaultPlugin, "the plugin of its tasks")
 	completeWords(cmd, "plugin", a.Plugins.Names())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		q := plan.Queue{Name: args[0], Plugin: *plugin, Unlimited: true}
-		if err := flags.apply(a, cmd, &q); err != nil {
+		if err := flags.apply(cmd, &q); err != nil {
 			return err
 		}
 		if err := cmp.Or(compiler.CheckQueueName("queue", q.Name), compiler.CheckPluginName(q.Plugin)); err != nil {

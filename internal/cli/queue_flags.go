@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -20,100 +21,61 @@ import (
 
 // queueFlags are the flags that a queue is made and changed with.
 type queueFlags struct {
-	threads     int // -1: unlimited
-	sort        choice
+	settings[plan.Queue]
 	pin, ignore []string
-	each        int // -1: unlimited
-	onLost      choice
-	secret      []string
-	keep        keepValue
-	rate        string
-	group       string
-	weight      int
-	defaults    string
 }
 
-// limitFlags are the names of these flags.
-var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost", "secret", "keep", "group", "weight", "rate", "defaults"}
-
-func (f *queueFlags) add(a *app, cmd *cobra.Command) {
-	f.each = -1
-	f.sort = choice{"default", []string{"default", string(plan.SortFIFO), string(plan.SortLIFO)}}
-	f.onLost = choice{"default", []string{"default", string(plan.OnLostRetry), string(plan.OnLostFail)}}
+// add gives a command these flags. threads is the limit where none is given; -1: unlimited.
+func (f *queueFlags) add(a *app, cmd *cobra.Command, threads int) {
+	var secrets []string
+	var keep keepValue
+	var group, rate, defaults string
+	each, weight := -1, 0
+	sort := choice{"default", []string{"default", string(plan.SortFIFO), string(plan.SortLIFO)}}
+	onLost := choice{"default", []string{"default", string(plan.OnLostRetry), string(plan.OnLostFail)}}
 	flags := cmd.Flags()
-	flags.Var(threadsOf(&f.threads, 0), "threads", "how many of its tasks may run at once, over all nodes; 0 pauses it")
-	flags.Var(&f.sort, "sort", "the order of claims: default (longest path to the plan's end), fifo or lifo")
+	flags.Var(threadsOf(&threads, 0), "threads", "how many of its tasks may run at once, over all nodes; 0 pauses it")
+	f.on("threads", func(q *plan.Queue) error { q.Threads, q.Unlimited = max(0, threads), threads < 0; return nil })
+	flags.Var(&sort, "sort", "the order of claims: default (longest path to the plan's end), fifo or lifo")
+	f.on("sort", func(q *plan.Queue) error { q.Sort = sortOf(&sort); return nil })
 	flags.StringSliceVar(&f.pin, "pin", nil, "names of the only nodes that serve it")
+	f.on("pin", func(q *plan.Queue) (err error) { q.Pin, err = nodeNames("--pin", f.pin); return err })
 	flags.StringSliceVar(&f.ignore, "ignore", nil, "names of nodes that do not serve it, unless it is pinned")
-	flags.Var(threadsOf(&f.each, 1), "node-threads", "how many of its tasks one node may run at once, over all its processes")
-	flags.Var(&f.onLost, "on-lost", "what happens to its lost tasks without an on_lost of their own: retry queues them "+
+	f.on("ignore", func(q *plan.Queue) (err error) { q.Ignore, err = nodeNames("--ignore", f.ignore); return err })
+	flags.Var(threadsOf(&each, 1), "node-threads", "how many of its tasks one node may run at once, over all its processes")
+	f.on("node-threads", func(q *plan.Queue) error { q.NodeThreads = max(0, each); return nil })
+	flags.Var(&onLost, "on-lost", "what happens to its lost tasks without an on_lost of their own: retry queues them "+
 		"again, fail does not, default is retry for tasks of plans and fail for others")
-	flags.StringSliceVar(&f.secret, "secret", nil, "names of params that are never shown, of tasks in any queue, in upper and lower case; "+
-		"a * stands for any letters, as in *_key")
-	flags.Var(&f.keep, "keep", "how long finished tasks of no plan stay: an age, such as 30d, forever or default, or "+
-		"one for each state, such as succeeded=1d,failed=30d; the default is 30 days on "+
-		"SQLite, and for ever on MongoDB")
-	flags.StringVar(&f.group, "group", "", "the group that it is in; none takes it out")
-	completeBy(cmd, "group", a.completeGroupFlag)
-	numberFlag(cmd, &f.weight, "weight", "", 1, "its share of starts beside the other queues of its group, 1 to 1000")
-	flags.StringVar(&f.rate, "rate", "", "how many of its tasks may start, over all nodes, as in 10/s or 600/1h,burst=20; none removes the limit")
-	flags.StringVar(&f.defaults, "defaults", "", "what its tasks have that they do not say themselves: a JSON object with params, "+
-		"retry and timeout; {} removes the setting")
-}
-
-// apply changes of a queue what the flags say that were given.
-func (f *queueFlags) apply(a *app, cmd *cobra.Command, q *plan.Queue) error {
-	given := cmd.Flags().Changed
-	if given("threads") {
-		q.Threads, q.Unlimited = max(0, f.threads), f.threads < 0
-	}
-	if given("sort") {
-		q.Sort = sortOf(&f.sort)
-	}
-	var err error
-	if given("pin") {
-		q.Pin, err = nodeNames("--pin", f.pin)
-	}
-	if given("ignore") && err == nil {
-		q.Ignore, err = nodeNames("--ignore", f.ignore)
-	}
-	if given("node-threads") {
-		q.NodeThreads = max(0, f.each)
-	}
-	if given("on-lost") {
-		if q.OnLost = plan.OnLost(f.onLost.value); f.onLost.value == "default" {
+	f.on("on-lost", func(q *plan.Queue) error {
+		if q.OnLost = plan.OnLost(onLost.value); onLost.value == "default" {
 			q.OnLost = plan.OnLostDefault
 		}
-	}
-	if given("keep") {
-		f.keep.apply(&q.Keep)
-	}
-	if given("group") {
-		q.Group = groupWord(f.group)
-	}
-	if given("weight") && err == nil {
-		if q.Weight, err = f.weight, plan.CheckWeight(f.weight); err != nil {
-			err = usagef("--weight: %w", err)
-		}
-	}
-	if given("rate") && err == nil {
-		if q.Rate, err = plan.ParseRate(f.rate); err != nil {
-			err = usagef("--rate: %w", err)
-		}
-	}
-	if given("defaults") && err == nil {
-		if q.Defaults, err = defaultsFlag(f.defaults); err == nil {
+		return nil
+	})
+	flags.StringSliceVar(&secrets, "secret", nil, "names of params that are never shown, of tasks in any queue, in upper and lower case; "+
+		"a * stands for any letters, as in *_key")
+	f.on("secret", func(q *plan.Queue) (err error) { q.Secrets, err = secret.CheckNames(secrets); return err })
+	flags.Var(&keep, "keep", "how long finished tasks of no plan stay: an age, such as 30d, forever or default, or "+
+		"one for each state, such as succeeded=1d,failed=30d; the default is 30 days on "+
+		"SQLite, and for ever on MongoDB")
+	f.on("keep", func(q *plan.Queue) error { keep.apply(&q.Keep); return nil })
+	flags.StringVar(&group, "group", "", "the group that it is in; none takes it out")
+	f.on("group", func(q *plan.Queue) error { q.Group = groupWord(group); return nil })
+	completeBy(cmd, "group", a.completeGroupFlag)
+	numberFlag(cmd, &weight, "weight", "", 1, "its share of starts beside the other queues of its group, 1 to 1000")
+	f.on("weight", func(q *plan.Queue) error { q.Weight = weight; return plan.CheckWeight(weight) })
+	flags.StringVar(&rate, "rate", "", "how many of its tasks may start, over all nodes, as in 10/s or 600/1h,burst=20; none removes the limit")
+	f.on("rate", func(q *plan.Queue) (err error) { q.Rate, err = plan.ParseRate(rate); return err })
+	flags.StringVar(&defaults, "defaults", "", "what its tasks have that they do not say themselves: a JSON object with params, "+
+		"retry and timeout; {} removes the setting")
+	f.on("defaults", func(q *plan.Queue) (err error) {
+		if q.Defaults, err = defaultsFlag(defaults); err == nil {
 			if _, wrong := compiler.RefusedDefault(q, a.Plugins.Refused); wrong != nil {
-				err = usagef("--defaults: no task of queue %q can have these: %w", q.Name, wrong)
+				err = fmt.Errorf("no task of queue %q can have these: %w", q.Name, wrong)
 			}
 		}
-	}
-	if given("secret") && err == nil {
-		if q.Secrets, err = secret.CheckNames(f.secret); err != nil {
-			err = usagef("--secret: %w", err)
-		}
-	}
-	return err
+		return err
+	})
 }
 
 // defaultsFlag reads --defaults.

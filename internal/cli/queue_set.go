@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,15 +24,15 @@ func queueSet(a *app) *cobra.Command {
 			"  sluice queue set imap --defaults '{\"timeout\": \"30m\"}'",
 	}
 	var flags queueFlags
-	flags.add(a, cmd)
+	flags.add(a, cmd, 0)
 	mayRemove(cmd, "pin", "ignore", "secret")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		if !slices.ContainsFunc(limitFlags, cmd.Flags().Changed) {
-			return usagef("nothing to change: give one of --%s", strings.Join(limitFlags, ", --"))
+		if err := flags.needed(cmd); err != nil {
+			return err
 		}
 		return a.withStore(ctx, func(st store.Store) error {
-			q, err := changeQueue(ctx, st, args[0], func(q *plan.Queue) error { return flags.apply(a, cmd, q) })
+			q, err := changeQueue(ctx, st, args[0], func(q *plan.Queue) error { return flags.apply(cmd, q) })
 			if err != nil {
 				return err
 			}
