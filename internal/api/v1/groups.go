@@ -2,7 +2,6 @@ package v1
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/seed-1177d267/sluice/internal/api"
@@ -20,7 +19,7 @@ type InGroup struct {
 // ChangeGroup is what each request to change a group has.
 type ChangeGroup struct {
 	InGroup
-	IfMatch string `header:"If-Match"`
+	IfMatch IfMatch `header:"If-Match"`
 }
 
 type groupAnswer struct {
@@ -56,25 +55,19 @@ func (a *API) findGroup(ctx context.Context, name string) ([]plan.Group, plan.Gr
 	if in := rules.GroupsOf(found, name); in != nil {
 		return found, *in[0], nil
 	}
-	return nil, plan.Group{}, api.NewProblem(http.StatusNotFound, "not_found", "group %q is not there", name)
+	return nil, plan.Group{}, notThere("group", name)
 }
 
 func answerGroup(g *plan.Group) *groupAnswer { return &groupAnswer{api.GroupTag(g), api.GroupOf(g)} }
 
 func (a *API) listGroups(ctx context.Context, _ *struct{}) (*api.GroupsAnswer, error) {
 	found, err := a.st.Groups(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &api.GroupsAnswer{Groups: nonNil(api.Each(found, api.GroupOf))}, nil
+	return &api.GroupsAnswer{Groups: api.Each(found, api.GroupOf)}, err
 }
 
 func (a *API) getGroup(ctx context.Context, in *InGroup) (*groupAnswer, error) {
 	_, g, err := a.findGroup(ctx, in.Group)
-	if err != nil {
-		return nil, err
-	}
-	return answerGroup(&g), nil
+	return answerGroup(&g), err
 }
 
 func (a *API) createGroup(ctx context.Context, in *struct{ Body api.NewGroup }) (*groupAnswer, error) {
@@ -102,10 +95,7 @@ func (a *API) putGroup(ctx context.Context, was, g plan.Group) (*groupAnswer, er
 		return nil, err
 	}
 	_, g, err := a.findGroup(ctx, g.Name)
-	if err != nil {
-		return nil, err
-	}
-	return answerGroup(&g), nil
+	return answerGroup(&g), err
 }
 
 // checkGroup refuses settings that cannot be, with their place. The server may reach less than the nodes,
@@ -156,11 +146,11 @@ func (a *API) setGroup(ctx context.Context, in *struct {
 	if err := a.checkGroup(found, &was, &g); err != nil {
 		return nil, err
 	}
-	if !in.matches(&was) && !was.Same(&g.GroupSettings) { // else it is asked again, since an answer was lost
-		return nil, in.outdated()
+	if !in.IfMatch.has(api.GroupTag(&was)) && !was.Same(&g.GroupSettings) { // else it is asked again, since an answer was lost
+		return nil, unlike("group", in.Group)
 	}
 	out, err := a.putGroup(ctx, was, g)
-	return out, in.unmatched(err)
+	return out, in.IfMatch.unmatched(err, "group", in.Group)
 }
 
 func (a *API) deleteGroup(ctx context.Context, in *ChangeGroup) (*struct{}, error) {
@@ -169,8 +159,8 @@ func (a *API) deleteGroup(ctx context.Context, in *ChangeGroup) (*struct{}, erro
 		return nil, err
 	}
 	auth.Changed(ctx, was.Name)
-	if !in.matches(&was) {
-		return nil, in.outdated()
+	if !in.IfMatch.has(api.GroupTag(&was)) {
+		return nil, unlike("group", in.Group)
 	}
 	queues, err := a.st.Queues(ctx)
 	if err == nil {
@@ -179,21 +169,5 @@ func (a *API) deleteGroup(ctx context.Context, in *ChangeGroup) (*struct{}, erro
 	if err != nil {
 		return nil, err
 	}
-	return nil, in.unmatched(a.st.DeleteGroup(ctx, was))
-}
-
-func (in *ChangeGroup) matches(g *plan.Group) bool {
-	return in.IfMatch == "" || in.IfMatch == "*" || in.IfMatch == api.GroupTag(g)
-}
-
-func (in *ChangeGroup) outdated() error {
-	return api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "group %q is not as If-Match has it: it was set otherwise since, or never had that version; look at it again", in.Group)
-}
-
-// unmatched is the problem of a group that was changed between the read and the write of a request.
-func (in *ChangeGroup) unmatched(err error) error {
-	if errors.Is(err, plan.ErrConflict) && in.IfMatch != "" && in.IfMatch != "*" {
-		return in.outdated()
-	}
-	return err
+	return nil, in.IfMatch.unmatched(a.st.DeleteGroup(ctx, was), "group", in.Group)
 }

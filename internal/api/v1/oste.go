@@ -39,7 +39,7 @@ type OsteID struct {
 // OsteChange is what each request to change one of them has.
 type OsteChange struct {
 	OsteID
-	IfMatch string `header:"If-Match"`
+	IfMatch IfMatch `header:"If-Match"`
 }
 
 // OsteDelete is a request to delete one in which something may wait.
@@ -255,15 +255,15 @@ func (k *osteGroup[T]) change(ctx context.Context, a *API, in *OsteChange, chang
 	if err != nil {
 		return nil, err
 	}
-	g, match := was, ChangeGroup{InGroup{in.ID}, in.IfMatch}
+	g := was
 	if err := k.apply(&want, &g); err != nil {
 		return nil, misplaced(err)
 	}
 	if err := a.checkOsteGroup(groups, &was, &g); err != nil {
 		return nil, err
 	}
-	if !match.matches(&was) && !was.Same(&g.GroupSettings) { // else it is asked again, since an answer was lost
-		return nil, match.outdated()
+	if !in.IfMatch.has(api.GroupTag(&was)) && !was.Same(&g.GroupSettings) { // else it is asked again, since an answer was lost
+		return nil, unlike("group", in.ID)
 	}
 	if k.before != nil {
 		if err := k.before(ctx, &was, &g); err != nil {
@@ -271,7 +271,7 @@ func (k *osteGroup[T]) change(ctx context.Context, a *API, in *OsteChange, chang
 		}
 	}
 	if err := a.st.PutGroup(ctx, was, g); err != nil {
-		return nil, match.unmatched(err)
+		return nil, in.IfMatch.unmatched(err, "group", in.ID)
 	}
 	return k.answer(&g), nil
 }
@@ -322,9 +322,8 @@ func (k *osteGroup[T]) delete(ctx context.Context, a *API, in *OsteDelete) error
 		return err
 	}
 	auth.Changed(ctx, was.Name)
-	match := ChangeGroup{InGroup{in.ID}, in.IfMatch}
-	if !match.matches(&was) {
-		return match.outdated()
+	if !in.IfMatch.has(api.GroupTag(&was)) {
+		return unlike("group", in.ID)
 	}
 	queues, err := a.st.Queues(ctx)
 	if err != nil {
@@ -358,7 +357,7 @@ func (k *osteGroup[T]) delete(ctx context.Context, a *API, in *OsteDelete) error
 	}
 	for _, g := range doomed {
 		if err := a.st.DeleteGroup(ctx, g); err != nil {
-			return match.unmatched(err)
+			return in.IfMatch.unmatched(err, "group", in.ID)
 		}
 	}
 	return nil
@@ -502,14 +501,8 @@ func (a *API) cancelWaiting(ctx context.Context, types []plan.Queue, recurring [
 func (a *API) waitingIn(ctx context.Context, types []plan.Queue, statuses []plan.Status) (n int, recurring []plan.Schedule, err error) {
 	for i := range types {
 		q := store.TaskQuery{Queue: types[i].ID, Statuses: statuses, Brief: true, Limit: mostPage}
-		for more := true; more; {
-			found, err := a.st.Tasks(ctx, q)
-			if err != nil {
-				return 0, nil, err
-			}
-			if n, more = n+len(found), len(found) == q.Limit; more {
-				q.After = found[len(found)-1].ID
-			}
+		if err := store.EachTask(ctx, a.st, q, func(*plan.Task) error { n++; return nil }); err != nil {
+			return 0, nil, err
 		}
 	}
 	recurring, err = a.recurringIn(ctx, types)
@@ -587,8 +580,8 @@ func serveOsteTypes(a *API) {
 		if err != nil {
 			return nil, err
 		}
-		if in.IfMatch != "" && in.IfMatch != "*" && in.IfMatch != api.VersionOf(&q) {
-			return nil, outdatedType(in.ID)
+		if !in.IfMatch.has(api.VersionOf(&q)) {
+			return nil, unlike("activity type", in.ID)
 		}
 		return nil, a.deleteTypes(ctx, "activity type "+in.ID, []plan.Queue{q}, in.Cancel)
 	})
@@ -597,10 +590,6 @@ func serveOsteTypes(a *API) {
 func answerType(q *plan.Queue) *osteOne[oste.ActivityType] {
 	t, _ := oste.TypeOf(q)
 	return &osteOne[oste.ActivityType]{ETag: api.VersionOf(q), Body: t}
-}
-
-func outdatedType(id string) error {
-	return api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "activity type %q is not as If-Match has it: it was set otherwise since, or never had that version; look at it again", id)
 }
 
 // checkType asks the plugin of a type about its address, whatever the Parameter will be.
@@ -668,14 +657,11 @@ func (a *API) changeType(ctx context.Context, in *OsteChange, change func(oste.A
 	if err := cmp.Or(want.Apply(&q), a.checkType(&q)); err != nil {
 		return nil, misplaced(err)
 	}
-	if in.IfMatch != "" && in.IfMatch != "*" && in.IfMatch != api.VersionOf(&was) && !q.SameSettings(&was) {
-		return nil, outdatedType(in.ID)
+	if !in.IfMatch.has(api.VersionOf(&was)) && !q.SameSettings(&was) {
+		return nil, unlike("activity type", in.ID)
 	}
 	if err := a.st.ChangeQueue(ctx, was, q); err != nil {
-		if errors.Is(err, plan.ErrConflict) && in.IfMatch != "" && in.IfMatch != "*" {
-			err = outdatedType(in.ID)
-		}
-		return nil, err
+		return nil, in.IfMatch.unmatched(err, "activity type", in.ID)
 	}
 	return answerType(&q), nil
 }

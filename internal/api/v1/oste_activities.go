@@ -138,7 +138,7 @@ type OsteTask struct {
 // OsteTaskChange is what each request to change one has.
 type OsteTaskChange struct {
 	OsteTask
-	IfMatch string `header:"If-Match"`
+	IfMatch IfMatch `header:"If-Match"`
 }
 
 // findActivity returns a task of an activity type, with its params, that has one of some statuses, and
@@ -342,7 +342,7 @@ func (a *API) changeActivity(ctx context.Context, in *OsteTaskChange, change fun
 			return nil, misplaced(err)
 		}
 		c.Modified = t.Modified
-		n := editionOf(in.IfMatch)
+		n := in.IfMatch.edition()
 		if n != 0 {
 			c.Modified = time.Unix(0, n).UTC()
 		}
@@ -491,23 +491,12 @@ func (a *API) setAbout(ctx context.Context, q *plan.Queue, t plan.Task, change *
 // has it.
 func (a *API) eachAbout(ctx context.Context, types []*plan.Queue, object string, do func(*plan.Queue, plan.Task) error) error {
 	q := store.TaskQuery{NoPlan: true, Subject: object, Statuses: []plan.Status{plan.Held, plan.Queued}, Params: true, Limit: tasksAtOnce}
-	for {
-		found, err := hiding.Of(a.st).Tasks(ctx, q)
-		if err != nil {
-			return err
+	return store.EachTask(ctx, hiding.Of(a.st), q, func(t *plan.Task) error {
+		if of := queueIn(types, t.Queue); of != nil {
+			return do(of, *t)
 		}
-		for i := range found {
-			if of := queueIn(types, found[i].Queue); of != nil {
-				if err := do(of, found[i]); err != nil {
-					return err
-				}
-			}
-		}
-		if len(found) < q.Limit {
-			return nil
-		}
-		q.After = found[len(found)-1].ID
-	}
+		return nil
+	})
 }
 
 // recurringAbout returns the schedules of tasks about an object, with the change, which their plugin

@@ -66,7 +66,7 @@ func (a *API) osteRecurring() {
 			return nil, err
 		}
 		auth.Changed(ctx, s.ID.String())
-		return nil, unmatched(set.Delete(ctx, s.Name, editionOf(in.IfMatch)))
+		return nil, unmatched(set.Delete(ctx, s.Name, in.IfMatch.edition()))
 	})
 }
 
@@ -207,7 +207,7 @@ func (a *API) changeRecurring(ctx context.Context, in *OsteChange, change func(o
 	if err := want.Apply(q, &settings); err != nil {
 		return nil, misplaced(err)
 	}
-	if s, err = set.Set(ctx, s.Name, editionOf(in.IfMatch), settings); err != nil {
+	if s, err = set.Set(ctx, s.Name, in.IfMatch.edition(), settings); err != nil {
 		return nil, misplacedRecurring(unmatched(err), &want.Call)
 	}
 	return answerRecurring(&s), nil

@@ -147,7 +147,7 @@ func (a *API) findPlan(ctx context.Context, word string) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	if len(found) == 0 {
-		return plan.Plan{}, api.NewProblem(http.StatusNotFound, "not_found", "plan %q is not there", word)
+		return plan.Plan{}, notThere("plan", word)
 	}
 	return found[0], nil
 }
@@ -432,9 +432,7 @@ func (a *API) unrun(ctx context.Context, p *plan.Plan, _ *InPlan) (*unrunAnswer,
 	if err != nil {
 		return nil, err
 	}
-	for i := range unrun[:min(len(unrun), mostUnrun)] {
-		out.Unrun = append(out.Unrun, taskName{ID: unrun[i].ID, Name: unrun[i].Name})
-	}
+	out.Unrun = api.Each(unrun[:min(len(unrun), mostUnrun)], func(t *plan.Task) taskName { return taskName{ID: t.ID, Name: t.Name} })
 	if out.All = len(unrun); p.OnFailure != plan.Stop {
 		out.Running = len(running)
 	}

@@ -89,7 +89,7 @@ func (a *API) findQueue(ctx context.Context, word string) (plan.Queue, error) {
 		i = slices.IndexFunc(found, func(q plan.Queue) bool { return q.Name == word })
 	}
 	if i < 0 {
-		return plan.Queue{}, api.NewProblem(http.StatusNotFound, "not_found", "queue %q is not there", word)
+		return plan.Queue{}, notThere("queue", word)
 	}
 	return found[i], nil
 }
@@ -155,7 +155,7 @@ func (a *API) createQueue(ctx context.Context, in *struct {
 
 func (a *API) setQueue(ctx context.Context, in *struct {
 	InQueue
-	IfMatch string `header:"If-Match"`
+	IfMatch IfMatch `header:"If-Match"`
 	Body    api.QueueSettings
 }) (*queueAnswer, error) {
 	was, err := a.findQueue(ctx, in.Queue)
@@ -182,16 +182,16 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 		}
 	}
 	switch now := api.VersionOf(&was); {
-	case in.IfMatch == "" || in.IfMatch == "*":
+	case in.IfMatch.any():
 		err = a.st.SetQueue(ctx, q)
-	case in.IfMatch == now:
+	case in.IfMatch.has(now):
 		err = a.st.ChangeQueue(ctx, was, q)
 	case q.SameSettings(&was): // asked again, since an answer was lost
 	default:
 		err = plan.ErrConflict
 	}
 	if errors.Is(err, plan.ErrConflict) {
-		return nil, api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "queue %q is not as If-Match has it: it was set otherwise since, or never had that version; look at it again", was.Name)
+		return nil, unlike("queue", was.Name)
 	}
 	if err != nil {
 		return nil, ungrouped(err, q.Group)

@@ -23,10 +23,12 @@ type InSchedule struct {
 	Schedule string `path:"schedule" minLength:"1" doc:"Its name."`
 }
 
+func (s *InSchedule) word() string { return s.Schedule }
+
 // ChangeSchedule is what each request to change a schedule has.
 type ChangeSchedule struct {
 	InSchedule
-	IfMatch string `header:"If-Match"`
+	IfMatch IfMatch `header:"If-Match"`
 }
 
 type scheduleAnswer struct {
@@ -46,52 +48,52 @@ func (a *API) schedules() {
 	serve(a, endpoint{
 		method: "GET", path: "/schedules", id: "list-schedules", summary: "List schedules, by name", tag: tag, scope: Read, errors: []int{501},
 		doc: "Each with the states of its occurrences as they are now.",
-	}, a.listSchedules)
+	}, withSetter(a, a.listSchedules))
 	serve(a, endpoint{
 		method: "POST", path: "/schedules", id: "create-schedule", summary: "Make a schedule", tag: tag, scope: Submit, status: http.StatusCreated, body: savedBody, errors: []int{404, 409, 413, 422, 501},
 		doc: "Its first instant is after now. A schedule that is not valid is refused with each " +
 			"mistake, and its line and column if that is in the plan file. A missing queue of a task is " +
 			"not found.",
-	}, a.createSchedule)
+	}, withSetter(a, a.createSchedule))
 	serve(a, endpoint{
 		method: "GET", path: "/schedules/{schedule}", id: "get-schedule", summary: "Read a schedule", tag: tag, scope: Read, errors: []int{404, 501},
 		doc: "With the states of its occurrences as they are now, and with the text of its plan file, " +
 			"which has *** in place of secrets.",
-	}, a.getSchedule)
+	}, withSetter(a, a.getSchedule))
 	serve(a, endpoint{
 		method: "PUT", path: "/schedules/{schedule}", id: "set-schedule", summary: "Set a schedule", tag: tag, scope: Submit, body: savedBody, errors: []int{404, 409, 412, 413, 422, 501},
 		doc: "All settings at once. Instants that have come are decided as before. An occurrence that was " +
 			"decided before starts what the schedule said then. An empty text of the plan file leaves " +
 			"the text as it is. A schedule that has the settings already stays as it is." + match,
-	}, a.setSchedule)
+	}, withSetterOf(a, a.setSchedule))
 	serve(a, endpoint{
 		method: "DELETE", path: "/schedules/{schedule}", id: "delete-schedule", summary: "Delete a schedule", tag: tag, scope: Admin, status: http.StatusNoContent, errors: []int{404, 412, 501},
 		doc: "Nothing that it started is deleted or cancelled." + match,
-	}, a.deleteSchedule)
+	}, withSetterOf(a, a.deleteSchedule))
 	serve(a, endpoint{
 		method: "POST", path: "/schedules/{schedule}/pause", id: "pause-schedule", summary: "Pause a schedule", tag: tag, scope: Operate, errors: []int{404, 409, 412, 422, 501},
 		doc: "It starts nothing at its instants. Its tasks and plans continue." + match,
-	}, a.pauseSchedule)
+	}, withSetterOf(a, a.pauseSchedule))
 	serve(a, endpoint{
 		method: "POST", path: "/schedules/{schedule}/resume", id: "resume-schedule", summary: "Let a paused schedule fire again", tag: tag, scope: Operate, errors: []int{404, 409, 412, 501},
 		doc: "From now on: instants of the pause are not made up for." + match,
-	}, a.resumeSchedule)
+	}, withSetterOf(a, a.resumeSchedule))
 	serve(a, endpoint{
 		method: "POST", path: "/schedules/{schedule}/run", id: "run-schedule", summary: "Start an occurrence of a schedule now", tag: tag, scope: Submit, status: http.StatusAccepted, errors: []int{404, 409, 501},
 		doc: "Also of a paused schedule. A node starts it within about a second. The answer is the " +
 			"occurrence. It is a conflict if the one before has not ended and overlap does not let " +
 			"another one start, or if its plan file is not valid any more. A queue that was deleted " +
 			"is not found.",
-	}, a.runSchedule)
+	}, withSetterOf(a, a.runSchedule))
 	serve(a, endpoint{
 		method: "POST", path: "/schedules/{schedule}/backfill", id: "backfill-schedule", summary: "Start the past instants of a schedule in a span", tag: tag, scope: Submit, errors: []int{404, 409, 422, 501},
 		doc: "All instants from from on and up to to, one after the other, or at once with overlap " +
 			"allow. An instant that has an occurrence gets no other one. At most 10,000 instants.",
-	}, a.backfillSchedule)
+	}, withSetterOf(a, a.backfillSchedule))
 	serve(a, endpoint{
 		method: "GET", path: "/schedules/{schedule}/instants", id: "list-instants", summary: "List the next instants of a schedule", tag: tag, scope: Read, errors: []int{404, 422, 501},
 		doc: "By its timetable, also while it is paused. Each instant that a clock change moves, doubles or drops has the reason.",
-	}, a.listInstants)
+	}, withSetter(a, a.listInstants))
 }
 
 // setter changes schedules for the caller. It works on the store itself, because a change writes what it read,
@@ -104,28 +106,36 @@ func (a *API) setter(ctx context.Context) (*schedule.Setter, error) {
 	return &schedule.Setter{Store: st, Check: a.c.Check, By: submitter(ctx)}, nil
 }
 
-// setterOf is setter for a request that changes a schedule, which it notes for the audit log.
-func (a *API) setterOf(ctx context.Context, name string) (*schedule.Setter, error) {
-	set, err := a.setter(ctx)
-	if err != nil {
-		return nil, err
+// withSetter is a handler that is given a setter.
+func withSetter[I, O any](a *API, handle func(context.Context, *schedule.Setter, *I) (*O, error)) func(context.Context, *I) (*O, error) {
+	return func(ctx context.Context, in *I) (*O, error) {
+		set, err := a.setter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return handle(ctx, set, in)
 	}
-	s, err := schedule.Find(ctx, set.Store, name)
-	if err != nil {
-		return nil, err
-	}
-	auth.Changed(ctx, s.ID.String())
-	return set, nil
 }
 
-func (a *API) listSchedules(ctx context.Context, in *struct {
+// withSetterOf is withSetter for a request that changes the schedule in its path, which it notes for the audit log.
+func withSetterOf[I, O any, P interface {
+	*I
+	word() string
+}](a *API, handle func(context.Context, *schedule.Setter, *I) (*O, error)) func(context.Context, *I) (*O, error) {
+	return withSetter(a, func(ctx context.Context, set *schedule.Setter, in *I) (*O, error) {
+		s, err := schedule.Find(ctx, set.Store, P(in).word())
+		if err != nil {
+			return nil, err
+		}
+		auth.Changed(ctx, s.ID.String())
+		return handle(ctx, set, in)
+	})
+}
+
+func (a *API) listSchedules(ctx context.Context, set *schedule.Setter, in *struct {
 	After string `query:"after" doc:"The name after which the list continues: next of the page before."`
 	Limit int    `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }) (*api.ScheduleList, error) {
-	set, err := a.setter(ctx)
-	if err != nil {
-		return nil, err
-	}
 	most := limit(in.Limit)
 	found, err := set.List(ctx, store.ScheduleQuery{After: in.After, Limit: most + 1})
 	if err != nil {
@@ -138,11 +148,7 @@ func (a *API) listSchedules(ctx context.Context, in *struct {
 	return out, nil
 }
 
-func (a *API) getSchedule(ctx context.Context, in *InSchedule) (*changedSchedule, error) {
-	set, err := a.setter(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) getSchedule(ctx context.Context, set *schedule.Setter, in *InSchedule) (*changedSchedule, error) {
 	return answerSchedule(set.Show(ctx, in.Schedule))
 }
 
@@ -153,12 +159,8 @@ func answerSchedule(s plan.Schedule, err error) (*changedSchedule, error) {
 	return &changedSchedule{api.EditionTag(s.Edition()), s}, nil
 }
 
-func (a *API) createSchedule(ctx context.Context, in *struct{ Body api.NewSchedule }) (*scheduleAnswer, error) {
-	set, err := a.setter(ctx)
-	if err == nil {
-		err = checkSpan(in.Body.From, in.Body.Until, "until")
-	}
-	if err != nil {
+func (a *API) createSchedule(ctx context.Context, set *schedule.Setter, in *struct{ Body api.NewSchedule }) (*scheduleAnswer, error) {
+	if err := checkSpan(in.Body.From, in.Body.Until, "until"); err != nil {
 		return nil, err
 	}
 	s, err := set.CreateAs(ctx, in.Body.ID, in.Body.Name, in.Body.ScheduleSettings, in.Body.Applied)
@@ -169,72 +171,52 @@ func (a *API) createSchedule(ctx context.Context, in *struct{ Body api.NewSchedu
 	return &scheduleAnswer{api.EditionTag(s.Edition()), api.Root + "/schedules/" + s.Name, s}, nil
 }
 
-func (a *API) setSchedule(ctx context.Context, in *struct {
+func (a *API) setSchedule(ctx context.Context, set *schedule.Setter, in *struct {
 	ChangeSchedule
 	Body plan.ScheduleSettings
 }) (*changedSchedule, error) {
-	set, err := a.setterOf(ctx, in.Schedule)
-	if err == nil {
-		err = checkSpan(in.Body.From, in.Body.Until, "until")
-	}
-	if err != nil {
+	if err := checkSpan(in.Body.From, in.Body.Until, "until"); err != nil {
 		return nil, err
 	}
-	s, err := set.Set(ctx, in.Schedule, in.edition(), in.Body)
+	s, err := set.Set(ctx, in.Schedule, in.IfMatch.edition(), in.Body)
 	if err != nil {
 		err = refusedSchedule(err, &in.Body)
 	}
 	return answerSchedule(s, err)
 }
 
-func (a *API) pauseSchedule(ctx context.Context, in *struct {
+func (a *API) pauseSchedule(ctx context.Context, set *schedule.Setter, in *struct {
 	ChangeSchedule
 	Body *api.Pausing
 }) (*changedSchedule, error) {
-	set, err := a.setterOf(ctx, in.Schedule)
-	if err != nil {
-		return nil, err
-	}
 	why := ""
 	if in.Body != nil {
 		why = in.Body.Why
 	}
-	s, err := set.Pause(ctx, in.Schedule, in.edition(), why)
+	s, err := set.Pause(ctx, in.Schedule, in.IfMatch.edition(), why)
 	if err != nil {
 		err = refusedSchedule(err, &plan.ScheduleSettings{})
 	}
 	return answerSchedule(s, err)
 }
 
-func (a *API) resumeSchedule(ctx context.Context, in *ChangeSchedule) (*changedSchedule, error) {
-	set, err := a.setterOf(ctx, in.Schedule)
-	if err != nil {
-		return nil, err
-	}
-	return answerSchedule(set.Resume(ctx, in.Schedule, in.edition()))
+func (a *API) resumeSchedule(ctx context.Context, set *schedule.Setter, in *ChangeSchedule) (*changedSchedule, error) {
+	return answerSchedule(set.Resume(ctx, in.Schedule, in.IfMatch.edition()))
 }
 
-func (a *API) runSchedule(ctx context.Context, in *InSchedule) (*plan.Occurrence, error) {
-	set, err := a.setterOf(ctx, in.Schedule)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) runSchedule(ctx context.Context, set *schedule.Setter, in *InSchedule) (*plan.Occurrence, error) {
 	o, err := set.Run(ctx, in.Schedule)
 	return &o, unqueued(err)
 }
 
-func (a *API) backfillSchedule(ctx context.Context, in *struct {
+func (a *API) backfillSchedule(ctx context.Context, set *schedule.Setter, in *struct {
 	InSchedule
 	Body api.Backfill
 }) (*api.BackfilledAnswer, error) {
 	if in.Body.Dry {
 		auth.Unchanged(ctx)
 	}
-	set, err := a.setterOf(ctx, in.Schedule)
-	if err == nil {
-		err = checkSpan(in.Body.From, in.Body.To, "to")
-	}
-	if err != nil {
+	if err := checkSpan(in.Body.From, in.Body.To, "to"); err != nil {
 		return nil, err
 	}
 	n, err := set.Backfill(ctx, in.Schedule, in.Body.Span, in.Body.Dry)
@@ -244,23 +226,15 @@ func (a *API) backfillSchedule(ctx context.Context, in *struct {
 	return &api.BackfilledAnswer{Instants: n}, nil
 }
 
-func (a *API) deleteSchedule(ctx context.Context, in *ChangeSchedule) (*struct{}, error) {
-	set, err := a.setterOf(ctx, in.Schedule)
-	if err == nil {
-		err = set.Delete(ctx, in.Schedule, in.edition())
-	}
-	return nil, unmatched(err)
+func (a *API) deleteSchedule(ctx context.Context, set *schedule.Setter, in *ChangeSchedule) (*struct{}, error) {
+	return nil, unmatched(set.Delete(ctx, in.Schedule, in.IfMatch.edition()))
 }
 
-func (a *API) listInstants(ctx context.Context, in *struct {
+func (a *API) listInstants(ctx context.Context, set *schedule.Setter, in *struct {
 	InSchedule
 	N     int    `query:"n" minimum:"1" maximum:"1000" default:"5" doc:"How many instants; those that are dropped come in addition."`
 	After string `query:"after" doc:"A time: RFC 3339, or local time in the zone of the schedule. Only instants after it; default now."`
 }) (*api.InstantsAnswer, error) {
-	set, err := a.setter(ctx)
-	if err != nil {
-		return nil, err
-	}
 	s, err := schedule.Find(ctx, set.Store, in.Schedule)
 	if err != nil {
 		return nil, err
@@ -291,15 +265,12 @@ func (a *API) listInstants(ctx context.Context, in *struct {
 	return out, nil
 }
 
-// edition is the one of If-Match; 0: any.
-func (in *ChangeSchedule) edition() int64 { return editionOf(in.IfMatch) }
-
-// editionOf reads what api.EditionTag writes; 0: any edition.
-func editionOf(match string) int64 {
-	if match == "" || match == "*" {
+// edition reads what api.EditionTag writes; 0: any edition.
+func (m IfMatch) edition() int64 {
+	if m.any() {
 		return 0
 	}
-	n, err := strconv.ParseInt(strings.Trim(strings.TrimPrefix(match, "W/"), `"`), 10, 64)
+	n, err := strconv.ParseInt(strings.Trim(strings.TrimPrefix(string(m), "W/"), `"`), 10, 64)
 	if err != nil || n <= 0 {
 		return noEdition
 	}

@@ -263,11 +263,11 @@ func (a *API) getTask(ctx context.Context, in *ByTaskID) (*taskAnswer, error) {
 
 func (a *API) setTask(ctx context.Context, in *struct {
 	ByTaskID
-	IfMatch string `header:"If-Match"`
+	IfMatch IfMatch `header:"If-Match"`
 	Body    api.TaskChange
 }) (*taskAnswer, error) {
 	c := in.Body.Domain()
-	if n := editionOf(in.IfMatch); n != 0 {
+	if n := in.IfMatch.edition(); n != 0 {
 		c.Modified = time.Unix(0, n).UTC()
 	}
 	if err := a.checkTaskChange(ctx, in.Task, &c); err != nil {

@@ -172,6 +172,25 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// IfMatch is the ETag of what a change is for. "" and * are any.
+type IfMatch string
+
+func (m IfMatch) any() bool { return m == "" || m == "*" }
+
+func (m IfMatch) has(tag string) bool { return m.any() || string(m) == tag }
+
+// unmatched is the problem of what was changed between the read and the write of a request; any other error is returned as it is.
+func (m IfMatch) unmatched(err error, what, name string) error {
+	if errors.Is(err, plan.ErrConflict) && !m.any() {
+		return unlike(what, name)
+	}
+	return err
+}
+
+func unlike(what, name string) error {
+	return api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "%s %q is not as If-Match has it: it was set otherwise since, or never had that version; look at it again", what, name)
+}
+
 func nonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
