@@ -15,13 +15,9 @@ func (a *app) told(kind string, found []textfile.Error) {
 	}
 }
 
-// configured reads the file that a node is given. The file names the store, unless --store does.
-func (a *app) configured(path string) (c *config.Config, err error) {
-	return a.configuredAs(path, config.Disbatchd)
-}
-
-// configuredAs is configured for another of Disbatch's processes. A flag that is given comes before a variable that may have been set long ago.
-func (a *app) configuredAs(path string, u config.User) (c *config.Config, err error) {
+// configured reads the file that one of Disbatch's processes is given. The file names the store, unless --store does. A flag that is given comes
+// before a variable that may have been set long ago.
+func (a *app) configured(path string, u config.User) (c *config.Config, err error) {
 	if c, err = config.Read(path); err != nil {
 		return c, asUsage(err)
 	}
@@ -44,6 +40,6 @@ func (a *app) readConfigFlag() error {
 	if a.configFlag == "" || a.storeFlag != "" || a.storeOfFile != "" {
 		return nil
 	}
-	_, err := a.configuredAs(a.configFlag, config.DisbatchWeb)
+	_, err := a.configured(a.configFlag, config.DisbatchWeb)
 	return err
 }

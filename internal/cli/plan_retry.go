@@ -105,7 +105,7 @@ func planRetry(a *app) *cobra.Command {
 			if err := a.canReport(how.junit); err != nil {
 				return err
 			}
-			stop, release := a.interruptible(ctx)
+			stop, release := a.stoppable(ctx, true)
 			defer release()
 			outlivePipes()
 			ctx = stop.ctx

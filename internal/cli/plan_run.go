@@ -74,7 +74,7 @@ func planRun(a *app) *cobra.Command {
 		case s.resume != "" && (len(s.params) > 0 || s.failFast || s.key != ""):
 			return usagef("--param, --key and --fail-fast are for new plans; leave them out with --resume")
 		}
-		stop, release := a.interruptible(cmd.Context())
+		stop, release := a.stoppable(cmd.Context(), true)
 		defer release()
 		outlivePipes()
 		unwatch, err := a.plugInto(stop.ctx, s.programs)

@@ -38,7 +38,7 @@ func planWait(a *app) *cobra.Command {
 		if err := a.canReport(*junit); err != nil {
 			return err
 		}
-		stop, release := a.interruptible(cmd.Context())
+		stop, release := a.stoppable(cmd.Context(), true)
 		defer release()
 		ctx := stop.ctx
 		if timeout > 0 {

@@ -5,10 +5,10 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/program"
@@ -40,10 +40,9 @@ func pluginList(a *app) *cobra.Command {
 		if err := checkPluginDirs(dirs); err != nil {
 			return err
 		}
-		entries := []pluginEntry{}
-		for _, name := range a.Plugins.Names() {
-			entries = append(entries, pluginEntry{Name: name, Kind: "built in", State: "valid", Status: 1})
-		}
+		entries := api.Each(a.Plugins.Names(), func(name *string) pluginEntry {
+			return pluginEntry{Name: *name, Kind: "built in", State: "valid", Status: 1}
+		})
 		for _, f := range program.Find(dirs, a.Plugins.Names()) {
 			e := pluginEntry{Name: f.Name, Kind: "program", State: "valid", Status: 1, Path: f.Path}
 			if f.Err != nil {
@@ -83,10 +82,7 @@ func (a *app) watchPrograms(ctx context.Context, dirs, allow []string, r *plugin
 			log.Warn("an allowed plugin is not there; it is taken when it comes", "plugin", name)
 		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() { f.Watch(ctx) })
-	return func() { cancel(); wg.Wait() }, nil
+	return beside(ctx, f.Watch), nil
 }
 
 // plugInto is watchPrograms for a command that runs a plan: what is no plugin is said once, before it begins.

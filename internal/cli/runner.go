@@ -129,7 +129,7 @@ func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
 	}
 	conf := &config.Config{}
 	if s.file != "" {
-		if conf, err = a.configuredAs(s.file, config.TaskRunner); err != nil {
+		if conf, err = a.configured(s.file, config.TaskRunner); err != nil {
 			return err
 		}
 	}
@@ -226,19 +226,13 @@ func claimOf(ctx context.Context, r store.Reader, id plan.TaskID) (c claim, err 
 // hurrying lets a node end at once with the second signal. The returned function is called when the
 // node has ended.
 func hurrying(node *den.Node, stop stopping) func() {
-	done, over := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(over)
+	return beside(context.Background(), func(over context.Context) {
 		select {
 		case <-stop.again:
 			node.Hurry()
-		case <-done:
+		case <-over.Done():
 		}
-	}()
-	return func() {
-		close(done)
-		<-over
-	}
+	})
 }
 
 // taskRunners reads --task-runner, each [QUEUE=]PROGRAM, and the default of Disbatch's file.

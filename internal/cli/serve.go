@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -59,7 +58,7 @@ func serveCommand(a *app) *cobra.Command {
 		if err := a.needsStore(cmd, "is such a server", ""); err != nil {
 			return err
 		}
-		stop, release := a.interruptible(cmd.Context())
+		stop, release := a.stoppable(cmd.Context(), true)
 		defer release()
 		log := slog.New(slog.NewTextHandler(a.Stderr, nil))
 		s.spare = a.spareLater
@@ -69,7 +68,7 @@ func serveCommand(a *app) *cobra.Command {
 		}
 		defer set.close()
 		if a.configFlag != "" {
-			if set.conf, err = a.configuredAs(a.configFlag, config.DisbatchWeb); err != nil {
+			if set.conf, err = a.configured(a.configFlag, config.DisbatchWeb); err != nil {
 				return err
 			}
 		}
@@ -156,12 +155,8 @@ func (s *dciSettings) setUp(log *slog.Logger) (set *dciSetup, err error) {
 
 // serve answers requests until the context ends.
 func (s *dciSetup) serve(ctx context.Context, server *dci.Server) error {
-	ctx, stop := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer stop()
 	if s.access != nil {
-		wg.Go(func() { s.access.Watch(ctx, s.log) })
+		defer beside(ctx, func(ctx context.Context) { s.access.Watch(ctx, s.log) })()
 	}
 	return server.Run(ctx)
 }

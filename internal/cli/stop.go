@@ -18,17 +18,12 @@ type stopping struct {
 	again <-chan struct{}
 }
 
-// interruptible lets Ctrl-C, SIGTERM and SIGHUP stop what runs. A third signal kills the process, as the first one does without this. Call
+// stoppable lets Ctrl-C, SIGTERM and SIGHUP stop what runs. A third signal kills the process, as the first one does without this. Call
 // release when nothing runs any more.
 //
 // A closed terminal sends SIGHUP, and the shell in it may send another. SIGHUP counts as the first
 // signal, and never as the second. An ignored signal, as by nohup, stays ignored. SIGQUIT (Ctrl-\)
-// is both signals at once.
-func (a *app) interruptible(parent context.Context) (s stopping, release func()) {
-	return a.stoppable(parent, true)
-}
-
-// stoppable is interruptible for who has a meaning of its own for SIGHUP: then hangup is false.
+// is both signals at once. Without hangup, the caller has a meaning of its own for SIGHUP.
 func (a *app) stoppable(parent context.Context, hangup bool) (s stopping, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	again, over := make(chan struct{}), make(chan struct{})
@@ -63,6 +58,14 @@ func (a *app) stoppable(parent context.Context, hangup bool) (s stopping, releas
 		wg.Wait()
 		cancel(nil)
 	}
+}
+
+// beside runs do on a goroutine of its own. The caller calls stop, which ends the context of do, and waits for it.
+func beside(ctx context.Context, do func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { do(ctx) })
+	return func() { cancel(); wg.Wait() }
 }
 
 // outlivePipes lets the process continue when the reader of its output is gone, as tee is after

@@ -153,7 +153,7 @@ func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
 	}
 	d = &denSetup{denSettings: s, app: a, conf: &config.Config{}}
 	if s.file != "" {
-		if d.conf, err = a.configured(s.file); err != nil {
+		if d.conf, err = a.configured(s.file, config.Disbatchd); err != nil {
 			return nil, err
 		}
 	}

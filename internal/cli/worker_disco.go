@@ -159,9 +159,7 @@ const (
 // cleanDisco deletes the job homes of plans that are not in the store any more, a little at a time.
 // The caller calls stop.
 func (a *app) cleanDisco(ctx context.Context, st store.Reader, log *slog.Logger) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	return beside(ctx, func(ctx context.Context) {
 		for wait := time.Duration(0); ; {
 			select {
 			case <-ctx.Done():
@@ -184,7 +182,6 @@ func (a *app) cleanDisco(ctx context.Context, st store.Reader, log *slog.Logger)
 			}
 		}
 	})
-	return func() { cancel(); wg.Wait() }
 }
 
 // jobGone reports whether the store has neither the plan nor the task of a job.

@@ -92,21 +92,16 @@ func (s *service) reload(do func()) {
 
 // onHangup calls do for each SIGHUP until the returned function is called.
 func onHangup(do func()) (stop func()) {
-	hangups, over := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(hangups, syscall.SIGHUP)
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // to the end of the process, which a late one is not to kill
+	return beside(context.Background(), func(over context.Context) {
 		for {
 			select {
 			case <-hangups:
 				do()
-			case <-over:
+			case <-over.Done():
 				return
 			}
 		}
 	})
-	return func() { // the signal is caught to the end of the process, which a late one is not to kill
-		close(over)
-		wg.Wait()
-	}
 }

@@ -73,32 +73,20 @@ func (w *queueWatch) look(ctx context.Context) {
 	}
 }
 
-// run looks again and again until ctx ends.
-func (w *queueWatch) run(ctx context.Context) {
-	tick := time.NewTicker(lookEach)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			w.look(ctx)
-		}
-	}
-}
-
 // watchQueues looks at the queues, and goes on doing so until what it returns is called.
 func watchQueues(ctx context.Context, st store.Reader, has func() []string, log *slog.Logger) (stop func()) {
 	w := &queueWatch{st: st, has: has, log: log}
 	w.look(ctx)
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.run(ctx)
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+	return beside(ctx, func(ctx context.Context) {
+		tick := time.NewTicker(lookEach)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				w.look(ctx)
+			}
+		}
+	})
 }
