@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/hint"
 )
@@ -83,18 +84,12 @@ func userOf(all *auth.Access, name string) (*auth.User, error) {
 	return nil, usagef("user %q is not in the file%s", name, hint.Meant(name, userNames(all)))
 }
 
-func userNames(all *auth.Access) (names []string) {
-	for _, u := range all.Users {
-		names = append(names, u.Name)
-	}
-	return names
+func userNames(all *auth.Access) []string {
+	return api.Each(all.Users, func(u *auth.User) string { return u.Name })
 }
 
-func tokenIDs(all *auth.Access) (ids []string) {
-	for _, t := range all.Tokens {
-		ids = append(ids, t.ID)
-	}
-	return ids
+func tokenIDs(all *auth.Access) []string {
+	return api.Each(all.Tokens, func(t *auth.Token) string { return t.ID })
 }
 
 // completeArgument offers what is in the access file as the command's argument.
@@ -117,10 +112,7 @@ func accessFlag(cmd *cobra.Command) *string {
 
 // roleFlag gives a command its --role.
 func roleFlag(cmd *cobra.Command) *choice {
-	role := &choice{}
-	for _, r := range auth.Roles() {
-		role.words = append(role.words, string(r))
-	}
+	role := &choice{words: api.Each(auth.Roles(), func(r *auth.Role) string { return string(*r) })}
 	cmd.Flags().Var(role, "role", "the role of the user")
 	return role
 }

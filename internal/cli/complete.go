@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -73,11 +74,10 @@ func onlyFirst(complete cobra.CompletionFunc) cobra.CompletionFunc {
 func (a *app) completeQueueFlag(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.lookUp(cmd, func(ctx context.Context, st store.Store) (words []string, err error) {
 		queues, err := st.Queues(ctx)
-		for i := range queues {
-			e := entryOfQueue(&queues[i])
-			words = append(words, fmt.Sprintf("%s\t%s, %s threads", e.Name, e.Plugin, e.threads()))
-		}
-		return words, err
+		return api.Each(queues, func(q *plan.Queue) string {
+			e := entryOfQueue(q)
+			return fmt.Sprintf("%s\t%s, %s threads", e.Name, e.Plugin, e.threads())
+		}), err
 	})
 }
 
@@ -170,10 +170,7 @@ func (a *app) completePlan(cmd *cobra.Command, args []string, _ string) ([]strin
 			return nil, err
 		}
 		tasks, err := st.Tasks(ctx, store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 1000})
-		for _, t := range tasks {
-			words = append(words, fmt.Sprintf("%s\t%s", t.Name, states.OfTask(&t)))
-		}
-		return words, err
+		return api.Each(tasks, func(t *plan.Task) string { return t.Name + "\t" + states.OfTask(t) }), err
 	})
 }
 
@@ -181,9 +178,8 @@ func (a *app) completePlan(cmd *cobra.Command, args []string, _ string) ([]strin
 func (a *app) completeWaiting(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.lookUp(cmd, func(ctx context.Context, st store.Store) (words []string, err error) {
 		tasks, err := st.Tasks(ctx, store.TaskQuery{NoPlan: true, Statuses: []plan.Status{plan.Held, plan.Queued}, Newest: true, Limit: 200})
-		for i := range tasks {
-			words = append(words, fmt.Sprintf("%s\t%s", tasks[i].ID, strings.TrimSpace(tasks[i].Name+" "+states.OfTask(&tasks[i]))))
-		}
-		return words, err
+		return api.Each(tasks, func(t *plan.Task) string {
+			return fmt.Sprintf("%s\t%s", t.ID, strings.TrimSpace(t.Name+" "+states.OfTask(t)))
+		}), err
 	})
 }

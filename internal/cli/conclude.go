@@ -190,10 +190,7 @@ func retriedTasks(ctx context.Context, st store.Reader, ids []plan.TaskID) (all 
 	}
 	tasks = slices.DeleteFunc(tasks, func(t plan.Task) bool { return report.FailedAttempts(&t) == 0 })
 	values, err := itemValues(ctx, st, tasks)
-	for i := range tasks {
-		all = append(all, report.Task{Task: tasks[i], Item: values[tasks[i].ID]})
-	}
-	return all, err
+	return api.Each(tasks, func(t *plan.Task) report.Task { return report.Task{Task: *t, Item: values[t.ID]} }), err
 }
 
 // conclude tells how a run ended, and returns the error that carries its exit code. cause is the

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/textfile"
@@ -49,10 +50,8 @@ func configCheck(a *app) *cobra.Command {
 			return asUsage(err)
 		}
 		if output.json() {
-			doc := checked{File: path, Settings: []setting{}, Mistakes: mistakesOf(found), Warnings: mistakesOf(c.Warnings), Notes: mistakesOf(c.Notes)}
-			for _, s := range c.Settings {
-				doc.Settings = append(doc.Settings, setting(s))
-			}
+			settings := api.Each(c.Settings, func(s *config.Setting) setting { return setting(*s) })
+			doc := checked{File: path, Settings: settings, Mistakes: mistakesOf(found), Warnings: mistakesOf(c.Warnings), Notes: mistakesOf(c.Notes)}
 			if printed := view.JSON(a.Stdout, doc); printed != nil || err == nil {
 				return printed
 			}
@@ -82,9 +81,5 @@ func configCheck(a *app) *cobra.Command {
 
 // mistakesOf is what is said of a file, in JSON.
 func mistakesOf(errs []textfile.Error) []mistake {
-	all := []mistake{}
-	for _, e := range errs {
-		all = append(all, mistake{e.File, e.Line, e.Column, e.Message})
-	}
-	return all
+	return api.Each(errs, func(e *textfile.Error) mistake { return mistake{e.File, e.Line, e.Column, e.Message} })
 }

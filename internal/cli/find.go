@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/items"
@@ -67,9 +68,7 @@ func findPlan(ctx context.Context, r store.Reader, word string) (plan.Plan, erro
 func unknownPlan(ctx context.Context, r store.Reader, word string) error {
 	var names []string
 	if recent, err := r.Plans(ctx, store.PlanQuery{Limit: 200, NoParams: true}); err == nil {
-		for _, p := range recent {
-			names = append(names, p.Name)
-		}
+		names = api.Each(recent, func(p *plan.Plan) string { return p.Name })
 	}
 	name, _, numbered := strings.Cut(word, "#")
 	more := hint.Meant(name, names)
@@ -217,6 +216,13 @@ func (a *app) withTask(ctx context.Context, words []string, do func(store.Store,
 		}
 		return do(st, t)
 	})
+}
+
+// onStore is what a command does with the store that the flags and the environment name.
+func (a *app) onStore(do func(ctx context.Context, st store.Store, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.withStore(cmd.Context(), func(st store.Store) error { return do(cmd.Context(), st, args) })
+	}
 }
 
 // onPlan is what a command does whose first argument names a plan.

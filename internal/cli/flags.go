@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/jsontext"
@@ -261,11 +262,7 @@ func gfsOf(flag *choice, conf *config.Config) protocol.GFS {
 
 // ruleWords are the rules of when, as a person types them.
 func ruleWords() []string {
-	var words []string
-	for _, w := range rules.Whens() {
-		words = append(words, string(w))
-	}
-	return words
+	return api.Each(rules.Whens(), func(w *plan.When) string { return string(*w) })
 }
 
 // pluginDirFlag gives a command its --plugin-dir.

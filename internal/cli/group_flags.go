@@ -175,9 +175,6 @@ func groupSaid(g *plan.Group) string {
 func (a *app) completeGroupFlag(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.lookUp(cmd, func(ctx context.Context, st store.Store) (words []string, err error) {
 		groups, err := st.Groups(ctx)
-		for i := range groups {
-			words = append(words, groups[i].Name+"\t"+groupSaid(&groups[i]))
-		}
-		return words, err
+		return api.Each(groups, func(g *plan.Group) string { return g.Name + "\t" + groupSaid(g) }), err
 	})
 }

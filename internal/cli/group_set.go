@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
@@ -38,18 +40,15 @@ func groupDelete(a *app) *cobra.Command {
 		Short:   "Delete a group of queues",
 		Long:    "Delete a group of queues. A group with a queue or a group in it is not deleted.",
 		Example: "  sluice group delete acme",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return a.withStore(ctx, func(st store.Store) error {
-				_, g, err := findGroup(ctx, st, args[0])
-				if err != nil {
-					return err
-				}
-				if err := st.DeleteGroup(ctx, g); err != nil {
-					return err
-				}
-				return a.say("group %s is deleted", cells.Clean(g.Name))
-			})
-		},
+		RunE: a.onStore(func(ctx context.Context, st store.Store, args []string) error {
+			_, g, err := findGroup(ctx, st, args[0])
+			if err != nil {
+				return err
+			}
+			if err := st.DeleteGroup(ctx, g); err != nil {
+				return err
+			}
+			return a.say("group %s is deleted", cells.Clean(g.Name))
+		}),
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/internal/textfile"
@@ -131,9 +132,9 @@ func (a *app) pluginRole(path string) (mongodb.Role, error) {
 		return role, asUsage(err)
 	}
 	a.told("warning", warnings)
-	for _, p := range all {
-		role.Privileges = append(role.Privileges, mongodb.Privilege{Collection: p.Collection, Actions: p.Actions})
-	}
+	role.Privileges = api.Each(all, func(p *config.Permission) mongodb.Privilege {
+		return mongodb.Privilege{Collection: p.Collection, Actions: p.Actions}
+	})
 	return role, nil
 }
 

@@ -26,27 +26,24 @@ import (
 func nodeList(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "List nodes, newest first"}
 	output := wideFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx := cmd.Context()
-		return a.withStore(ctx, func(st store.Store) error {
-			entries, limits, err := nodeEntries(ctx, st)
-			if err != nil {
-				return err
+	cmd.RunE = a.onStore(func(ctx context.Context, st store.Store, _ []string) error {
+		entries, limits, err := nodeEntries(ctx, st)
+		if err != nil {
+			return err
+		}
+		if output.json() {
+			return view.JSON(a.Stdout, entries)
+		}
+		for _, name := range slices.Sorted(maps.Keys(limits)) {
+			if !slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Name == name }) {
+				a.note("node %s has maxthreads %d and is not registered now", cells.Clean(string(name)), limits[name])
 			}
-			if output.json() {
-				return view.JSON(a.Stdout, entries)
-			}
-			for _, name := range slices.Sorted(maps.Keys(limits)) {
-				if !slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Name == name }) {
-					a.note("node %s has maxthreads %d and is not registered now", cells.Clean(string(name)), limits[name])
-				}
-			}
-			if err := a.printNodes(output, entries); err != nil {
-				return err
-			}
-			return a.notePauses(ctx, st, entries)
-		})
-	}
+		}
+		if err := a.printNodes(output, entries); err != nil {
+			return err
+		}
+		return a.notePauses(ctx, st, entries)
+	})
 	return cmd
 }
 
@@ -114,13 +111,9 @@ func (a *app) notePauses(ctx context.Context, st store.Store, entries []nodeEntr
 				continue
 			}
 			if names == nil {
-				queues, err := st.Queues(ctx)
-				if err != nil {
+				var err error
+				if names, err = queueNames(ctx, st); err != nil {
 					return err
-				}
-				names = map[plan.QueueID]string{}
-				for _, q := range queues {
-					names[q.ID] = q.Name
 				}
 			}
 			a.note("node %s leaves queue %s to other nodes, and tries one task each %s: %s", cells.Clean(string(entries[i].Name)),

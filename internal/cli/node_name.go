@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -29,9 +30,6 @@ func foreignHeard(ctx context.Context, st store.Store, name plan.NodeName) (at t
 
 // noteNoNode says that none of these nodes has the name.
 func (a *app) noteNoNode(name plan.NodeName, nodes []plan.Instance) {
-	var names []string
-	for _, i := range nodes {
-		names = append(names, string(i.Node))
-	}
+	names := api.Each(nodes, func(i *plan.Instance) string { return string(i.Node) })
 	a.note("no node of the name %s is there now%s", name, hint.Meant(string(name), names))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
@@ -185,10 +186,6 @@ func (a *app) eachPlan(ctx context.Context, words []string, do func(context.Cont
 			}
 			plans = append(plans, p)
 		}
-		var errs []error
-		for _, p := range plans {
-			errs = append(errs, do(ctx, st, p))
-		}
-		return errors.Join(errs...)
+		return errors.Join(api.Each(plans, func(p *plan.Plan) error { return do(ctx, st, *p) })...)
 	})
 }

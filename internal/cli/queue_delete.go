@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -16,22 +17,19 @@ func queueDelete(a *app) *cobra.Command {
 		Long: "Delete a queue. A queue with an unfinished task of a plan is not deleted. Its " +
 			"other tasks stay, and nobody claims them. Running tasks continue.",
 		Example: "  sluice queue delete imap",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return a.withStore(ctx, func(st store.Store) error {
-				q, err := findQueue(ctx, st, args[0])
-				if err != nil {
-					return err
-				}
-				deleter, ok := st.(store.QueueDeleter)
-				if !ok {
-					return fmt.Errorf("queue %q: this store does not delete queues", q.Name)
-				}
-				if err := deleter.DeleteQueue(ctx, q.ID); err != nil {
-					return err
-				}
-				return a.say("queue %s is deleted", cells.Clean(q.Name))
-			})
-		},
+		RunE: a.onStore(func(ctx context.Context, st store.Store, args []string) error {
+			q, err := findQueue(ctx, st, args[0])
+			if err != nil {
+				return err
+			}
+			deleter, ok := st.(store.QueueDeleter)
+			if !ok {
+				return fmt.Errorf("queue %q: this store does not delete queues", q.Name)
+			}
+			if err := deleter.DeleteQueue(ctx, q.ID); err != nil {
+				return err
+			}
+			return a.say("queue %s is deleted", cells.Clean(q.Name))
+		}),
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/compiler"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/secret"
@@ -107,11 +108,8 @@ func defaultsFlag(text string) (d plan.TaskDefaults, err error) {
 }
 
 // named returns the nodes that the flags name.
-func (f *queueFlags) named() (names []plan.NodeName) {
-	for _, w := range slices.Concat(f.pin, f.ignore) {
-		names = append(names, plan.NodeName(w))
-	}
-	return names
+func (f *queueFlags) named() []plan.NodeName {
+	return api.Each(slices.Concat(f.pin, f.ignore), func(w *string) plan.NodeName { return plan.NodeName(*w) })
 }
 
 func nodeNames(flag string, words []string) (names []plan.NodeName, err error) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -22,11 +23,9 @@ func schedulePause(a *app) *cobra.Command {
 		Example: "  sluice schedule pause nightly --why 'the archive is full'",
 	}
 	why := cmd.Flags().String("why", "", "the reason, for people")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c schedule.Service) error {
-			return a.tellNext(c.Pause(cmd.Context(), args[0], 0, *why))
-		})
-	}
+	cmd.RunE = a.onSchedule(func(ctx context.Context, _ store.Store, c schedule.Service, name string) error {
+		return a.tellNext(c.Pause(ctx, name, 0, *why))
+	})
 	return cmd
 }
 
@@ -34,11 +33,9 @@ func scheduleResume(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume NAME",
 		Short: "Let a paused schedule fire again",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c schedule.Service) error {
-				return a.tellNext(c.Resume(cmd.Context(), args[0], 0))
-			})
-		},
+		RunE: a.onSchedule(func(ctx context.Context, _ store.Store, c schedule.Service, name string) error {
+			return a.tellNext(c.Resume(ctx, name, 0))
+		}),
 	}
 }
 
@@ -49,22 +46,20 @@ func scheduleRun(a *app) *cobra.Command {
 		Long: "Start one occurrence of a schedule now, also of a paused one. Its timetable goes on " +
 			"as before. While another occurrence has not ended, the schedule's overlap decides. A " +
 			"node starts it within a second.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withSchedules(cmd.Context(), a.withStore, func(st store.Store, c schedule.Service) error {
-				o, err := c.Run(cmd.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				said := "starts one now"
-				if o.State == plan.OccurrenceWaiting {
-					said = "starts one once the one before has ended"
-				}
-				if _, err := fmt.Fprintf(a.Stdout, "schedule %s %s\n", args[0], said); err != nil {
-					return err
-				}
-				return a.noteNoFirer(cmd.Context(), st)
-			})
-		},
+		RunE: a.onSchedule(func(ctx context.Context, st store.Store, c schedule.Service, name string) error {
+			o, err := c.Run(ctx, name)
+			if err != nil {
+				return err
+			}
+			said := "starts one now"
+			if o.State == plan.OccurrenceWaiting {
+				said = "starts one once the one before has ended"
+			}
+			if _, err := fmt.Fprintf(a.Stdout, "schedule %s %s\n", name, said); err != nil {
+				return err
+			}
+			return a.noteNoFirer(ctx, st)
+		}),
 	}
 }
 
@@ -124,13 +119,11 @@ func scheduleDelete(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a schedule, and nothing that it started",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withSchedules(cmd.Context(), a.withStore, func(_ store.Store, c schedule.Service) error {
-				if err := c.Delete(cmd.Context(), args[0], 0); err != nil {
-					return err
-				}
-				return a.say("schedule %s is deleted", args[0])
-			})
-		},
+		RunE: a.onSchedule(func(ctx context.Context, _ store.Store, c schedule.Service, name string) error {
+			if err := c.Delete(ctx, name, 0); err != nil {
+				return err
+			}
+			return a.say("schedule %s is deleted", name)
+		}),
 	}
 }

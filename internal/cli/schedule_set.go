@@ -35,6 +35,15 @@ func (a *app) withSchedules(ctx context.Context, how func(context.Context, func(
 	})
 }
 
+// onSchedule is what a command does whose first argument, if it takes one, names a schedule.
+func (a *app) onSchedule(do func(ctx context.Context, st store.Store, c schedule.Service, name string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.withSchedules(cmd.Context(), a.withStore, func(st store.Store, c schedule.Service) error {
+			return do(cmd.Context(), st, c, strings.Join(args, ""))
+		})
+	}
+}
+
 // scheduleFlags are the flags that a schedule is made and changed with.
 type scheduleFlags struct {
 	timetableFlags

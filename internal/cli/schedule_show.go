@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/client"
@@ -91,31 +92,28 @@ func scheduleList(a *app) *cobra.Command {
 			"its end was seen.",
 	}
 	output := outputFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx := cmd.Context()
-		return a.withSchedules(ctx, a.withStore, func(st store.Store, c schedule.Service) error {
-			all, err := store.AllSchedules(ctx, c.List)
-			if err != nil {
-				return err
+	cmd.RunE = a.onSchedule(func(ctx context.Context, st store.Store, c schedule.Service, _ string) error {
+		all, err := store.AllSchedules(ctx, c.List)
+		if err != nil {
+			return err
+		}
+		if output.json() {
+			return view.JSON(a.Stdout, append([]plan.Schedule{}, all...))
+		}
+		t := a.table("SCHEDULE", "STATE", "NEXT", "RUNNING", "LAST", "TIMETABLE", "STARTS")
+		for i := range all {
+			s := &all[i]
+			next := ""
+			if !s.Next.IsZero() {
+				next = inZone(s, s.Next)
 			}
-			if output.json() {
-				return view.JSON(a.Stdout, append([]plan.Schedule{}, all...))
-			}
-			t := a.table("SCHEDULE", "STATE", "NEXT", "RUNNING", "LAST", "TIMETABLE", "STARTS")
-			for i := range all {
-				s := &all[i]
-				next := ""
-				if !s.Next.IsZero() {
-					next = inZone(s, s.Next)
-				}
-				t.Add(s.Name, scheduleState(s), next, strconv.Itoa(len(s.Open)), strip(s), timetableText(s), targetText(s))
-			}
-			if err := t.Print(a.Stdout); err != nil || len(all) == 0 {
-				return err
-			}
-			return a.noteNoFirer(ctx, st)
-		})
-	}
+			t.Add(s.Name, scheduleState(s), next, strconv.Itoa(len(s.Open)), strip(s), timetableText(s), targetText(s))
+		}
+		if err := t.Print(a.Stdout); err != nil || len(all) == 0 {
+			return err
+		}
+		return a.noteNoFirer(ctx, st)
+	})
 	return cmd
 }
 
@@ -125,51 +123,48 @@ func scheduleShow(a *app) *cobra.Command {
 		Short: "Show a schedule, its next instant and its last occurrences",
 	}
 	output := outputFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.withSchedules(ctx, a.withStore, func(st store.Store, c schedule.Service) error {
-			s, err := c.Show(ctx, args[0])
-			if err != nil {
+	cmd.RunE = a.onSchedule(func(ctx context.Context, st store.Store, c schedule.Service, name string) error {
+		s, err := c.Show(ctx, name)
+		if err != nil {
+			return err
+		}
+		if output.json() {
+			return view.JSON(a.Stdout, s)
+		}
+		fmt.Fprintf(a.Stdout, "%s %s\n", s.Name, whenNext(&s))
+		fmt.Fprintf(a.Stdout, "%s starts a %s; overlap %s, missed %s\n", timetableText(&s), targetText(&s), s.Overlap, s.Missed)
+		fmt.Fprintf(a.Stdout, "%d started: %d succeeded, %d failed; %d skipped\n", s.Tally.Started, s.Tally.Succeeded, s.Tally.Failed, s.Tally.Skipped)
+		for _, span := range s.Backfills {
+			fmt.Fprintf(a.Stdout, "backfill from %s to %s\n", inZone(&s, span.From), inZone(&s, span.To))
+		}
+		t := a.table("INSTANT", "STATE", "BY", "STARTED", "ENDED", "ID", "REASON")
+		at := func(v time.Time) string {
+			if v.IsZero() {
+				return ""
+			}
+			return inZone(&s, v)
+		}
+		all := slices.Concat(s.Last, s.Open)
+		slices.SortStableFunc(all, func(a, b plan.Occurrence) int { return a.At.Compare(b.At) })
+		for _, o := range all {
+			id := ""
+			switch {
+			case !o.Task.IsZero():
+				id = o.Task.String()
+			case !o.Plan.IsZero():
+				id = o.Plan.String()
+			}
+			t.Add(inZone(&s, o.At), string(o.State), string(o.Kind), at(o.Begun), at(o.Ended), id, cells.Clean(o.Reason))
+		}
+		t.DropEmpty("BY", "STARTED", "ENDED", "ID", "REASON")
+		if len(s.Last)+len(s.Open) > 0 {
+			fmt.Fprintln(a.Stdout)
+			if err := t.Print(a.Stdout); err != nil {
 				return err
 			}
-			if output.json() {
-				return view.JSON(a.Stdout, s)
-			}
-			fmt.Fprintf(a.Stdout, "%s %s\n", s.Name, whenNext(&s))
-			fmt.Fprintf(a.Stdout, "%s starts a %s; overlap %s, missed %s\n", timetableText(&s), targetText(&s), s.Overlap, s.Missed)
-			fmt.Fprintf(a.Stdout, "%d started: %d succeeded, %d failed; %d skipped\n", s.Tally.Started, s.Tally.Succeeded, s.Tally.Failed, s.Tally.Skipped)
-			for _, span := range s.Backfills {
-				fmt.Fprintf(a.Stdout, "backfill from %s to %s\n", inZone(&s, span.From), inZone(&s, span.To))
-			}
-			t := a.table("INSTANT", "STATE", "BY", "STARTED", "ENDED", "ID", "REASON")
-			at := func(v time.Time) string {
-				if v.IsZero() {
-					return ""
-				}
-				return inZone(&s, v)
-			}
-			all := slices.Concat(s.Last, s.Open)
-			slices.SortStableFunc(all, func(a, b plan.Occurrence) int { return a.At.Compare(b.At) })
-			for _, o := range all {
-				id := ""
-				switch {
-				case !o.Task.IsZero():
-					id = o.Task.String()
-				case !o.Plan.IsZero():
-					id = o.Plan.String()
-				}
-				t.Add(inZone(&s, o.At), string(o.State), string(o.Kind), at(o.Begun), at(o.Ended), id, cells.Clean(o.Reason))
-			}
-			t.DropEmpty("BY", "STARTED", "ENDED", "ID", "REASON")
-			if len(s.Last)+len(s.Open) > 0 {
-				fmt.Fprintln(a.Stdout)
-				if err := t.Print(a.Stdout); err != nil {
-					return err
-				}
-			}
-			return a.noteNoFirer(ctx, st)
-		})
-	}
+		}
+		return a.noteNoFirer(ctx, st)
+	})
 	return cmd
 }
 
@@ -182,9 +177,6 @@ func (a *app) completeSchedules(cmd *cobra.Command, _ []string, _ string) ([]str
 		} else if s, ok := schedule.StoreOf(st); ok {
 			all, err = store.AllSchedules(ctx, s.Schedules)
 		}
-		for i := range all {
-			words = append(words, all[i].Name+"\t"+timetableText(&all[i]))
-		}
-		return words, err
+		return api.Each(all, func(s *plan.Schedule) string { return s.Name + "\t" + timetableText(s) }), err
 	})
 }

@@ -27,54 +27,51 @@ func taskShow(a *app) *cobra.Command {
 		Long:  "Show everything about a task, its params and output included.\n\n" + taskHelp,
 	}
 	output := outputFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.withStore(ctx, func(st store.Store) error {
-			t, err := findWholeTask(ctx, st, args)
-			switch {
-			case errors.Is(err, plan.ErrTooMuchOutput):
-				example := ""
-				if len(args) == 2 {
-					example = ", as in: " + a.command("task", "show", args[0], rules.ItemName(t.Name, 0))
-				}
-				a.note("%v%s", err, example)
-			case err != nil:
+	cmd.RunE = a.onStore(func(ctx context.Context, st store.Store, args []string) error {
+		t, err := findWholeTask(ctx, st, args)
+		switch {
+		case errors.Is(err, plan.ErrTooMuchOutput):
+			example := ""
+			if len(args) == 2 {
+				example = ", as in: " + a.command("task", "show", args[0], rules.ItemName(t.Name, 0))
+			}
+			a.note("%v%s", err, example)
+		case err != nil:
+			return err
+		}
+		queues, err := queueNames(ctx, st)
+		if err != nil {
+			return err
+		}
+		values, err := itemValues(ctx, st, []plan.Task{t})
+		if err != nil {
+			return err
+		}
+		shown := detailsOfTask(&t, queues)
+		shown.Item = values[t.ID]
+		if err := shown.sizes(ctx, st); err != nil { // another program may have left them in pieces
+			a.note("what it printed: %v", err)
+		}
+		if output.json() {
+			return view.JSON(a.Stdout, shown)
+		}
+		told := []plan.Task{t}
+		if err := tellSkips(ctx, st, told); err != nil {
+			return err
+		}
+		shown.Detail = told[0].Detail
+		title := ""
+		if !t.Plan.IsZero() {
+			p, err := st.Plan(ctx, t.Plan)
+			if err != nil && !errors.Is(err, plan.ErrNotFound) { // it may be being deleted
 				return err
 			}
-			queues, err := queueNames(ctx, st)
-			if err != nil {
-				return err
+			if err == nil {
+				title = p.Title()
 			}
-			values, err := itemValues(ctx, st, []plan.Task{t})
-			if err != nil {
-				return err
-			}
-			shown := detailsOfTask(&t, queues)
-			shown.Item = values[t.ID]
-			if err := shown.sizes(ctx, st); err != nil { // another program may have left them in pieces
-				a.note("what it printed: %v", err)
-			}
-			if output.json() {
-				return view.JSON(a.Stdout, shown)
-			}
-			told := []plan.Task{t}
-			if err := tellSkips(ctx, st, told); err != nil {
-				return err
-			}
-			shown.Detail = told[0].Detail
-			title := ""
-			if !t.Plan.IsZero() {
-				p, err := st.Plan(ctx, t.Plan)
-				if err != nil && !errors.Is(err, plan.ErrNotFound) { // it may be being deleted
-					return err
-				}
-				if err == nil {
-					title = p.Title()
-				}
-			}
-			return a.printTask(ctx, st, &shown, title)
-		})
-	}
+		}
+		return a.printTask(ctx, st, &shown, title)
+	})
 	return cmd
 }
 

@@ -164,11 +164,7 @@ func (c *Client) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, err
 	ids = slices.Compact(ids)
 	var tasks []plan.Task
 	for part := range slices.Chunk(ids, idsAtOnce) {
-		texts := make([]string, len(part))
-		for i := range part {
-			texts[i] = part[i].String()
-		}
-		v.Set("ids", strings.Join(texts, ","))
+		v.Set("ids", strings.Join(api.Each(part, func(id *plan.TaskID) string { return id.String() }), ","))
 		found, err := c.someTasks(ctx, v, q.After, most-len(tasks))
 		if err != nil {
 			return nil, err
