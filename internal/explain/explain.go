@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,8 +83,7 @@ func (e *explainer) one(t *plan.Task) (Link, *plan.Task, error) {
 	case t.Status.Finished():
 		return e.finished(t, &p)
 	case t.Status.Active():
-		link, err := e.active(t)
-		return link, nil, err
+		return e.active(t)
 	case !t.Plan.IsZero() && p.State == plan.PlanSubmitting && p.Closing == plan.Open:
 		how, h := hint.Submission(&p, e.now)
 		return Link{Why: fmt.Sprintf("its plan %s is not ready: %s", p.Title(), how), Hint: h}, nil, nil
@@ -100,8 +100,7 @@ func (e *explainer) one(t *plan.Task) (Link, *plan.Task, error) {
 	case rules.Overdue(&p, e.now):
 		return e.overdue(&p)
 	case t.Status == plan.Queued:
-		link, err := e.queued(t)
-		return link, nil, err
+		return e.queued(t)
 	}
 	return e.held(t, &p)
 }
@@ -182,7 +181,7 @@ func (e *explainer) parents(t *plan.Task) ([]plan.Task, error) {
 var stuck = []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running}
 
 // approval explains a task that waits for a person.
-func (e *explainer) approval(t *plan.Task) (Link, error) {
+func (e *explainer) approval(t *plan.Task) (Link, *plan.Task, error) {
 	why := "somebody is to answer: " + t.Detail
 	if t.Timeout > 0 {
 		why += " (within " + duration.Text(t.NotBefore.Sub(e.now)) + ")"
@@ -190,34 +189,29 @@ func (e *explainer) approval(t *plan.Task) (Link, error) {
 	link := Link{Task: *t, Why: why}
 	if t.Plan.IsZero() {
 		link.Hint = hint.Approve(t, nil)
-		return link, nil
+		return link, nil, nil
 	}
 	p, err := e.plan(t.Plan)
 	if err == nil {
 		link.Hint = hint.Approve(t, &p)
 	}
-	return link, err
+	return link, nil, err
 }
 
 func (e *explainer) held(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error) {
 	switch {
 	case t.Expanding:
-		link, err := e.nextTurn(t, fmt.Sprintf("its %d items are being made", t.Items))
-		return link, nil, err
+		return e.nextTurn(t, fmt.Sprintf("its %d items are being made", t.Items))
 	case t.Expanded:
 		return e.items(t)
 	case rules.AnswerOver(t, e.now):
-		link, err := e.nextTurn(t, fmt.Sprintf("nobody answered within %s: a node's next turn fails it", duration.Text(t.Timeout)))
-		return link, nil, err
+		return e.nextTurn(t, fmt.Sprintf("nobody answered within %s: a node's next turn fails it", duration.Text(t.Timeout)))
 	case t.AwaitsAnswer():
-		link, err := e.approval(t)
-		return link, nil, err
+		return e.approval(t)
 	case t.NotBefore.After(e.now) && t.Attempt == 0:
-		link, err := e.nextTurn(t, fmt.Sprintf("it is held until %s, for %s more", t.NotBefore.UTC().Format(time.RFC3339), duration.Text(t.NotBefore.Sub(e.now))))
-		return link, nil, err
+		return e.nextTurn(t, fmt.Sprintf("it is held until %s, for %s more", t.NotBefore.UTC().Format(time.RFC3339), duration.Text(t.NotBefore.Sub(e.now))))
 	case t.NotBefore.After(e.now):
-		link, err := e.nextTurn(t, fmt.Sprintf("attempt %d follows in %s%s", t.Attempt+1, duration.Text(t.NotBefore.Sub(e.now)), because(t)))
-		return link, nil, err
+		return e.nextTurn(t, fmt.Sprintf("attempt %d follows in %s%s", t.Attempt+1, duration.Text(t.NotBefore.Sub(e.now)), because(t)))
 	}
 	parents, err := e.parents(t)
 	if err != nil {
@@ -252,15 +246,13 @@ func (e *explainer) held(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error) {
 		}
 		return Link{Why: why}, full, err
 	case rules.ToSkip:
-		link, err := e.nextTurn(t, "its when "+whenWord(t.When)+" cannot hold any more, so it will be skipped")
-		return link, nil, err
+		return e.nextTurn(t, "its when "+whenWord(t.When)+" cannot hold any more, so it will be skipped")
 	}
 	why := "nothing holds it any more: a node's next turn queues it"
 	if t.Attempt > 0 {
 		why = "its delay is over: a node's next sweep queues it"
 	}
-	link, err := e.nextTurn(t, why)
-	return link, nil, err
+	return e.nextTurn(t, why)
 }
 
 // others ends "it waits for a" when it waits for more than that.
@@ -281,8 +273,7 @@ func (e *explainer) items(t *plan.Task) (Link, *plan.Task, error) {
 		return Link{}, nil, err
 	}
 	if len(left) == 0 {
-		link, err := e.nextTurn(t, fmt.Sprintf("its %d items have finished: a node's next turn ends it", t.Items))
-		return link, nil, err
+		return e.nextTurn(t, fmt.Sprintf("its %d items have finished: a node's next turn ends it", t.Items))
 	}
 	count := fmt.Sprint(len(left))
 	if len(left) == most {
@@ -303,15 +294,15 @@ func (e *explainer) items(t *plan.Task) (Link, *plan.Task, error) {
 }
 
 // nextTurn explains what any node would do by itself at its next turn: if there is none, that is the reason.
-func (e *explainer) nextTurn(t *plan.Task, why string) (Link, error) {
+func (e *explainer) nextTurn(t *plan.Task, why string) (Link, *plan.Task, error) {
 	nodes, err := e.r.Instances(e.ctx)
 	if err != nil {
-		return Link{}, err
+		return Link{}, nil, err
 	}
 	if slices.ContainsFunc(nodes, Alive) {
-		return Link{Why: why}, nil
+		return Link{Why: why}, nil, nil
 	}
-	return Link{Why: why + "; no node is alive to do so", Hint: e.start(t)}, nil
+	return Link{Why: why + "; no node is alive to do so", Hint: e.start(t)}, nil, nil
 }
 
 // start brings a node for the task.
@@ -320,10 +311,10 @@ func (e *explainer) start(t *plan.Task) hint.Hint {
 	return hint.Start(t, &p)
 }
 
-func (e *explainer) active(t *plan.Task) (Link, error) {
+func (e *explainer) active(t *plan.Task) (Link, *plan.Task, error) {
 	nodes, err := e.r.Instances(e.ctx)
 	if err != nil {
-		return Link{}, err
+		return Link{}, nil, err
 	}
 	if !Holds(nodes, t) {
 		return e.lost(t, nodes)
@@ -341,11 +332,11 @@ func (e *explainer) active(t *plan.Task) (Link, error) {
 	if t.Cancel {
 		why += ", and is being stopped since a person cancelled it"
 	}
-	return Link{Why: why}, nil
+	return Link{Why: why}, nil, nil
 }
 
 // lost explains a task that is claimed or running by its status, while its node is gone: who is to take it over?
-func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
+func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, *plan.Task, error) {
 	why, stray := NodeGone(t), true
 	for i := range nodes {
 		if nodes[i].ID != t.Instance {
@@ -357,7 +348,7 @@ func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
 	}
 	queues, err := e.r.Queues(e.ctx)
 	if err != nil {
-		return Link{}, err
+		return Link{}, nil, err
 	}
 	var q plan.Queue
 	for i := range queues {
@@ -370,22 +361,17 @@ func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
 			h = e.start(t)
 		}
 		if slices.ContainsFunc(nodes, Alive) { // which takes it back, whatever it serves
-			return Link{Why: why + "; " + rules.StrayEnd(true) + ", and then nobody runs it: " + none, Hint: h}, nil
+			return Link{Why: why + "; " + rules.StrayEnd(true) + ", and then nobody runs it: " + none, Hint: h}, nil, nil
 		}
-		return Link{Why: why + ", and nobody takes it over: " + none, Hint: h}, nil
+		return Link{Why: why + ", and nobody takes it over: " + none, Hint: h}, nil, nil
 	}
 	if stray {
-		return Link{Why: why + "; " + rules.StrayEnd(true)}, nil
+		return Link{Why: why + "; " + rules.StrayEnd(true)}, nil, nil
 	}
-	return Link{Why: why + ", so another one takes it over"}, nil
+	return Link{Why: why + ", so another one takes it over"}, nil, nil
 }
 
-func whenWord(w plan.When) string {
-	if w == "" {
-		w = plan.AllSucceeded
-	}
-	return string(w)
-}
+func whenWord(w plan.When) string { return string(cmp.Or(w, plan.AllSucceeded)) }
 
 // because repeats what went wrong with the last attempt.
 func because(t *plan.Task) string {

@@ -14,53 +14,53 @@ import (
 )
 
 // queued explains a task that any node may claim: its queue's limit, or that no node can, or that all are busy.
-func (e *explainer) queued(t *plan.Task) (Link, error) {
+func (e *explainer) queued(t *plan.Task) (Link, *plan.Task, error) {
 	queues, err := e.r.Queues(e.ctx)
 	if err != nil {
-		return Link{}, err
+		return Link{}, nil, err
 	}
 	i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == t.Queue })
 	if i < 0 {
-		return Link{Why: "its queue is gone"}, nil
+		return Link{Why: "its queue is gone"}, nil, nil
 	}
 	if err := e.r.CountQueues(e.ctx, queues[i:i+1]); err != nil {
-		return Link{}, err
+		return Link{}, nil, err
 	}
 	q := &queues[i]
 	in, err := e.groupsOf(q)
 	if err != nil {
-		return Link{}, err
+		return Link{}, nil, err
 	}
 	if g := rules.PausedGroup(in); g != nil {
 		why, h := hint.Paused(g)
-		return Link{Why: why, Hint: h}, nil
+		return Link{Why: why, Hint: h}, nil, nil
 	}
 	if why, h := hint.Full(q); why != "" {
-		return Link{Why: why, Hint: h}, nil
+		return Link{Why: why, Hint: h}, nil, nil
 	}
 	nodes, err := e.r.Instances(e.ctx)
 	if err != nil {
-		return Link{}, err
+		return Link{}, nil, err
 	}
 	able, why, h := able(nodes, t.Plan, q)
 	if len(able) == 0 {
 		if h.Do == nil {
 			h = e.start(t)
 		}
-		return Link{Why: why, Hint: h}, nil
+		return Link{Why: why, Hint: h}, nil, nil
 	}
 	behind, err := e.behind(t, q)
 	if err != nil {
-		return Link{}, err
+		return Link{}, nil, err
 	}
 	if why, h, err := e.full(able, nodes, q); why != "" || err != nil {
 		if behind != "" {
 			why += "; it is " + behind
 		}
-		return Link{Why: why, Hint: h}, err
+		return Link{Why: why, Hint: h}, nil, err
 	}
 	if why, err := e.rate(q, in); why != "" || err != nil {
-		return Link{Why: why}, err
+		return Link{Why: why}, nil, err
 	}
 	why = "it can run: a node is about to claim it"
 	if behind != "" {
@@ -69,7 +69,7 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 	if t.Detail != "" { // of the attempt before
 		why += "; " + t.Detail
 	}
-	return Link{Why: why}, nil
+	return Link{Why: why}, nil, nil
 }
 
 // groupsOf returns the groups whose limits count for a queue.
