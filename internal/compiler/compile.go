@@ -438,8 +438,7 @@ func validateExpressions(s *plan.Spec, i int, index map[string]int, add addProbl
 	}
 	for _, path := range expr.Paths(t.Subject) {
 		if head(path) != "item" && waits(path) {
-			p := add(i, "subject", -1, "task %q: ${{ %s }} is not known yet when the subject is read, at submission; it takes params, plan and task, and item of a foreach", t.Name, path)
-			p.Expr = path
+			add(i, "subject", -1, "task %q: ${{ %s }} is not known yet when the subject is read, at submission; it takes params, plan and task, and item of a foreach", t.Name, path).Expr = path
 			continue
 		}
 		if tellsItem(secretsIn(s), path) {
@@ -470,8 +469,7 @@ func validateExpressions(s *plan.Spec, i int, index map[string]int, add addProbl
 	})
 	for _, path := range paths {
 		if waits(path) {
-			p := add(i, "foreach", -1, "task %q: ${{ %s }} is not known yet when this is read, at submission; foreach takes only a whole output, as in foreach: ${{ needs.list }}", t.Name, path)
-			p.Expr = path
+			add(i, "foreach", -1, "task %q: ${{ %s }} is not known yet when this is read, at submission; foreach takes only a whole output, as in foreach: ${{ needs.list }}", t.Name, path).Expr = path
 			continue
 		}
 		validatePath(s, i, "foreach", path, add)
@@ -514,8 +512,7 @@ func validateKey(s *plan.Spec, i int, add addProblem) {
 	}
 	for _, path := range paths {
 		if head(path) != "item" {
-			p := add(i, "key", -1, "task %q: ${{ %s }}: a key is made of the item alone, as in key: ${{ item.name }}", t.Name, path)
-			p.Expr = path
+			add(i, "key", -1, "task %q: ${{ %s }}: a key is made of the item alone, as in key: ${{ item.name }}", t.Name, path).Expr = path
 			continue
 		}
 		if tellsItem(secretsIn(s), path) {
@@ -551,8 +548,7 @@ func validateParams(s *plan.Spec, i int, params json.RawMessage, add addProblem)
 				add(i, "params", -1, "task %q: ${{ %s }} is the list of the outputs of all items, and a variable takes one value; the list is in $SLUICE_PARAMS", t.Name, path).Expr = path
 			}
 			if given(keys) && waits(path) {
-				p := add(i, "params", -1, "task %q: ${{ %s }} stands in params.%s, which is made of what parents and foreach give; choose another name", t.Name, path, keys[0])
-				p.Expr = path
+				add(i, "params", -1, "task %q: ${{ %s }} stands in params.%s, which is made of what parents and foreach give; choose another name", t.Name, path, keys[0]).Expr = path
 			}
 		}
 		return nil, nil
