@@ -1,17 +1,13 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/approve"
 	"github.com/seed-1177d267/sluice/internal/cells"
-	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -101,31 +97,22 @@ func asks(asked []plan.Task, p *plan.Plan, c func(...string) string) string {
 // askPerson asks a person at a terminal for the answers that a plan waits for. It returns false if
 // nobody is there to be asked, or a question stays open.
 func (a *app) askPerson(ctx context.Context, st store.Store, p plan.PlanID) (all bool, err error) {
-	in, ok := a.Stdin.(*os.File)
-	if !ok || !view.IsTerminal(in) || !view.IsTerminal(a.Stderr) {
+	lines, ok := a.person()
+	if !ok {
 		return false, nil
 	}
 	asked, err := approve.Waiting(ctx, st, p)
 	if err != nil {
 		return false, err
 	}
-	lines := bufio.NewScanner(in)
 	for i := range asked {
 		t := &asked[i]
 		fmt.Fprintf(a.Stderr, "%s: %s [yes/no/later] ", cells.Clean(t.Key()), cells.Clean(t.Detail))
-		if !lines.Scan() {
-			fmt.Fprintln(a.Stderr)
+		word, _ := a.answered(lines, "yes", "no")
+		if word == "" {
 			return false, lines.Err()
 		}
-		answer := strings.ToLower(strings.TrimSpace(lines.Text()))
-		switch {
-		case answer != "" && strings.HasPrefix("yes", answer):
-			err = a.answer(ctx, st, t, true, "")
-		case answer != "" && strings.HasPrefix("no", answer):
-			err = a.answer(ctx, st, t, false, "")
-		default:
-			return false, nil
-		}
+		err = a.answer(ctx, st, t, word == "yes", "")
 		switch {
 		case errors.Is(err, plan.ErrConflict): // somebody else was faster, or the time is over: the run goes on with what is so now
 			a.note("%v", err)

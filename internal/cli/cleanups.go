@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -77,25 +75,20 @@ func (a *app) noteCleanUps(ctx context.Context, st store.Reader, t *plan.Task, n
 // the whole plan is to be cancelled, which is taken for meant where nobody can be asked, and "running"
 // if what runs is.
 func (a *app) askOfCleanUps(p *plan.Plan, unrun []plan.Task) (what string, err error) {
-	in, ok := a.Stdin.(*os.File)
-	if len(unrun) == 0 || !ok || !view.IsTerminal(in) || !view.IsTerminal(a.Stderr) {
+	lines, ok := a.person()
+	if len(unrun) == 0 || !ok {
 		return "all", nil
 	}
 	a.note("if %s is cancelled, clean-ups will not finish: %s", p.Title(), firstNames(keys(unrun), 5))
-	for lines := bufio.NewScanner(in); ; {
+	for {
 		fmt.Fprint(a.Stderr, "Cancel all, running tasks only (then the clean-ups run), or nothing? [all/running/nothing] ")
-		if !lines.Scan() {
-			fmt.Fprintln(a.Stderr)
+		switch what, ok := a.answered(lines, "all", "running", "nothing"); {
+		case !ok:
 			return "", errors.Join(lines.Err(), fmt.Errorf("%s was not cancelled: no answer", p.Title()))
-		}
-		answer := strings.ToLower(strings.TrimSpace(lines.Text()))
-		for _, what := range []string{"all", "running", "nothing"} {
-			if answer != "" && strings.HasPrefix(what, answer) {
-				if what == "nothing" {
-					return "", fmt.Errorf("%s was not cancelled", p.Title())
-				}
-				return what, nil
-			}
+		case what == "nothing":
+			return "", fmt.Errorf("%s was not cancelled", p.Title())
+		case what != "":
+			return what, nil
 		}
 	}
 }

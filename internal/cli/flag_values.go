@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,15 +102,20 @@ func parseAge(word string) (time.Duration, error) {
 	return age, err
 }
 
-// limitFlag gives a listing its --limit.
-func limitFlag(cmd *cobra.Command, most int) *int {
-	parse := func(word string) (int, error) {
+// parseWithin returns what reads a number from least to most; else it is wrong.
+func parseWithin(least, most int, wrong string) func(word string) (int, error) {
+	return func(word string) (int, error) {
 		n, err := strconv.Atoi(word)
-		if err != nil || n < 0 {
-			return 0, errors.New("it is a number, 0 or more")
+		if err != nil || n < least || n > most {
+			return 0, errors.New(wrong)
 		}
 		return n, nil
 	}
+}
+
+// limitFlag gives a listing its --limit.
+func limitFlag(cmd *cobra.Command, most int) *int {
+	parse := parseWithin(0, math.MaxInt, "it is a number, 0 or more")
 	cmd.Flags().Var(&value[int]{&most, "int", parse, strconv.Itoa}, "limit", "how many at most; 0: all")
 	return &most
 }

@@ -90,11 +90,9 @@ func (c *choice) Type() string      { return strings.Join(c.words, "|") }
 
 // Set implements pflag.Value.
 func (c *choice) Set(word string) error {
-	for _, w := range c.words {
-		if w == word {
-			c.value = word
-			return nil
-		}
+	if slices.Contains(c.words, word) {
+		c.value = word
+		return nil
 	}
 	return fmt.Errorf("it is one of %s%s", strings.Join(c.words, ", "), hint.Meant(word, c.words))
 }
@@ -148,26 +146,14 @@ func (f *format) json() bool { return f.value == "json" }
 // threadsFlag gives a command that starts a node its --threads; as many as there are CPUs, if it is not given.
 func threadsFlag(cmd *cobra.Command, threads *int) {
 	*threads = cpus()
-	parse := func(word string) (int, error) {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 1 || n > plan.MaxThreads {
-			return 0, fmt.Errorf("a node runs 1 to %d tasks at once", plan.MaxThreads)
-		}
-		return n, nil
-	}
+	parse := parseWithin(1, plan.MaxThreads, fmt.Sprintf("a node runs 1 to %d tasks at once", plan.MaxThreads))
 	cmd.Flags().VarP(&value[int]{threads, "int", parse, strconv.Itoa}, "threads", "j", "how many tasks run at once, at most 1,000,000; by default the number of CPUs")
 }
 
 // numberFlag gives a command a flag that takes a whole number.
 func numberFlag(cmd *cobra.Command, n *int, name, short string, of int, usage string) {
 	*n = of
-	parse := func(word string) (int, error) {
-		n, err := strconv.Atoi(word)
-		if err != nil {
-			return 0, errors.New("it is a whole number")
-		}
-		return n, nil
-	}
+	parse := parseWithin(math.MinInt, math.MaxInt, "it is a whole number")
 	cmd.Flags().VarP(&value[int]{n, "int", parse, strconv.Itoa}, name, short, usage)
 }
 

@@ -152,23 +152,31 @@ func traceTLS(setting func(name string) (value, variable string)) (*tls.Config, 
 // besideRun starts what goes on beside a command that runs a plan: the pages, if there is an address for them, and what observes its node.
 // Call end when the node has ended.
 func (a *app) besideRun(ctx context.Context, st store.Store, p plan.PlanID, address string, log *slog.Logger) (o den.Observer, end func() error, err error) {
-	served := func() error { return nil }
-	var figures *telemetry.Metrics
+	var set *dciSetup
 	if address != "" {
-		set, err := (&dciSettings{listen: address, plan: p}).setUp(log)
-		if err != nil {
+		if set, err = (&dciSettings{listen: address, plan: p}).setUp(log); err != nil {
 			return nil, nil, err
 		}
+	}
+	o, _, end, err = a.watched(ctx, st, set, log)
+	return o, end, err
+}
+
+// watched starts a server, if there is a setup for one, and the observer of a node, whose figures the server shows. Call end when the node has
+// ended. Without a server the figures are nil.
+func (a *app) watched(ctx context.Context, st store.Store, set *dciSetup, log *slog.Logger) (o den.Observer, figures *telemetry.Metrics, end func() error, err error) {
+	served := func() error { return nil }
+	if set != nil {
 		figures = telemetry.NewMetrics(st, log)
 		server, err := set.server(ctx, a, st, figures)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		served = set.beside(ctx, server)
 	}
 	o, sent, err := a.observe(ctx, st, figures, log)
 	if err != nil {
-		return nil, nil, errors.Join(err, served())
+		return nil, nil, nil, errors.Join(err, served())
 	}
-	return o, func() error { sent(); return served() }, nil
+	return o, figures, func() error { sent(); return served() }, nil
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
-	"github.com/seed-1177d267/sluice/internal/telemetry"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/http"
@@ -234,16 +233,11 @@ func (d *denSetup) equip(r *dtr.Runners) (err error) {
 
 // beside starts the server and the observer of the node, and returns a function that ends them.
 func (d *denSetup) beside(ctx context.Context, st store.Store, cfg *den.Config) (end func() error, err error) {
-	served := func() error { return nil }
-	var figures *telemetry.Metrics
-	if d.webSetup != nil {
-		figures = telemetry.NewMetrics(st, d.log.Logger)
-		server, err := d.webSetup.server(ctx, d.app, st, figures)
-		if err != nil {
-			return nil, err
-		}
-		served = d.webSetup.beside(ctx, server)
+	observer, figures, end, err := d.watched(ctx, st, d.webSetup, d.log.Logger)
+	if err != nil {
+		return nil, err
 	}
+	cfg.Observer = observer
 	if s, ok := schedule.StoreOf(st); ok {
 		var fired func(time.Duration)
 		if figures != nil {
@@ -256,12 +250,7 @@ func (d *denSetup) beside(ctx context.Context, st store.Store, cfg *den.Config) 
 			cfg.Rolls = roll.New(s, d.Requests, d.log.Logger)
 		}
 	}
-	observer, sent, err := d.observe(ctx, st, figures, d.log.Logger)
-	if err != nil {
-		return nil, errors.Join(err, served())
-	}
-	cfg.Observer = observer
-	return func() error { sent(); return served() }, nil
+	return end, nil
 }
 
 // run runs the node until it is stopped.
