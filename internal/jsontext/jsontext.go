@@ -58,7 +58,11 @@ func TextOf(value json.RawMessage) (text string, ok bool) {
 		return "", false
 	}
 	inner := value[1 : len(value)-1]
-	if value[len(value)-1] == '"' && !slices.ContainsFunc(inner, func(c byte) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
+	i := 0
+	for i < len(inner) && inner[i] >= ' ' && inner[i] <= '~' && inner[i] != '"' && inner[i] != '\\' {
+		i++
+	}
+	if i == len(inner) && value[len(value)-1] == '"' {
 		return string(inner), true // mostly
 	}
 	return text, json.Unmarshal(value, &text) == nil
@@ -197,14 +201,38 @@ func TwiceAs(valid []byte, same func(name string) string) string {
 	return ""
 }
 
-// Object returns the members of an object as encoding/json would read them into a map. They share the
-// memory of the text. encoding/json takes thrice as long, and a stack that most goroutines must grow for.
-func Object(text json.RawMessage) (members map[string]json.RawMessage, err error) {
-	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) || !json.Valid(text) {
-		err = json.Unmarshal(text, &members)
-		return members, err
+// Members are those of an object, in their order.
+type Members []Member
+
+// A Member is a name of an object and its value.
+type Member struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Get returns the value of a name, the last one if the name is there twice, or nil.
+func (m Members) Get(name string) json.RawMessage {
+	for _, one := range slices.Backward(m) {
+		if one.Name == name {
+			return one.Value
+		}
 	}
-	members = map[string]json.RawMessage{}
+	return nil
+}
+
+// Object returns the members of an object as encoding/json would read them, and nil for null. They share
+// the memory of the text. encoding/json takes thrice as long, and a stack that most goroutines must grow for.
+func Object(text json.RawMessage) (Members, error) {
+	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) || !json.Valid(text) {
+		var none map[string]json.RawMessage
+		return nil, json.Unmarshal(text, &none)
+	}
+	return ObjectOf(text), nil
+}
+
+// ObjectOf is Object for a text that is known to be a valid object.
+func ObjectOf(text json.RawMessage) Members {
+	members := make(Members, 0, 4) // mostly enough
 	var name string
 	value, depth := 0, 0 // value is where that of the name begins
 	for i := 0; i < len(text); i++ {
@@ -227,14 +255,14 @@ func Object(text json.RawMessage) (members map[string]json.RawMessage, err error
 			depth++
 		case ',', '}', ']':
 			if depth == 1 && value > 0 {
-				members[name], value = bytes.TrimSpace(text[value:i:i]), 0
+				members, value = append(members, Member{name, bytes.TrimSpace(text[value:i:i])}), 0
 			}
 			if c != ',' {
 				depth--
 			}
 		}
 	}
-	return members, nil
+	return members
 }
 
 // mostExcerpt is how many bytes a message shows of a value.

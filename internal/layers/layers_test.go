@@ -84,7 +84,7 @@ var allowed = map[string][]string{
 	"internal/dtr":                   {"plan", "den/protocol", "plugins", "internal/runner"},
 	"internal/runner":                {"plan", "plugins", "internal/runner/", "internal/secret", "golang.org/x/sys/"},
 	"internal/runner/procid":         {"plan", "golang.org/x/sys/"},
-	"internal/source":                {"plugins", "internal/runner", "internal/textfile"},
+	"internal/source":                {"plugins", "internal/jsontext", "internal/runner", "internal/textfile"},
 	"internal/store/mongodb/wire":    {"plan", "internal/rules", "internal/store", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
 	"plugins/disco/host":             {"internal/jsontext"},
 	"internal/hosttest":              {"plugins/disco/host"},

@@ -3,8 +3,6 @@ package rules
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -54,10 +52,10 @@ func FillParams(d *plan.TaskDefaults, params json.RawMessage) json.RawMessage {
 		return d.Params
 	}
 	filled := append(make([]byte, 0, len(d.Params)+len(params)), '{')
-	for _, name := range slices.Sorted(maps.Keys(defaults)) {
-		if _, has := own[name]; !has {
-			filled = append(jsontext.AppendText(filled, name), ':')
-			filled = append(append(filled, defaults[name]...), ',')
+	for _, m := range defaults {
+		if own.Get(m.Name) == nil {
+			filled = append(jsontext.AppendText(filled, m.Name), ':')
+			filled = append(append(filled, m.Value...), ',')
 		}
 	}
 	_, members, _ := bytes.Cut(params, []byte("{"))

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -74,7 +75,7 @@ func Parse(raw json.RawMessage) (v Value, ok bool) {
 func Scalar(raw json.RawMessage) (text string, ok bool) {
 	switch raw[0] {
 	case '"':
-		return text, json.Unmarshal(raw, &text) == nil
+		return jsontext.TextOf(raw)
 	case '{', '[', 'n':
 		return "", false
 	}

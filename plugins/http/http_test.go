@@ -698,7 +698,7 @@ func FuzzAFieldStaysInItsPlace(f *testing.F) {
 		given["x"], _ = json.Marshal(x)
 		given["y"], _ = json.Marshal(y)
 		const template = "http://h.example:8080/a/{x}/b{?y}"
-		read, err := readTemplate(template, &fields{params: given}, false)
+		read, err := readTemplate(template, &fields{given: given}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

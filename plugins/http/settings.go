@@ -51,13 +51,13 @@ func readSettings(params json.RawMessage, given map[string]json.RawMessage, draf
 	if err != nil {
 		return nil, "", fmt.Errorf("params of %s: %w", Name, err)
 	}
-	s = &settings{method: http.MethodGet, body: all["body"], timeout: defaultTimeout}
+	s = &settings{method: http.MethodGet, body: all.Get("body"), timeout: defaultTimeout}
 	if s.body != nil {
 		s.method = http.MethodPost
 	}
 	from := &fields{body: s.body, params: all, given: given}
 	for _, name := range own {
-		raw := all[name]
+		raw := all.Get(name)
 		if raw == nil && name != "url" || draft && hidden(raw) {
 			continue
 		}
@@ -90,23 +90,15 @@ func hidden(raw json.RawMessage) bool {
 // fields are what may fill the url: the fields of the body, then the params of the task but for
 // those that the plugin reads itself, and then further params.
 type fields struct {
-	body          json.RawMessage
-	inBody        map[string]json.RawMessage // nil: not read yet
-	params, given map[string]json.RawMessage
+	body   json.RawMessage
+	inBody jsontext.Members // nil: not read yet
+	params jsontext.Members
+	given  map[string]json.RawMessage
 }
 
 func (f *fields) get(name string) (raw json.RawMessage, ok bool) {
-	if f.inBody == nil {
-		f.inBody = map[string]json.RawMessage{}
-		if len(f.body) > 0 && f.body[0] == '{' {
-			f.inBody, _ = jsontext.Object(f.body) // which was read before
-		}
-	}
-	if raw, ok = f.inBody[name]; ok || slices.Contains(own, name) {
-		return raw, ok
-	}
-	if raw, ok = f.params[name]; ok {
-		return raw, true
+	if raw = f.ofTask(name); raw != nil || slices.Contains(own, name) {
+		return raw, raw != nil
 	}
 	if raw, ok = f.given[name]; ok && len(raw) == 0 { // a draft may lack the value
 		raw = json.RawMessage(`""`)
@@ -114,13 +106,22 @@ func (f *fields) get(name string) (raw json.RawMessage, ok bool) {
 	return raw, ok
 }
 
+// ofTask returns what the task itself has as a field, or nil.
+func (f *fields) ofTask(name string) json.RawMessage {
+	if f.inBody == nil && len(f.body) > 0 && f.body[0] == '{' {
+		f.inBody = jsontext.ObjectOf(f.body) // which is a part of the params
+	}
+	raw := f.inBody.Get(name)
+	if raw == nil && !slices.Contains(own, name) {
+		raw = f.params.Get(name)
+	}
+	return raw
+}
+
 // fixed reports whether the task itself has the value of a field, without an expression.
 func (f *fields) fixed(name string) bool {
-	raw, ok := f.inBody[name]
-	if !ok && !slices.Contains(own, name) {
-		raw, ok = f.params[name]
-	}
-	return ok && !hidden(raw)
+	raw := f.ofTask(name)
+	return raw != nil && !hidden(raw)
 }
 
 func readMethod(s *settings, raw json.RawMessage) error {
@@ -338,7 +339,7 @@ func (s *settings) sent() []byte {
 
 // request returns the request.
 func (s *settings) request(ctx context.Context, v *values) (*http.Request, error) {
-	to := *s.url
+	to := s.url
 	if more := v.query.Encode(); more != "" {
 		to.RawQuery = strings.TrimPrefix(to.RawQuery+"&"+more, "&")
 	}
@@ -346,7 +347,7 @@ func (s *settings) request(ctx context.Context, v *values) (*http.Request, error
 	if err != nil {
 		return nil, err
 	}
-	req.URL, req.Host = &to, strings.TrimSuffix(to.Host, ":") // as if the address were parsed again
+	req.URL, req.Host = to, strings.TrimSuffix(to.Host, ":") // as if the address were parsed again
 	if req.Header = v.header; s.sent() != nil && req.Header.Get("Content-Type") == "" {
 		req.Header.Set("Content-Type", "application/json")
 	}

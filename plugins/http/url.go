@@ -22,6 +22,12 @@ var (
 	variable   = regexp.MustCompile(`^([A-Za-z0-9_%.]+)(\*|:[1-9][0-9]{0,3})?$`)
 )
 
+// Letters of RFC 6570 and RFC 3986: those of a name, and those that a value keeps.
+const (
+	letters    = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+	unreserved = letters + "-.~"
+)
+
 // A template is a url whose fields were found.
 type template struct {
 	host, rest  string   // the host begins with the scheme
@@ -107,28 +113,32 @@ func (t *template) find(e string, fields *fields, open bool) error {
 		inner = inner[1:]
 	}
 	for spec := range strings.SplitSeq(inner, ",") {
-		m := variable.FindStringSubmatch(spec)
-		if m == nil {
-			return fmt.Errorf("%s: %q is not the name of a field", e, spec)
+		name, modifier := spec, ""
+		if spec == "" || strings.Trim(spec, letters) != "" { // else it is a name alone, as mostly
+			m := variable.FindStringSubmatch(spec)
+			if m == nil {
+				return fmt.Errorf("%s: %q is not the name of a field", e, spec)
+			}
+			name, modifier = m[1], m[2]
 		}
-		raw, ok := fields.get(m[1])
+		raw, ok := fields.get(name)
 		if !ok && open {
 			raw, ok = json.RawMessage(`"x"`), true
 		}
 		if !ok {
-			return fmt.Errorf("%s: there is no field %q in the body, and no such param", e, m[1])
+			return fmt.Errorf("%s: there is no field %q in the body, and no such param", e, name)
 		}
 		text, ok := source.Scalar(raw)
 		if !ok {
-			return fmt.Errorf("%s: the field %q is %s, and has to be a text, a number or a boolean", e, m[1], source.Brief(raw))
+			return fmt.Errorf("%s: the field %q is %s, and has to be a text, a number or a boolean", e, name, source.Brief(raw))
 		}
-		if strings.HasPrefix(m[2], ":") && strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
-			return fmt.Errorf("%s: the field %q has other letters than those of ASCII, and no beginning of it can be taken", e, m[1])
+		if strings.HasPrefix(modifier, ":") && strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
+			return fmt.Errorf("%s: the field %q has other letters than those of ASCII, and no beginning of it can be taken", e, name)
 		}
 		if t.values == nil {
 			t.values = stduritemplate.Substitutions{}
 		}
-		t.values[m[1]] = text
+		t.values[name] = text
 	}
 	return nil
 }
@@ -137,9 +147,12 @@ func (t *template) find(e string, fields *fields, open bool) error {
 func (t *template) expand() (*url.URL, error) {
 	text, done := t.host, 0
 	for _, e := range t.expressions {
-		value, err := stduritemplate.Expand(t.rest[e[0]:e[1]], t.values)
-		if err != nil {
-			return nil, err
+		value, plain := t.values[t.rest[e[0]+1:e[1]-1]].(string)
+		if !plain || strings.Trim(value, unreserved) != "" {
+			var err error
+			if value, err = stduritemplate.Expand(t.rest[e[0]:e[1]], t.values); err != nil {
+				return nil, err
+			}
 		}
 		text, done = text+t.rest[done:e[0]]+value, e[1]
 	}
