@@ -3,7 +3,6 @@ package http
 import (
 	"context"
 	"crypto/tls"
-	"maps"
 	"net/http/httptrace"
 	"slices"
 	"strconv"
@@ -31,14 +30,29 @@ type details struct {
 
 func newDetails() *details { return &details{began: time.Now()} }
 
+// detailsOf is the key of the details in the context of their requests.
+type detailsOf struct{}
+
+func (d *details) note(at *atomic.Int64) { at.Store(int64(time.Since(d.began))) }
+
 // trace notes when something happens to the requests of a context.
 func (d *details) trace(ctx context.Context) context.Context {
-	note := func(at *atomic.Int64) { at.Store(int64(time.Since(d.began))) }
+	return httptrace.WithClientTrace(context.WithValue(ctx, detailsOf{}, d), &httptrace.ClientTrace{
+		TLSHandshakeDone:     func(tls.ConnectionState, error) { d.note(&d.connect) },
+		GotFirstResponseByte: func() { d.note(&d.firstByte) },
+	})
+}
+
+// traceDial notes what comes before a connection is there, in the details of the request that it is made
+// for. Most requests have a connection, and are not to pay for this.
+func traceDial(ctx context.Context) context.Context {
+	d, ok := ctx.Value(detailsOf{}).(*details)
+	if !ok {
+		return ctx
+	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		DNSDone:              func(httptrace.DNSDoneInfo) { note(&d.name) },
-		ConnectDone:          func(_, _ string, err error) { note(&d.connect) },
-		TLSHandshakeDone:     func(tls.ConnectionState, error) { note(&d.connect) },
-		GotFirstResponseByte: func() { note(&d.firstByte) },
+		DNSDone:     func(httptrace.DNSDoneInfo) { d.note(&d.name) },
+		ConnectDone: func(string, string, error) { d.note(&d.connect) },
 	})
 }
 
@@ -50,7 +64,7 @@ func (d *details) line(a *answer, err error, masks []string) string {
 		body = secret.HideText(string(a.body[:min(len(a.body), 2*loggedBody)]), masks)
 		body = strings.ToValidUTF8(body[:min(len(body), loggedBody)], "\uFFFD") // only now: a cut secret would not be found
 	}
-	b := make([]byte, 0, 512+len(body)+len(body)/8)
+	b := slices.Grow(make([]byte, 0, 1<<10), 512+len(body)+len(body)/8) // mostly on the stack
 	text := func(key, text string) { b = jsontext.AppendText(append(b, key...), text) }
 	ms := func(key string, at int64) {
 		b = strconv.AppendFloat(append(b, key...), float64(at/int64(10*time.Microsecond))/100, 'f', -1, 64)
@@ -90,7 +104,12 @@ func (d *details) line(a *answer, err error, masks []string) string {
 // appendHeaders writes the headers that the log keeps, as JSON.
 func (a *answer) appendHeaders(b []byte, masks []string) []byte {
 	left, next := loggedHeaders, `,"headers":{`
-	for _, name := range slices.Sorted(maps.Keys(a.header)) {
+	names := make([]string, 0, 16) // mostly on the stack
+	for name := range a.header {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
 		value := strings.Join(a.header[name], ", ")
 		if left -= len(name) + len(value); left < 0 {
 			break

@@ -12,6 +12,7 @@ package http
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,7 +74,10 @@ func New(o Options) *Plugin {
 	dialer := &net.Dialer{Timeout: connectWithin, Resolver: o.Resolver, Control: p.control}
 	p.client = &http.Client{
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: connectWithin,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return dialer.DialContext(traceDial(ctx), network, address)
+			},
+			ForceAttemptHTTP2: true, TLSHandshakeTimeout: connectWithin,
 			MaxIdleConns: 1000, MaxIdleConnsPerHost: 1000, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: mostHeaders,
 		},
 		CheckRedirect: follow,
@@ -169,16 +173,12 @@ func (p *Plugin) send(ctx context.Context, t *plugins.Task, s *settings, v *valu
 		return nil, fmt.Errorf("%w: %w", errRequest, err)
 	}
 	id := t.ID.String()
-	req.Header.Set("Idempotency-Key", id)
-	req.Header.Set("Sluice-Attempt", strconv.Itoa(t.Attempt))
+	req.Header["Idempotency-Key"] = []string{id}
+	req.Header["Sluice-Attempt"] = []string{strconv.Itoa(t.Attempt)}
 	sign(req.Header, v.keys, id, time.Now(), s.sent())
 	d.method, d.url = req.Method, req.URL.String()
-	got, err := p.client.Do(req)
+	got, err := p.do(req)
 	if err != nil {
-		var outer *url.Error // which repeats the address
-		if errors.As(err, &outer) {
-			err = outer.Err
-		}
 		return nil, err
 	}
 	defer got.Body.Close()
@@ -186,13 +186,41 @@ func (p *Plugin) send(ctx context.Context, t *plugins.Task, s *settings, v *valu
 	for before := got.Request.Response; before != nil; before = before.Request.Response {
 		a.redirects++
 	}
-	return a, p.readBody(ctx, got.Body, a)
+	return a, p.readBody(ctx, got, a)
+}
+
+// do sends a request. No redirect of any other method than GET is followed, so that these need no copies
+// of the headers, as http.Client makes them for each request.
+func (p *Plugin) do(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet {
+		got, err := p.client.Transport.RoundTrip(req)
+		var record tls.RecordHeaderError
+		if errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/" {
+			err = http.ErrSchemeMismatch // as http.Client says it
+		}
+		return got, err
+	}
+	got, err := p.client.Do(req)
+	var outer *url.Error // which repeats the address
+	if errors.As(err, &outer) {
+		err = outer.Err
+	}
+	return got, err
 }
 
 // readBody reads at most mostBody bytes of a body. An attempt takes its share of the memory for
 // long bodies at once, so that no two attempts wait for each other.
-func (p *Plugin) readBody(ctx context.Context, from io.Reader, a *answer) (err error) {
+func (p *Plugin) readBody(ctx context.Context, got *http.Response, a *answer) (err error) {
 	defer func() { a.body = textfile.WithoutMark(a.body) }()
+	from := got.Body
+	if n := got.ContentLength; 0 <= n && n < freeBody {
+		a.body = make([]byte, n+1) // with a byte to see the end, after which the connection has the next request
+		read, err := io.ReadFull(from, a.body)
+		if a.body = a.body[:read]; int64(read) >= n {
+			return nil
+		}
+		return err
+	}
 	if a.body, err = io.ReadAll(io.LimitReader(from, freeBody)); err != nil || len(a.body) < freeBody {
 		return err
 	}

@@ -83,12 +83,8 @@ func (p *Plugin) Post(ctx context.Context, uri, key string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	got, err := p.client.Do(req)
+	got, err := p.do(req)
 	if err != nil {
-		var outer *url.Error // which repeats the address
-		if errors.As(err, &outer) {
-			err = outer.Err
-		}
 		switch {
 		case errors.Is(context.Cause(limited), errSlow):
 			return fmt.Errorf("%w: it may take %v", errSlow, s.timeout)
@@ -100,7 +96,7 @@ func (p *Plugin) Post(ctx context.Context, uri, key string, body []byte) error {
 	defer got.Body.Close()
 	a := &answer{status: got.StatusCode, header: got.Header, host: req.URL.Host, release: func() {}}
 	defer func() { a.release() }()
-	_ = p.readBody(limited, got.Body, a) // the status says more than how the body ended
+	_ = p.readBody(limited, got, a) // the status says more than how the body ended
 	if a.success() {
 		return nil
 	}
