@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -196,11 +197,23 @@ func packDefinition(d plan.Definition) ([]byte, error) {
 
 // unpackDefinition is the reverse; b may be nil.
 func unpackDefinition(b []byte, rank int64, rule plan.When, flags int64) (d plan.Definition, err error) {
-	if b != nil {
+	subject, alone := subjectAlone(b)
+	switch {
+	case alone:
+		d.Subject = subject
+	case b != nil:
 		d, err = parseDefinition(b)
 	}
 	d.Rank, d.When, d.ContinueOnError = rank, rule, flags&flagContinue != 0
 	return d, err
+}
+
+// subjectAlone returns the subject of a definition that has nothing else, as most tasks of no plan do.
+func subjectAlone(b []byte) (subject string, alone bool) {
+	if text, ok := bytes.CutPrefix(b, []byte(`{"subject":`)); ok && bytes.Count(b, []byte(`"`)) == 4 {
+		return jsontext.TextOf(bytes.TrimSuffix(text, []byte("}")))
+	}
+	return "", false
 }
 
 // parseDefinition takes memory for a definition, which most tasks need none for: their rows hold all of it.
