@@ -255,14 +255,17 @@ func checkHeader(name, text string) error {
 // all returns each value that may be a secret, under the name that errors give it.
 func (s *settings) all() iter.Seq2[string, source.Value] {
 	return func(yield func(string, source.Value) bool) {
-		for _, name := range slices.Sorted(maps.Keys(s.headers)) {
-			if !yield("headers."+name, s.headers[name]) {
-				return
+		for _, of := range [...]struct {
+			kind   string
+			values map[string]source.Value
+		}{{"headers.", s.headers}, {"query.", s.query}} {
+			if len(of.values) == 0 {
+				continue // mostly; to sort nothing takes memory too
 			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.query)) {
-			if !yield("query."+name, s.query[name]) {
-				return
+			for _, name := range slices.Sorted(maps.Keys(of.values)) {
+				if !yield(of.kind+name, of.values[name]) {
+					return
+				}
 			}
 		}
 		for _, v := range s.keys {
@@ -288,7 +291,10 @@ type values struct {
 
 // read reads the secrets where they are on this node. known are the values of secret params.
 func (s *settings) read(ctx context.Context, known []string) (*values, error) {
-	v := &values{header: http.Header{}, query: url.Values{}, secrets: slices.Clone(known)}
+	v := &values{header: http.Header{}, secrets: slices.Clone(known)}
+	if len(s.query) > 0 {
+		v.query = url.Values{}
+	}
 	for name, from := range s.all() {
 		text, err := from.Read(ctx)
 		if err == nil && from.Secret() {
