@@ -95,15 +95,16 @@ func (r *round) Finish(ctx context.Context, only plan.PlanID) (did engine.Did, e
 // ahead returns a round that claims while endings are written and their children are released,
 // which takes half the time of a busy node's turn. It returns nil if the claim has to come after
 // these, because they could affect it. They cannot if all of these hold: the claim before found
-// more than it took, no queue and no node has a limit, only successes end, and no work of another
-// turn continues. Tasks that the endings queue may then be claimed one turn late for their rank.
+// more than it took, no queue and no node has a limit, no queue is in a group, only successes end,
+// and no work of another turn continues. Tasks that the endings queue may then be claimed one turn
+// late for their rank.
 func (r *round) ahead(t *protocol.Turn, queues []queueDoc) *round {
 	r.mu.Lock()
 	limit, known := r.limits[r.node]
 	ample := r.ample && time.Since(r.claimedAt) < justNow && known && !limit.set
 	r.mu.Unlock()
 	if !ample || len(t.Ended) < manyEnded || len(r.queue)+len(r.jobs) > 0 || len(queues) > fewQueues ||
-		slices.ContainsFunc(queues, func(q queueDoc) bool { return !q.Unlimited || q.NodeThreads.n > 0 || q.rated() }) ||
+		slices.ContainsFunc(queues, func(q queueDoc) bool { return !q.Unlimited || q.NodeThreads.n > 0 || q.rated() || q.grouped() }) ||
 		slices.ContainsFunc(t.Ended, func(e protocol.Ending) bool {
 			return rules.OutcomeOf(e.Status, e.Reason, false) != rules.OutcomeSucceeded
 		}) {

@@ -151,8 +151,7 @@ func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]tas
 			return byQueue, false, nil
 		}
 	}
-	// A claim ahead of the endings does not look at the rates of groups.
-	return byQueue, c.groupsOf == nil && !slices.ContainsFunc(draws, func(d *draw) bool { return d.want > 0 && !d.more }), nil
+	return byQueue, !slices.ContainsFunc(draws, func(d *draw) bool { return d.want > 0 && !d.more }), nil
 }
 
 // drawDealt claims from queues, of each as much as it was dealt.
