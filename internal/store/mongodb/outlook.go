@@ -78,8 +78,8 @@ func (r *round) outlook(t *protocol.Turn, v *preview, plans *idSet) {
 		one := &draw{queue: &o.queue, ask: t.Slots, parts: map[plan.PlanID]*part{}}
 		parts := []*part{{draw: one, ask: t.Slots}}
 		if known := c.sharing(one.queue); known != nil {
-			o.all, o.after = looksForAll(known), lastOf(known)
-			v.stages = append(v.stages, tagged(r.tasks, "share", looking(one.queue.ID, o.all, o.after)...))
+			o.scope = scopeOf(known, false)
+			v.stages = append(v.stages, tagged(r.tasks, "share", o.looking(one.queue.ID)...))
 			one.passed = maps.Clone(known.Of)
 			if parts = one.deal(); len(parts) > fewAsked {
 				parts = nil

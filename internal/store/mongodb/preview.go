@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 )
 
@@ -36,8 +37,7 @@ type preview struct {
 // An outlook is what a preview has for claims from a queue.
 type outlook struct {
 	queue queueDoc                // as the handle knew it when it asked
-	all   bool                    // it asked for any plan that has work there,
-	after bson.ObjectID           // or for those that come after this one
+	scope                         // which plans with work it asked for
 	used  bool                    // by a look
 	found []shareDoc              // the plans
 	parts map[bson.ObjectID]*part // by plan; nil: it was used
@@ -97,12 +97,14 @@ func (v *preview) belowEnded(chunk []parent) (children []taskDoc, joins []joinDo
 	return v.children, v.joins, true
 }
 
-// lookFor returns the plans that have work in a queue, if the preview has them: any, or those that come after one.
-func (v *preview) lookFor(queue bson.ObjectID, all bool, after bson.ObjectID) (o *outlook) {
+// lookFor returns the plans that have work in a queue, if the preview has them. It asked for others than those that it knew, which still take turns.
+func (v *preview) lookFor(queue bson.ObjectID, of scope, known *protocol.PlanShares) (o *outlook) {
 	if v == nil || v.outlooks[queue] == nil {
 		return nil
 	}
-	if o = v.outlooks[queue]; o.used || !o.all && (all || bytes.Compare(o.after[:], after[:]) > 0) {
+	o = v.outlooks[queue]
+	gone := slices.ContainsFunc(o.but, func(id bson.ObjectID) bool { s, is := known.Of[planID(id)]; return !is || s.Away })
+	if o.used || gone || !o.all && (of.all || bytes.Compare(o.after[:], of.after[:]) > 0) {
 		return nil
 	}
 	o.used = true
@@ -146,7 +148,7 @@ func (v *preview) heads(parts []*part, of bson.ObjectID, not idList) bool {
 func (o *outlook) knows(p *part) bool {
 	seen, there := o.parts[p.plan]
 	if !there {
-		return o.all && p.turns && !slices.ContainsFunc(o.found, func(s shareDoc) bool { id, _ := s.plan(); return id == p.plan })
+		return o.all && p.turns && !slices.Contains(o.but, p.plan) && !slices.ContainsFunc(o.found, func(s shareDoc) bool { id, _ := s.plan(); return id == p.plan })
 	}
 	return seen != nil && (len(seen.docs) < seen.ask || p.ask <= seen.ask)
 }

@@ -16,10 +16,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// looksForAny is with which claim from a queue each time the store looks for any plan that has work there, at the cost of a look at all
-// that waits in the queue. It does so too if it knows of none. Else it looks for new ones, whose ids come after those that are known.
-const looksForAny = 64
-
 // sharing returns who takes turns in a queue; nil if nobody does.
 func (c *claimer) sharing(q *queueDoc) *protocol.PlanShares {
 	if !q.ranked() || !c.turn.Plan.IsZero() {
@@ -41,14 +37,15 @@ func (c *claimer) look(ctx context.Context, draws []*draw, all bool) error {
 		for of := range c.news[one.queue.ID] {
 			c.join(known, of)
 		}
-		one.all = all || looksForAll(known)
+		of := scopeOf(known, all)
+		one.all = of.all
 		known.Claims++
-		if seen := c.preview.lookFor(one.queue.ID, one.all, lastOf(known)); seen != nil {
+		if seen := c.preview.lookFor(one.queue.ID, of, known); seen != nil {
 			one.all = one.all || seen.all
 			found = append(found, seen.found...)
 			continue
 		}
-		stages := bson.A(looking(one.queue.ID, one.all, lastOf(known)))
+		stages := bson.A(of.looking(one.queue.ID))
 		if pipeline == nil {
 			pipeline = stages
 		} else {
@@ -87,31 +84,6 @@ func (c *claimer) look(ctx context.Context, draws []*draw, all bool) error {
 		}
 	}
 	return nil
-}
-
-// looksForAll reports whether a claim looks for any plan that has work.
-func looksForAll(known *protocol.PlanShares) bool {
-	return !rules.AnyTurns(known.Of) || known.Claims%looksForAny == 0
-}
-
-// looking are the stages that find the plans that have work in a queue: any, or those that come after one. They ask nothing that the index does
-// not have: a plan whose queued tasks another program has given a node has none to claim, and leaves again.
-func looking(queue bson.ObjectID, all bool, after bson.ObjectID) []any {
-	where := onlyQueued(d("queue", queue))
-	if !all {
-		where = append(where, bson.E{Key: "plan", Value: d("$gt", after)})
-	}
-	return []any{d("$match", where), d("$group", d("_id", d("queue", "$queue", "plan", "$plan")))}
-}
-
-// lastOf returns the last of the plans that take turns.
-func lastOf(known *protocol.PlanShares) (last bson.ObjectID) {
-	for id, s := range known.Of {
-		if !s.Away && bytes.Compare(id.ID[:], last[:]) > 0 {
-			last = oid(id.ID)
-		}
-	}
-	return last
 }
 
 // planOf matches the plan of a part. A task of no plan has none, or what another program put there.
