@@ -68,9 +68,12 @@ func (r *round) outlook(t *protocol.Turn, v *preview, plans *idSet) {
 	r.mu.Unlock()
 	wide := len(queues) > fewAsked || t.Slots*len(queues) > mostSeen
 	if t.Slots <= 0 || wide || !known || limit.set || r.contended() || slices.ContainsFunc(queues, func(q queueDoc) bool {
-		return !q.Unlimited || q.NodeThreads.n > 0 || q.rated() || q.grouped()
+		return !q.Unlimited || q.NodeThreads.n > 0 || q.rated()
 	}) {
 		return
+	}
+	if v.grouped = slices.ContainsFunc(queues, func(q queueDoc) bool { return q.grouped() }); v.grouped {
+		v.stages = append(v.stages, tagged(r.groups, "group"))
 	}
 	c := claimer{round: r, turn: t, shares: cmp.Or(t.Shares, &protocol.Shares{})}
 	for i := range queues {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A small turn writes its endings first. Then one command reads what its other steps have to know: a preview. A node of one thread waits for
@@ -30,6 +31,8 @@ type preview struct {
 	joins    []joinDoc                  // and the joins that they are in
 	plans    idList                     // that it asked for
 	outlooks map[bson.ObjectID]*outlook // by queue
+	grouped  bool                       // it asked for the groups of queues, which are
+	groups   []plan.Group               // these
 	before   int                        // how many tasks the turn had queued before,
 	queued   []taskDoc                  // and those that it has queued since, but for some
 }
@@ -44,7 +47,7 @@ type outlook struct {
 }
 
 // told is a part of the answer, by what it is.
-type told struct{ Child, Join, Plan, Share, Head bson.Raw }
+type told struct{ Child, Join, Plan, Share, Head, Group bson.Raw }
 
 // tell takes a part of the answer into a preview, if it is one of that. err is the first error.
 func (r *round) tell(v *preview, p *told, err *error) bool {
@@ -63,6 +66,9 @@ func (r *round) tell(v *preview, p *told, err *error) bool {
 		}
 	case p.Head != nil:
 		v.head(decoded[taskDoc](p.Head, err))
+	case p.Group != nil:
+		g := decoded[groupDoc](p.Group, err)
+		v.groups = append(v.groups, g.domain())
 	default:
 		return false
 	}

@@ -512,13 +512,15 @@ func TestRoundTripsOfATurn(t *testing.T) {
 		needs   int // a task needs the one that comes so many before it
 		inPlan  bool
 		own     bool // the node is there for the plan
+		group   string
 		want    []string
 	}{
-		{"plain tasks", 1, 0, true, false, flat},
-		{"tasks of no plan", 1, 0, false, false, flat},
-		{"plain tasks for 8 threads", 8, 0, true, false, flat},
-		{"a chain of a node's own plan", 1, 1, true, true, chain},
-		{"8 chains for 8 threads", 8, 8, true, false, chain},
+		{"plain tasks", 1, 0, true, false, "", flat},
+		{"plain tasks of a group", 1, 0, true, false, "g", flat},
+		{"tasks of no plan", 1, 0, false, false, "", flat},
+		{"plain tasks for 8 threads", 8, 0, true, false, "", flat},
+		{"a chain of a node's own plan", 1, 1, true, true, "", chain},
+		{"8 chains for 8 threads", 8, 8, true, false, "", chain},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			uri, _ := database(t)
@@ -535,7 +537,12 @@ func TestRoundTripsOfATurn(t *testing.T) {
 			}})
 			s.trusts = time.Hour
 			turn := protocol.Turn{Instance: flatPlan(t, s, 0), Slots: c.threads, Plugins: []string{"x"}, Start: true, Shares: &protocol.Shares{}}
-			q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q", Plugin: "x", Unlimited: true})
+			if c.group != "" {
+				no(s.PutGroup(t.Context(), plan.Group{}, plan.Group{Name: c.group}))
+			}
+			of := plan.Queue{Name: "q", Plugin: "x", Unlimited: true}
+			of.Group = c.group
+			q, err := s.EnsureQueue(t.Context(), of)
 			no(err)
 			all := make([]plan.Task, tasks)
 			for i := range all {
@@ -555,6 +562,7 @@ func TestRoundTripsOfATurn(t *testing.T) {
 			} else {
 				no(s.AddTasks(t.Context(), plan.PlanID{}, all))
 			}
+			s.owed = false     // what was made above wakes nobody any more
 			for i := range 4 { // the first ones find out what there is
 				asked = nil
 				did, err := s.Turn(t.Context(), turn)

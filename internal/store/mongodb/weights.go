@@ -179,6 +179,16 @@ func (c *claimer) drawDealt(ctx context.Context, draws []*draw) error {
 	return nil
 }
 
+// groupsNow returns the groups of queues, once as the preview has them.
+func (c *claimer) groupsNow(ctx context.Context) (groups []plan.Group, err error) {
+	if v := c.preview; v != nil && v.grouped {
+		v.grouped = false
+		return v.groups, nil
+	}
+	_, groups, err = c.readGroups(ctx)
+	return groups, err
+}
+
 // startable leaves out the queues that are in a paused group. It reads the groups once, if any queue
 // is in one.
 func (c *claimer) startable(ctx context.Context, queues []queueDoc) (_ []queueDoc, err error) {
@@ -186,7 +196,7 @@ func (c *claimer) startable(ctx context.Context, queues []queueDoc) (_ []queueDo
 		return queues, nil
 	}
 	if c.groupsOf == nil {
-		_, groups, err := c.readGroups(ctx)
+		groups, err := c.groupsNow(ctx)
 		if err != nil {
 			return nil, err
 		}
