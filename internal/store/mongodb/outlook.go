@@ -91,10 +91,31 @@ func (r *round) outlook(t *protocol.Turn, v *preview, plans *idSet) {
 		for _, p := range parts {
 			o.parts[p.plan] = p
 			plans.add(p.plan)
-			v.stages = append(v.stages, tagged(r.tasks, "head", d("$match", c.waiting(p)), d("$sort", p.queue.sort()), d("$limit", p.ask), d("$project", claimedFields)))
+			v.stages = append(v.stages, c.next(p)...)
 		}
 		v.outlooks[one.queue.ID] = o
 	}
+}
+
+// next are the stages that read what is next in a part. An aggregation cannot name the index of what it adds: there one stage for each side of
+// an $or is faster than the $or.
+func (c *claimer) next(p *part) (stages bson.A) {
+	head := func(more ...bson.E) {
+		stages = append(stages, tagged(c.tasks, "head", d("$match", append(c.waiting(p), more...)), d("$sort", p.queue.sort()), d("$limit", p.ask), d("$project", claimedFields)))
+	}
+	h, seeks := c.near(p)
+	if h == nil {
+		head()
+	} else {
+		for _, before := range h.before() {
+			head(bson.E{Key: "$and", Value: bson.A{before}})
+		}
+		p.near = true
+	}
+	if seeks {
+		stages = append(stages, tagged(c.tasks, "far", d("$match", c.waiting(p)), d("$sort", p.queue.sort()), d("$skip", c.reach), d("$limit", 1), d("$project", farFields)))
+	}
+	return stages
 }
 
 // takePreview takes what was read, now that it is known which queues the turn serves.
@@ -105,6 +126,14 @@ func (r *round) takePreview(v *preview) {
 	for _, q := range r.turn.queues {
 		if o := v.outlooks[q.ID]; o != nil && !reflect.DeepEqual(o.queue, q) {
 			delete(v.outlooks, q.ID)
+		}
+	}
+	for _, o := range v.outlooks {
+		for id, p := range o.parts {
+			if p != nil && p.near && len(p.docs) < p.ask {
+				o.parts[id] = nil
+				r.locked(func() { delete(r.horizons, p.key()) })
+			}
 		}
 	}
 	r.preview, v.before = v, r.queued

@@ -47,7 +47,7 @@ type outlook struct {
 }
 
 // told is a part of the answer, by what it is.
-type told struct{ Child, Join, Plan, Share, Head, Group bson.Raw }
+type told struct{ Child, Join, Plan, Share, Head, Far, Group bson.Raw }
 
 // tell takes a part of the answer into a preview, if it is one of that. err is the first error.
 func (r *round) tell(v *preview, p *told, err *error) bool {
@@ -69,6 +69,10 @@ func (r *round) tell(v *preview, p *told, err *error) bool {
 	case p.Group != nil:
 		g := decoded[groupDoc](p.Group, err)
 		v.groups = append(v.groups, g.domain())
+	case p.Far != nil:
+		if t := decoded[taskDoc](p.Far, err); !nameless(t) {
+			r.locked(func() { r.horizons.found(ofPlan{t.Queue, t.Plan}, t.Rank, t.ID, r.reach) })
+		}
 	default:
 		return false
 	}

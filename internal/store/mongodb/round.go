@@ -382,6 +382,9 @@ type draw struct {
 	over   bool                           // nothing more is to be had of it now
 }
 
+// key is the plan of a part.
+func (p *part) key() ofPlan { return ofPlan{p.queue.ID, p.plan} }
+
 // A part is what a claim reads of a queue: of one plan, or of none, where plans take turns.
 type part struct {
 	*draw
@@ -389,4 +392,5 @@ type part struct {
 	plan  bson.ObjectID
 	ask   int
 	docs  []taskDoc
+	near  bool // a preview asked only for what is before a horizon
 }

@@ -261,11 +261,11 @@ func (c *claimer) readParts(ctx context.Context, parts []*part, whole bool) erro
 	var g errgroup.Group
 	g.SetLimit(partsAtOnce)
 	for _, p := range parts {
-		filter, look := c.nextIn(p, fields)
-		g.Go(func() (err error) {
-			p.docs, err = wire.Find[taskDoc](ctx, c.tasks, filter, look)
-			return err
-		})
+		h, seeks := c.near(p)
+		g.Go(func() error { return c.readNext(ctx, p, h, fields) })
+		if seeks {
+			g.Go(func() error { return c.seek(ctx, p) })
+		}
 	}
 	if err := g.Wait(); err != nil {
 		return err
@@ -276,4 +276,40 @@ func (c *claimer) readParts(ctx context.Context, parts []*part, whole bool) erro
 		}
 	}
 	return nil
+}
+
+// near returns the horizon for a read of a part.
+func (s *Store) near(p *part) (h *horizon, seeks bool) {
+	if p.turns {
+		s.locked(func() { h, seeks = s.horizons.near(p.key(), p.ask) })
+	}
+	return h, seeks
+}
+
+// farFields are what has to be known of a task that is to be a horizon.
+var farFields = ones("rank queue plan")
+
+// seek looks for the horizon of a part.
+func (c *claimer) seek(ctx context.Context, p *part) error {
+	filter, look := c.nextIn(p, farFields)
+	look.Limit, look.Skip = 1, c.reach
+	found, err := wire.Find[taskDoc](ctx, c.tasks, filter, look)
+	if len(found) > 0 && !nameless(found[0]) {
+		c.locked(func() { c.horizons.found(p.key(), found[0].Rank, found[0].ID, c.reach) })
+	}
+	return err
+}
+
+// readNext reads what is next in a part, before its horizon if it has one.
+func (c *claimer) readNext(ctx context.Context, p *part, h *horizon, fields bson.D) (err error) {
+	filter, look := c.nextIn(p, fields)
+	if h != nil {
+		near := append(filter[:len(filter):len(filter)], bson.E{Key: "$or", Value: h.before()})
+		if p.docs, err = wire.Find[taskDoc](ctx, c.tasks, near, look); err != nil || len(p.docs) == p.ask {
+			return err
+		}
+		c.locked(func() { delete(c.horizons, p.key()) })
+	}
+	p.docs, err = wire.Find[taskDoc](ctx, c.tasks, filter, look)
+	return err
 }

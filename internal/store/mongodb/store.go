@@ -52,6 +52,8 @@ type Store struct {
 	resumed   time.Time                         // when a round last went on with what was nobody's
 	strange   map[string]bool                   // queues of which this handle has told that no node serves them
 	looked    time.Time                         // when it last looked for these
+	horizons  horizons                          // of plans in queues
+	reach     int                               // farAhead; else a test's
 	served    map[bson.ObjectID][]queueDoc      // by instance: the queues of its last turn
 	trusts    time.Duration                     // stillTrue; else a test's
 }
@@ -61,7 +63,7 @@ var _ store.Store = (*Store)(nil)
 func newStore(client *mongo.Client, database string, o Options) *Store {
 	db := client.Database(database)
 	return &Store{
-		Conn: wire.Conn{Client: client, DB: db, Hook: o.Hook}, doing: map[bson.ObjectID]bool{}, given: map[bson.ObjectID]taskDoc{}, limits: map[plan.NodeName]count{}, nodeOf: map[plan.InstanceID]plan.NodeName{}, trusts: stillTrue,
+		Conn: wire.Conn{Client: client, DB: db, Hook: o.Hook}, doing: map[bson.ObjectID]bool{}, given: map[bson.ObjectID]taskDoc{}, limits: map[plan.NodeName]count{}, nodeOf: map[plan.InstanceID]plan.NodeName{}, trusts: stillTrue, reach: farAhead, horizons: horizons{},
 		tasks: db.Collection("tasks"), plans: db.Collection("plans"), queues: db.Collection("queues"), nodes: db.Collection("nodes"),
 		instances: db.Collection("instances"), work: db.Collection("work"), joins: db.Collection("joins"), items: db.Collection("items"),
 		retries: db.Collection("retries"), logs: db.Collection("logs"), meta: db.Collection("meta"), runs: db.Collection("runs"),
