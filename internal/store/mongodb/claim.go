@@ -137,6 +137,7 @@ func (c *claimer) nextIn(p *part, fields bson.D) (filter bson.D, look wire.Query
 // mendNext mends what was read of a part. If nobody can say which task one is, that one fails, and the part is read again.
 func (c *claimer) mendNext(ctx context.Context, p *part, fields bson.D) (err error) {
 	if slices.ContainsFunc(p.docs, nameless) {
+		p.whole = false
 		filter, look := c.nextIn(p, fields)
 		if err := c.failNameless(ctx, p.queue, filter); err != nil {
 			return err

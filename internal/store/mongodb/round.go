@@ -392,5 +392,7 @@ type part struct {
 	plan  bson.ObjectID
 	ask   int
 	docs  []taskDoc
-	near  bool // a preview asked only for what is before a horizon
+	near  bool      // a preview asked only for what is before a horizon
+	whole bool      // a command read all that wait,
+	read  []taskDoc // which are these
 }

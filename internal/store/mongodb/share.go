@@ -86,17 +86,23 @@ func (c *claimer) look(ctx context.Context, draws []*draw, all bool) error {
 	return nil
 }
 
-// planOf matches the plan of a part. A task of no plan has none, or what another program put there.
+// planOf matches the plan of a part.
 func (c *claimer) planOf(p *part) any {
+	plans := c.plansOf(p)
+	if len(plans) == 1 {
+		return plans[0]
+	}
+	return d("$in", plans)
+}
+
+// plansOf returns what the tasks of a part have for their plan. A task of no plan has none, or what another program put there.
+func (c *claimer) plansOf(p *part) bson.A {
 	if !p.plan.IsZero() {
-		return p.plan
+		return bson.A{p.plan}
 	}
 	var odd bson.A
 	c.locked(func() { odd = c.oddPlans[p.queue.ID] })
-	if len(odd) == 0 {
-		return nil
-	}
-	return d("$in", append(bson.A{nil}, odd...))
+	return append(bson.A{nil}, odd...)
 }
 
 func comparePlans(a, b plan.PlanID) int { return bytes.Compare(a.ID[:], b.ID[:]) }
@@ -248,8 +254,8 @@ func (o *draw) collect(known *protocol.PlanShares) {
 // partsAtOnce is how many parts are read at the same time.
 const partsAtOnce = 8
 
-// readParts reads what is next in the parts, each with a command of its own. One pipeline for all of them can name the index only for the
-// first, and the server then took three times as long to plan and sort 16 parts as to answer 16 commands.
+// readParts reads what is next in the parts: together, or each with a command of its own. One pipeline for all of them can name the index only
+// for the first, and the server then took three times as long to plan and sort 16 parts as to answer 16 commands.
 func (c *claimer) readParts(ctx context.Context, parts []*part, whole bool) error {
 	if c.preview.heads(parts, oid(c.turn.Plan.ID), c.leftAlone()) {
 		return nil
@@ -258,9 +264,19 @@ func (c *claimer) readParts(ctx context.Context, parts []*part, whole bool) erro
 	if whole {
 		fields = claimedFields
 	}
+	unread := slices.DeleteFunc(slices.Clone(parts), func(p *part) bool {
+		if p.whole {
+			p.docs = p.read[:min(len(p.read), p.ask)]
+		}
+		return p.whole
+	})
+	rest, err := c.readJoint(ctx, unread, fields)
+	if err != nil {
+		return err
+	}
 	var g errgroup.Group
 	g.SetLimit(partsAtOnce)
-	for _, p := range parts {
+	for _, p := range rest {
 		h, seeks := c.near(p)
 		g.Go(func() error { return c.readNext(ctx, p, h, fields) })
 		if seeks {

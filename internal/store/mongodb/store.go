@@ -52,6 +52,7 @@ type Store struct {
 	resumed   time.Time                         // when a round last went on with what was nobody's
 	strange   map[string]bool                   // queues of which this handle has told that no node serves them
 	looked    time.Time                         // when it last looked for these
+	apart     int                               // how many claims are to read each plan by itself
 	horizons  horizons                          // of plans in queues
 	reach     int                               // farAhead; else a test's
 	served    map[bson.ObjectID][]queueDoc      // by instance: the queues of its last turn
