@@ -110,6 +110,9 @@ func (a *PointInTimeActivity) Task(q *plan.Queue, key string) (plan.Task, error)
 		ID: plan.TaskID{ID: plan.NewID(a.Date)}, Queue: q.ID, Status: plan.Held, Params: params, NotBefore: a.Date.UTC().Truncate(time.Millisecond),
 		Definition: plan.Definition{Subject: object, Retry: a.Retry(q).Retry()},
 	}
+	if q.OnLost == plan.OnLostDefault {
+		t.OnLost = plan.OnLostRetry // delivery is at least once, as for recurrences
+	}
 	if key != "" {
 		t.ID.ID = KeyID(key)
 	}

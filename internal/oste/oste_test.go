@@ -150,7 +150,7 @@ func TestAnActivityIsATask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if task.Subject != "17" || task.Retry.Attempts != 1 || task.Retry.Delay != time.Second || task.NotBefore.Nanosecond() != 1_000_000 || task.Queue != q.ID ||
+	if task.Subject != "17" || task.OnLost != plan.OnLostRetry || task.Retry.Attempts != 1 || task.Retry.Delay != time.Second || task.NotBefore.Nanosecond() != 1_000_000 || task.Queue != q.ID ||
 		string(task.Params) != `{"body":{"SongId":17,"n":12345678901234567890},"url":"https://example.org/{SongId}"}` {
 		t.Errorf("the task is %+v with %s", task, task.Params)
 	}
@@ -187,9 +187,9 @@ func TestAnActivityIsATask(t *testing.T) {
 			t.Errorf("%s: %v and %v", c.what, same, other)
 		}
 	}
-	q.ObjectRef = nil
+	q.ObjectRef, q.OnLost = nil, plan.OnLostFail
 	bare := PointInTimeActivity{Date: a.Date}
-	if task, err = bare.Task(&q, ""); err != nil || string(task.Params) != "{}" || task.Subject != "" || task.Retry != (plan.Retry{}) {
+	if task, err = bare.Task(&q, ""); err != nil || string(task.Params) != "{}" || task.Subject != "" || task.Retry != (plan.Retry{}) || task.OnLost != plan.OnLostDefault {
 		t.Errorf("without a Parameter the task is %+v with %s (%v)", task, task.Params, err)
 	}
 }

@@ -1,6 +1,7 @@
 package v1_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,15 +112,31 @@ func (e *engine) add(date, of, parameter string) string {
 	return "/point-in-time-activities/" + made.ID
 }
 
-// run has a node claim what is due, and end each attempt in a way.
-func (e *engine) run(status plan.Status, detail string) (ran []plan.TaskID) {
+// start has a node claim what is due, and begin the attempts.
+func (e *engine) start() []protocol.ClaimedTask {
 	e.Helper()
 	did, err := e.st.Turn(e.Context(), protocol.Turn{Instance: e.node.ID, Plugins: e.node.Plugins, Slots: 16, Start: true})
 	if err != nil {
 		e.Fatal(err)
 	}
+	return did.Claimed
+}
+
+// die has the node die, and another one take its place.
+func (e *engine) die() {
+	e.Helper()
+	_, err := e.st.Rescue(e.Context(), e.node.ID, -1)
+	e.node.ID.ID = plan.NewID(time.Now())
+	if err := cmp.Or(err, e.st.Register(e.Context(), e.node)); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// run has a node claim what is due, and end each attempt in a way.
+func (e *engine) run(status plan.Status, detail string) (ran []plan.TaskID) {
+	e.Helper()
 	var ended []protocol.Ending
-	for _, t := range did.Claimed {
+	for _, t := range e.start() {
 		line := fmt.Sprintf(`{"method":"POST","url":"https://api.example.com/","status":%d,"ms":{"end":2}}`+"\n", map[plan.Status]int{plan.Succeeded: 200, plan.Failed: 503}[status])
 		if err := e.st.AppendLog(e.Context(), t.Claim, []plan.LogEntry{{At: time.Now(), Attempt: t.Attempt, Stream: plan.System, Text: line}}); err != nil {
 			e.Fatal(err)
@@ -276,10 +293,15 @@ func TestAnActivityWaitsFailsAndIsQueuedAgain(t *testing.T) {
 		if e.must("POST", "/failed-activities/retry?detail=503&object=1", "", &bulk); bulk.Matched != 1 || bulk.Changed != 1 || bulk.Next != "" {
 			t.Errorf("the filter queued %+v", bulk)
 		}
+		// A try that is lost with its node is made again, and is none of Retries.
+		if lost := e.start(); len(lost) != 2 {
+			t.Fatalf("%d began", len(lost))
+		}
+		e.die()
 		if ran := e.run(plan.Succeeded, ""); len(ran) != 2 || count("/failed-activities") != 0 {
 			t.Fatalf("%d ran", len(ran))
 		}
-		e.is("/successful-activities?object=2", `"Parameter":{"AlbumId":2},"Retries":0,"Object":"2","State":"succeeded","Tries":1}]}`)
+		e.is("/successful-activities?object=2", `"Parameter":{"AlbumId":2},"Retries":0,"Object":"2","State":"succeeded","Tries":2}]}`)
 		e.is(strings.Replace(now, "point-in-time", "successful", 1), `"Text":"retried by a person: attempts count from 1 again"`)
 	})
 }
