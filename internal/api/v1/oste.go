@@ -375,6 +375,9 @@ func (a *API) deleteTypes(ctx context.Context, what string, types []plan.Queue, 
 	if !ok {
 		return api.NewProblem(http.StatusNotImplemented, api.CodeUnsupported, "this store does not delete queues")
 	}
+	if err := a.checkTypes(ctx, types); err != nil {
+		return err
+	}
 	waiting, recurring, err := a.waitingIn(ctx, types, oste.Waiting)
 	if err != nil {
 		return err
@@ -402,6 +405,23 @@ func (a *API) deleteTypes(ctx context.Context, what string, types []plan.Queue, 
 			return err
 		}
 		if _, err := a.cancelLate(ctx, &types[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTypes refuses a deletion of types that a store would refuse for one of them, before anything changes.
+func (a *API) checkTypes(ctx context.Context, types []plan.Queue) error {
+	for i := range types {
+		var ofPlan *plan.Task
+		err := a.tasksIn(ctx, store.TaskQuery{Queue: types[i].ID, Statuses: oste.Waiting}, func(t *plan.Task) bool {
+			if !t.Plan.IsZero() {
+				ofPlan = t
+			}
+			return ofPlan == nil
+		})
+		if err := cmp.Or(err, rules.CheckDeleteQueue(&types[i], ofPlan)); err != nil {
 			return err
 		}
 	}
@@ -497,16 +517,35 @@ func (a *API) cancelWaiting(ctx context.Context, types []plan.Queue, recurring [
 	return nil
 }
 
-// waitingIn counts the tasks with some statuses in queues, and returns the schedules of their tasks.
+// waitingIn counts the activities with some statuses in queues, and returns the schedules of their tasks.
 func (a *API) waitingIn(ctx context.Context, types []plan.Queue, statuses []plan.Status) (n int, recurring []plan.Schedule, err error) {
 	for i := range types {
-		q := store.TaskQuery{Queue: types[i].ID, Statuses: statuses, Brief: true, Limit: mostPage}
-		if err := store.EachTask(ctx, a.st, q, func(*plan.Task) error { n++; return nil }); err != nil {
+		err := a.tasksIn(ctx, store.TaskQuery{NoPlan: true, Queue: types[i].ID, Statuses: statuses}, func(*plan.Task) bool { n++; return true })
+		if err != nil {
 			return 0, nil, err
 		}
 	}
 	recurring, err = a.recurringIn(ctx, types)
 	return n, recurring, err
+}
+
+// tasksIn calls do with each task of a query, which is brief, until do returns false.
+func (a *API) tasksIn(ctx context.Context, q store.TaskQuery, do func(*plan.Task) bool) error {
+	for q.Brief, q.Limit = true, mostPage; ; {
+		found, err := a.st.Tasks(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			if !do(&found[i]) {
+				return nil
+			}
+		}
+		if len(found) < q.Limit {
+			return nil
+		}
+		q.After = found[len(found)-1].ID
+	}
 }
 
 // recurringIn returns the schedules of tasks of types.

@@ -421,6 +421,35 @@ func TestWhatWaitsHoldsUpADeletion(t *testing.T) {
 		}
 		e.is("/point-in-time-activities?type=acme.music.republish&object=1", `"State":"held"`)
 		s.must("PUT", "/queues/stranger", `{"threads": 3, "group": null}`, nil)
+
+		// A type that cannot be deleted is found before anything changes.
+		e.must("POST", "/activity-types", `{"Solution": "acme.music", "Name": "zoo", "Verb": "GET", "UriPattern": "https://api.example.com/"}`, nil)
+		e.must("POST", "/recurring-activities", `{"Hour": "4", "Minute": "0", "ActivityType": "acme.music.republish", "Parameter": {"SongId": 1}}`, nil)
+		all := func() (text string) {
+			for _, path := range []string{"/activity-types", "/recurring-activities", "/point-in-time-activities"} {
+				_, list := e.ask("GET", path, "")
+				text += list
+			}
+			return text
+		}
+		before := all()
+		refused := func(says string) {
+			t.Helper()
+			for _, path := range []string{"/companies/acme", "/solutions/acme.music", "/activity-types/acme.music.zoo"} {
+				if status, text := e.ask("DELETE", path+"?cancel=true", ""); status != 409 || !strings.Contains(text, says) {
+					t.Errorf("%s: %d %s, want %s", path, status, text, says)
+				}
+			}
+			if after := all(); after != before {
+				t.Errorf("a refused deletion changed\n%s\nto\n%s", before, after)
+			}
+		}
+		s.must("PUT", "/queues/acme.music.zoo", `{"threads": null, "secrets": ["token"]}`, nil)
+		refused("take that off first")
+		s.must("PUT", "/queues/acme.music.zoo", `{"threads": null, "secrets": null}`, nil)
+		p := submitted(t, s.st, &plan.Spec{Name: "deploy", Tasks: []plan.TaskSpec{{Name: "a", Plugin: "http", Queue: "acme.music.zoo"}}})
+		refused(fmt.Sprintf(`has task \"a\" of plan %s, which is queued: cancel the plan`, p.ID))
+		s.must("POST", "/plans/"+p.ID.String()+"/cancel", "", nil)
 		e.must("DELETE", "/companies/acme?cancel=true", "", nil)
 		for _, path := range []string{"/companies", "/solutions", "/activity-types", "/recurring-activities", "/point-in-time-activities"} {
 			e.is(path, `{"items":[]}`)
