@@ -141,6 +141,15 @@ type OsteTaskChange struct {
 	IfMatch IfMatch `header:"If-Match"`
 }
 
+// check refuses a request whose If-Match is that of another version of an activity. Activities that wait are
+// changed with their version, which the store compares.
+func (in *OsteTaskChange) check(t *plan.Task) error {
+	if n := editionOf(in.IfMatch); n == 0 || n == t.Modified.UnixNano() {
+		return nil
+	}
+	return api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "activity %s is not as If-Match has it: it was changed since, or never had that version; look at it again", t.ID)
+}
+
 // findActivity returns a task of an activity type, with its params, that has one of some statuses, and
 // the queue of its type. what names for people what the statuses are.
 func (a *API) findActivity(ctx context.Context, st store.Store, id plan.TaskID, what string, statuses []plan.Status) (plan.Task, *plan.Queue, error) {
@@ -221,10 +230,14 @@ func (a *API) osteActivities() {
 		})
 	})
 	serve(a, osteEndpoint(endpoint{
-		method: "DELETE", path: one, id: "oste-delete-point-in-time-activity", summary: "Cancel an activity", scope: Operate, status: http.StatusNoContent, errors: []int{404, 409, 422},
-		doc: "A node stops one that runs.",
-	}), func(ctx context.Context, in *OsteTask) (*struct{}, error) {
-		if _, _, err := a.findActivity(ctx, a.st, in.ID, pointInTime, oste.Waiting); err != nil {
+		method: "DELETE", path: one, id: "oste-delete-point-in-time-activity", summary: "Cancel an activity", scope: Operate, status: http.StatusNoContent, errors: []int{404, 409, 412, 422},
+		doc: "A node stops one that runs." + osteMatch,
+	}), func(ctx context.Context, in *OsteTaskChange) (*struct{}, error) {
+		t, _, err := a.findActivity(ctx, a.st, in.ID, pointInTime, oste.Waiting)
+		if err == nil {
+			err = in.check(&t)
+		}
+		if err != nil {
 			return nil, err
 		}
 		auth.Changed(ctx, in.ID.String())

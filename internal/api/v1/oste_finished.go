@@ -56,9 +56,9 @@ func (a *API) osteFinished() {
 		})
 		serve(a, osteEndpoint(endpoint{
 			method: "DELETE", path: k.path, id: strings.Replace(k.id, "get", "delete", 1), summary: "Delete a " + k.what, scope: Admin, status: http.StatusNoContent,
-			errors: []int{404, 409, 422, 501}, doc: "With its log. No receiver gets it.",
-		}), func(ctx context.Context, in *OsteTask) (*struct{}, error) {
-			return nil, a.deleteFinished(ctx, in.ID, k.what, k.statuses)
+			errors: []int{404, 409, 412, 422, 501}, doc: "With its log. No receiver gets it." + osteMatch,
+		}), func(ctx context.Context, in *OsteTaskChange) (*struct{}, error) {
+			return nil, a.deleteFinished(ctx, in, k.what, k.statuses)
 		})
 	}
 	const newest = "The newest first, by id. A page may have fewer than the limit, or none, and still a next. LogDetails are left out."
@@ -84,20 +84,20 @@ func (a *API) osteFinished() {
 		return osteTasks(ctx, a, &in.OstePage, store.TaskQuery{Statuses: oste.Failed, Newest: true}, keep, oste.FinishedOf)
 	})
 	serve(a, osteEndpoint(endpoint{
-		method: "PATCH", path: "/failed-activities/{id}", id: "oste-change-failed-activity", summary: "Change a failed activity, and queue it again", scope: Operate, errors: []int{404, 409, 413, 422},
-		doc: "What is left out stays. Its tries count from 1 again. It needs the scope submit as well.",
+		method: "PATCH", path: "/failed-activities/{id}", id: "oste-change-failed-activity", summary: "Change a failed activity, and queue it again", scope: Operate, errors: []int{404, 409, 412, 413, 422},
+		doc: "What is left out stays. Its tries count from 1 again. It needs the scope submit as well." + osteMatch,
 	}), func(ctx context.Context, in *struct {
-		OsteTask
+		OsteTaskChange
 		Body FailedChange
 	}) (*activityAnswer, error) {
 		if in.Body.empty() {
 			return nil, api.InvalidAt("body", "it changes nothing; give Parameter, UriPattern or Retries, or queue it again as it is: POST to its /retry")
 		}
-		return a.retryFailed(ctx, &retryOfFailed{in.OsteTask, &in.Body})
+		return a.retryFailed(ctx, &retryOfFailed{in.OsteTaskChange, &in.Body})
 	})
 	serve(a, osteEndpoint(endpoint{
-		method: "POST", path: "/failed-activities/{id}/retry", id: "oste-retry-failed-activity", summary: "Queue a failed activity again", scope: Operate, errors: []int{404, 409, 413, 422},
-		doc: "Its tries count from 1 again. The body changes it before; a change needs the scope submit as well.",
+		method: "POST", path: "/failed-activities/{id}/retry", id: "oste-retry-failed-activity", summary: "Queue a failed activity again", scope: Operate, errors: []int{404, 409, 412, 413, 422},
+		doc: "Its tries count from 1 again. The body changes it before; a change needs the scope submit as well." + osteMatch,
 	}), a.retryFailed)
 	serve(a, osteEndpoint(endpoint{
 		method: "POST", path: "/failed-activities/retry", id: "oste-retry-failed-activities", summary: "Queue failed activities again, by a filter", scope: Operate, errors: []int{404, 409, 422},
@@ -149,12 +149,16 @@ func (c *FailedChange) empty() bool {
 
 // deleteFinished deletes a finished activity, as a batch of it alone that was received at once. So no
 // retry and no other batch takes it meanwhile.
-func (a *API) deleteFinished(ctx context.Context, id plan.TaskID, what string, statuses []plan.Status) error {
+func (a *API) deleteFinished(ctx context.Context, change *OsteTaskChange, what string, statuses []plan.Status) error {
 	st, ok := hiding.Of(a.st).(store.Roller)
 	if !ok {
 		return api.NewProblem(http.StatusNotImplemented, api.CodeUnsupported, "this store does not delete tasks one by one")
 	}
+	id := change.ID
 	t, _, err := a.findActivity(ctx, a.st, id, what, statuses)
+	if err == nil {
+		err = change.check(&t)
+	}
 	if err != nil {
 		return err
 	}
@@ -184,13 +188,16 @@ func osteInstead(r *http.Request) string {
 }
 
 type retryOfFailed struct {
-	OsteTask
+	OsteTaskChange
 	Body *FailedChange
 }
 
 func (a *API) retryFailed(ctx context.Context, in *retryOfFailed) (*activityAnswer, error) {
 	auth.Changed(ctx, in.ID.String())
 	t, q, err := a.findActivity(ctx, hiding.Of(a.st), in.ID, failedActivity, oste.Failed)
+	if err == nil {
+		err = in.check(&t)
+	}
 	if err != nil {
 		return nil, err
 	}

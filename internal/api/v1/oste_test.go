@@ -150,6 +150,23 @@ func (e *engine) run(status plan.Status, detail string) (ran []plan.TaskID) {
 	return ran
 }
 
+// outdated makes a request with the ETag of an old version, which is refused, and then with the present one.
+func (e *engine) outdated(old, method, path, body string, want int) {
+	e.Helper()
+	read := strings.TrimSuffix(path, "/retry")
+	_, tag, _ := e.match("", "GET", read, "")
+	_, before := e.ask("GET", read, "")
+	if status, _, text := e.match(old, method, path, body); status != 412 {
+		e.Errorf("%s %s with an old ETag: %d %s", method, path, status, text)
+	}
+	if _, after := e.ask("GET", read, ""); after != before {
+		e.Errorf("%s %s with an old ETag changed\n%s\nto\n%s", method, path, before, after)
+	}
+	if status, _, text := e.match(tag, method, path, body); status != want {
+		e.Errorf("%s %s with its ETag: %d %s", method, path, status, text)
+	}
+}
+
 // is compares the part of an answer that is wanted.
 func (e *engine) is(path string, want string) {
 	e.Helper()
@@ -243,7 +260,7 @@ func TestAnActivityWaitsFailsAndIsQueuedAgain(t *testing.T) {
 		e.is(later, `"Parameter":{"SongId":17},"Retries":0,"UriPattern":"https://api.example.org/{SongId}"`)
 		e.must("PUT", later, `{"Date": "2097-01-01T00:00:00Z", "Parameter": {"SongId": 18}}`, nil)
 		e.is(later, `"Parameter":{"SongId":18},"Retries":1,"State":"held","Object":"18"`)
-		e.must("DELETE", later, "", nil)
+		e.outdated(tag, "DELETE", later, "", 204)
 		if status, text := e.ask("GET", later, ""); status != 404 {
 			t.Errorf("a deleted activity: %d %s", status, text)
 		}
@@ -282,7 +299,7 @@ func TestAnActivityWaitsFailsAndIsQueuedAgain(t *testing.T) {
 		}
 
 		again := strings.Replace(other, "point-in-time", "failed", 1) + "/retry"
-		e.must("POST", again, `{"Parameter": {"AlbumId": 2}, "Retries": 0}`, nil)
+		e.outdated(tag, "POST", again, `{"Parameter": {"AlbumId": 2}, "Retries": 0}`, 200)
 		if status, text := e.ask("POST", again, ""); status != 404 {
 			t.Errorf("a retry of what waits: %d %s", status, text)
 		}
@@ -302,7 +319,9 @@ func TestAnActivityWaitsFailsAndIsQueuedAgain(t *testing.T) {
 			t.Fatalf("%d ran", len(ran))
 		}
 		e.is("/successful-activities?object=2", `"Parameter":{"AlbumId":2},"Retries":0,"Object":"2","State":"succeeded","Tries":2}]}`)
-		e.is(strings.Replace(now, "point-in-time", "successful", 1), `"Text":"retried by a person: attempts count from 1 again"`)
+		succeeded := strings.Replace(now, "point-in-time", "successful", 1)
+		e.is(succeeded, `"Text":"retried by a person: attempts count from 1 again"`)
+		e.outdated(tag, "DELETE", succeeded, "", 204)
 	})
 }
 
@@ -492,10 +511,11 @@ func TestFinishedActivitiesAreChangedAndDeleted(t *testing.T) {
 		one, two := e.add("2001-01-01T00:00:00Z", "acme.music.drop", `{"AlbumId": 1}`), e.add("2001-01-01T00:00:00Z", "acme.music.drop", `{"AlbumId": 2}`)
 		failed := func(path string) string { return strings.Replace(path, "point-in-time", "failed", 1) }
 		e.run(plan.Failed, "404 from a.example")
-		e.must("PATCH", failed(one), `{"UriPattern": "https://a.example/{AlbumId}", "Retries": 0}`, nil)
+		const old = `"1"`
+		e.outdated(old, "PATCH", failed(one), `{"UriPattern": "https://a.example/{AlbumId}", "Retries": 0}`, 200)
 		e.is(one, `"Parameter":{"AlbumId":1},"Retries":0,"UriPattern":"https://a.example/{AlbumId}","State":"queued"`)
 		e.refuses("DELETE", failed(one), "", 404, "")
-		e.must("DELETE", failed(two), "", nil)
+		e.outdated(old, "DELETE", failed(two), "", 204)
 		e.refuses("DELETE", failed(two), "", 404, "")
 		e.is("/failed-activities", `{"items":[]}`)
 		for _, ask := range []struct{ method, path, says string }{
