@@ -36,7 +36,8 @@ type endpoint struct {
 	body         int64  // how large a request may be; default smallBody
 	media        string // of what is sent as a stream; "": the answer is JSON
 	pack         packBody
-	programs     bool // pages in a browser may not ask
+	programs     bool   // pages in a browser may not ask
+	bodyless     string // the operation takes no body; the text says what to do instead
 	errors       []int
 	forms        map[string]*huma.Schema // what its body may be instead, by type
 	answers      map[int][]any           // the types of answers by status, if the handler's type does not give them
@@ -83,6 +84,9 @@ func (a *API) operation(e *endpoint, in, out reflect.Type) *operation {
 	}}
 	if e.programs {
 		o.Middlewares = append(o.Middlewares, onlyPrograms)
+	}
+	if e.bodyless != "" {
+		o.Middlewares = append(o.Middlewares, withoutBody(e.bodyless))
 	}
 	if e.pack != noPack {
 		o.Middlewares = append(o.Middlewares, e.pack.receive)
@@ -256,6 +260,17 @@ func checkGiven(c huma.Context, next func(huma.Context)) {
 	}
 	r.URL.RawQuery = query.Encode()
 	next(c)
+}
+
+// withoutBody refuses a body, which huma would drop.
+func withoutBody(instead string) func(huma.Context, func(huma.Context)) {
+	return func(c huma.Context, next func(huma.Context)) {
+		if r, w := humago.Unwrap(c); r.ContentLength != 0 {
+			WriteProblem(w, api.InvalidAt("body", "this request takes none; %s", instead))
+			return
+		}
+		next(c)
+	}
 }
 
 // repeated refuses a query parameter or a header that is given several times and is no list, or

@@ -101,7 +101,8 @@ func (a *API) osteFinished() {
 	}), a.retryFailed)
 	serve(a, osteEndpoint(endpoint{
 		method: "POST", path: "/failed-activities/retry", id: "oste-retry-failed-activities", summary: "Queue failed activities again, by a filter", scope: Operate, errors: []int{404, 409, 422},
-		doc: "Makes one portion, of at most 1,000: continue with its next as after, until there is none. A request without a condition is invalid. The rates of their queues hold.",
+		doc:      "Makes one portion, of at most 1,000: continue with its next as after, until there is none. A request without a condition is invalid, and so is one with a body. The rates of their queues hold.",
+		bodyless: "to change activities as they are queued again, ask for each: PATCH " + api.OSTERoot + "/failed-activities/ID",
 	}), a.retryAllFailed)
 }
 

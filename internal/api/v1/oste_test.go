@@ -644,6 +644,7 @@ func TestBadInputOfOSTE(t *testing.T) {
 			{"GET", "/failed-activities?object=a%0Ab", "", 422, "query.object"},
 			{"POST", "/failed-activities/retry", "", 422, "query"},
 			{"POST", "/failed-activities/retry?type=none", "", 404, "query.type"},
+			{"POST", "/failed-activities/retry?object=1", `{"Retries": 1}`, 422, "body"},
 			{"POST", "/failed-activities/retry?object=1&after=x", "", 422, "query.after"},
 			{"POST", "/failed-activities/" + strings.Repeat("1", 24) + "/retry", "", 404, ""},
 			{"PATCH", "/point-in-time-activities", `{"UriPattern": "https://a.example/"}`, 422, "query.object"},
