@@ -222,6 +222,9 @@ func (t *Timetable) After(after time.Time) iter.Seq[Occurrence] {
 	}
 }
 
+// YearsPassed is the reason of Fires for a timetable that is about years, all of which have passed.
+const YearsPassed = "its years have passed"
+
 // Fires refuses a timetable that has no instant after now, with the reason.
 func (t *Timetable) Fires(now time.Time) error {
 	if _, ok := t.Next(now); ok {
@@ -240,7 +243,7 @@ func (t *Timetable) Fires(now time.Time) error {
 	case t.line != nil && t.line.next(time.Unix(0, 0).UTC()).IsZero():
 		reason = "no year has such a day"
 	case t.line != nil && t.line.next(wall(now, -24*time.Hour)).IsZero():
-		reason = "its years have passed"
+		reason = YearsPassed
 	case t.line != nil && t.line.next(wall(first, -24*time.Hour)).IsZero():
 		reason = "no year after from has such a day"
 	case !t.until.IsZero():

@@ -16,6 +16,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/danielgtaylor/huma/v2/validation"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
@@ -350,6 +351,8 @@ func refused(status int, message string, errs ...error) *api.Problem {
 				f.Message = err.Error()
 			} else if d.ErrorDetail().Value == "" && strings.HasPrefix(f.Message, "expected length >=") {
 				f.Message = "it is empty; give one"
+			} else if strings.HasPrefix(f.Message, "invalid date/time for format ") { // a layout of Go follows
+				f.Message = "it is no instant of RFC 3339; give one, as 2027-12-24T18:00:00Z"
 			}
 			if place, what, ok := strings.Cut(f.Message, ": "); ok && strings.HasSuffix(what, unfit) {
 				f.Message, f.Location = what, strings.TrimSuffix(f.Location+"."+place, ".")
@@ -371,7 +374,7 @@ func refused(status int, message string, errs ...error) *api.Problem {
 // rule does.
 func refusedNumber(d *huma.ErrorDetail) error {
 	at := strings.LastIndexByte(d.Location, '.')
-	if at < 0 || !strings.HasPrefix(d.Location, "body.") {
+	if at < 0 || !strings.HasPrefix(d.Location, "body.") || d.Message == validation.MsgUnexpectedProperty {
 		return nil
 	}
 	text, err := json.Marshal(d.Value)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/oste"
 	"github.com/seed-1177d267/sluice/internal/schedule"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/timetable"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -222,8 +224,11 @@ func misplacedRecurring(err error, c *oste.Call) error {
 	p := api.Invalid("%s", ofAddress(err.Error()))
 	for i := range problems {
 		place := map[string]string{"cron": "Day", "zone": "Zone", "subject": "Parameter", "retry": "Retries"}[problems[i].Key]
-		if place == "" {
+		switch {
+		case place == "":
 			place = blamed(c)
+		case strings.Contains(problems[i].Message, timetable.YearsPassed):
+			place = "Year"
 		}
 		p.Fields = append(p.Fields, api.Field{Message: ofAddress(problems[i].Message), Location: "body." + place})
 	}

@@ -416,8 +416,10 @@ func (e *engine) refuses(method, path, body string, want int, place string) {
 	if err := json.Unmarshal([]byte(text), &p); err != nil || status != want || place != "" && (len(p.Fields) == 0 || p.Fields[0].Location != place) {
 		e.Errorf("%s %s with %.200s: %d %.500s, want %d at %s", method, path, body, status, text, want, place)
 	}
-	if strings.Contains(text, "params.") || strings.Contains(text, "sluice group") {
-		e.Errorf("%s %s is refused in words that are not of OSTE: %s", method, path, text)
+	for _, word := range []string{"params.", "sluice group", "2006-01-02", "is {"} {
+		if strings.Contains(text, word) {
+			e.Errorf("%s %s is refused in words that are not of OSTE: %s", method, path, text)
+		}
 	}
 }
 
@@ -602,6 +604,7 @@ func TestBadInputOfOSTE(t *testing.T) {
 			{"POST", "/companies", `{"Name": "acme"}`, 409, "body.Name"},
 			{"POST", "/companies", `{"Name": "` + strings.Repeat("x", 2<<20) + `"}`, 413, ""},
 			{"PATCH", "/companies/acme", `{"Name": "other"}`, 422, "body.Name"},
+			{"PATCH", "/companies/acme", `{"Retries": 1}`, 422, "body.Retries"},
 			{"PATCH", "/companies/none", `{}`, 404, ""},
 			{"PUT", "/companies/acme.music", `{}`, 404, ""},
 			{"POST", "/solutions", `{"Company": "none", "Name": "music"}`, 404, "body.Company"},
@@ -631,6 +634,7 @@ func TestBadInputOfOSTE(t *testing.T) {
 			{"POST", "/recurring-activities", `{"Hour": "25", "Minute": "0", ` + song + `}`, 422, "body.Hour"},
 			{"POST", "/recurring-activities", `{"Hour": "4", ` + song + `}`, 422, "body.Minute"},
 			{"POST", "/recurring-activities", `{"Hour": "4", "Minute": "0", "Day": "30", "Month": "2", ` + song + `}`, 422, "body.Day"},
+			{"POST", "/recurring-activities", `{"Hour": "4", "Minute": "0", "Year": "2020", ` + song + `}`, 422, "body.Year"},
 			{"POST", "/recurring-activities", `{"Hour": "4", "Minute": "0", "Zone": "Mars/Olympus", ` + song + `}`, 422, "body.Zone"},
 			{"POST", "/recurring-activities", `{"Hour": "4", "Minute": "0", "ActivityType": "none", "Parameter": {}}`, 404, "body.ActivityType"},
 			{"POST", "/recurring-activities", `{"Hour": "4", "Minute": "0", "UriPattern": "https://a.example/{b}", ` + song + `}`, 422, "body.UriPattern"},
