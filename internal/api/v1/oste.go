@@ -391,9 +391,12 @@ func (a *API) deleteTypes(ctx context.Context, what string, types []plan.Queue, 
 		return err
 	}
 	if cancel {
-		err := a.cancelIn(ctx, types, recurring)
+		err := a.checkTried(ctx, what, types)
 		if err == nil {
-			err = a.checkOwed(ctx, what, types) // which those are that were stopped between two tries
+			err = a.cancelIn(ctx, types, recurring)
+		}
+		if err == nil {
+			err = a.checkOwed(ctx, what, types) // which those are that began meanwhile, and were stopped
 		}
 		if err != nil {
 			return err
@@ -546,6 +549,30 @@ func (a *API) tasksIn(ctx context.Context, q store.TaskQuery, do func(*plan.Task
 		}
 		q.After = found[len(found)-1].ID
 	}
+}
+
+// checkTried refuses to cancel activities of types that were tried, if their dead letters are handed over: such an
+// activity would be one.
+func (a *API) checkTried(ctx context.Context, what string, types []plan.Queue) error {
+	groups, err := a.st.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	tried := 0
+	for _, roll := range rules.Rolls(groups, types) {
+		if roll.Limits[plan.Terminated] == 0 {
+			continue
+		}
+		q := store.TaskQuery{NoPlan: true, Queue: roll.Queue.ID, Statuses: oste.Waiting, Began: true}
+		if err := a.tasksIn(ctx, q, func(*plan.Task) bool { tried++; return true }); err != nil {
+			return err
+		}
+	}
+	if tried == 0 {
+		return nil
+	}
+	return api.NewProblem(http.StatusConflict, "conflict", "in %s activities wait that were tried already, and that are dead letters to be handed over once they are cancelled: %d. "+
+		"Wait until they have ended, or take away DeadLetterUri of the solution", what, tried)
 }
 
 // recurringIn returns the schedules of tasks of types.

@@ -493,7 +493,15 @@ func TestWhatAReceiverIsOwedHoldsUpADeletion(t *testing.T) {
 			}
 		}
 		e.is(waits, `"State":"held"`)
-		e.must("DELETE", "/activity-types/acme.music.republish", "", nil)
+		e.must("PATCH", "/solutions/acme.music", `{"DeadLetterPeriod": 9}`, nil)
+		tried := e.add("2001-01-01T00:00:00Z", "acme.music.republish", `{"SongId": 1}`)
+		e.start()
+		if status, text := e.ask("DELETE", "/activity-types/acme.music.republish?cancel=true", ""); status != 409 || !strings.Contains(text, "were tried already") {
+			t.Errorf("with one that runs: %d %s", status, text)
+		}
+		e.is(tried, `"State":"running"`)
+		e.must("PATCH", "/solutions/acme.music", `{"DeadLetterPeriod": null}`, nil)
+		e.must("DELETE", "/activity-types/acme.music.republish?cancel=true", "", nil)
 		e.must("PATCH", "/solutions/acme.music", `{"SuccessUri": null}`, nil) // without a period dead letters stay
 		e.must("DELETE", "/companies/acme?cancel=true", "", nil)
 		id, err := plan.ParseID(done[strings.LastIndexByte(done, '/')+1:])
