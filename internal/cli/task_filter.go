@@ -107,7 +107,7 @@ func (f *taskFilter) query(ctx context.Context, st store.Store) (q store.TaskQue
 	}
 	q = store.TaskQuery{Statuses: statuses, Subject: f.subject}
 	if f.queue != "" {
-		found, err := findQueue(ctx, st, f.queue)
+		found, err := f.findQueue(ctx, st)
 		if err != nil {
 			return q, nil, err
 		}
@@ -124,6 +124,15 @@ func (f *taskFilter) query(ctx context.Context, st store.Store) (q store.TaskQue
 	return q, func(t *plan.Task) bool { return (in == nil || in[t.Queue]) && meets(t, now) }, err
 }
 
+// findQueue returns the queue of the filter. Tasks of no plan outlive their queue, which its id still names.
+func (f *taskFilter) findQueue(ctx context.Context, r store.Reader) (plan.Queue, error) {
+	q, err := findQueue(ctx, r, f.queue)
+	if id, bad := plan.ParseID(f.queue); errors.Is(err, plan.ErrNotFound) && bad == nil {
+		return plan.Queue{ID: plan.QueueID{ID: id}, Name: f.queue}, nil
+	}
+	return q, err
+}
+
 func (f *taskFilter) domain() rules.TaskFilter {
 	return rules.TaskFilter{Group: f.group, States: f.states, Subject: f.subject, OlderThan: f.olderThan, Reasons: f.reasons}
 }
@@ -134,8 +143,8 @@ func (a *app) inBulk(ctx context.Context, f *taskFilter, done string, o bulk.Ord
 	return a.withStore(ctx, func(st store.Store) error {
 		o.What, o.Filter, o.Check = f.what, f.domain(), f.check
 		if f.queue != "" {
-			q, err := findQueue(ctx, st, f.queue)
-			if err == nil && o.Change.Params != nil { // a server may have other plugins
+			q, err := f.findQueue(ctx, st)
+			if err == nil && o.Change.Params != nil && q.Plugin != "" { // a server may have other plugins
 				err = a.refusedBy(&q, o.Change.Params)
 			}
 			if err != nil {

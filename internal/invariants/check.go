@@ -150,7 +150,8 @@ func (c *checker) run() {
 func (c *checker) task(t *plan.Task) string {
 	busy := t.Status == plan.Queued || t.Status.Active()
 	switch q, ok := c.queues[t.Queue]; {
-	case !ok && !t.Status.Finished(): // a queue may be deleted under finished tasks
+	case !ok && (t.Plan.IsZero() || t.Status.Finished()): // a queue may be deleted under these: rules.CheckDeleteQueue
+	case !ok:
 		return fmt.Sprintf("it is in queue %s, which is not there", t.Queue)
 	case t.Status == plan.Queued:
 		q.queued++

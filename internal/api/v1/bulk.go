@@ -60,7 +60,7 @@ type setMatching struct {
 func (a *API) portion(ctx context.Context, o *bulk.Order, in *api.BulkOrder) (*api.BulkAnswer, error) {
 	o.Filter, o.Check, o.After = in.Filter.Domain(), in.Check, in.After
 	if in.Filter.Queue != "" {
-		q, err := a.findQueue(ctx, in.Filter.Queue)
+		q, err := a.queueOfTasks(ctx, in.Filter.Queue)
 		if err != nil {
 			return nil, err
 		}

@@ -190,12 +190,19 @@ func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (stor
 	if f.Queue == "" {
 		return q, keep, nil
 	}
-	queue, err := a.findQueue(ctx, f.Queue)
-	if id, bad := plan.ParseID(f.Queue); errors.Is(err, plan.ErrNotFound) && bad == nil {
-		queue.ID.ID, err = id, nil // of a queue that is not there are no tasks
-	}
+	queue, err := a.queueOfTasks(ctx, f.Queue)
 	q.Queue = queue.ID
 	return q, keep, err
+}
+
+// queueOfTasks is findQueue for a condition on tasks. Tasks of no plan outlive their queue, which its id
+// still names.
+func (a *API) queueOfTasks(ctx context.Context, word string) (plan.Queue, error) {
+	q, err := a.findQueue(ctx, word)
+	if id, bad := plan.ParseID(word); errors.Is(err, plan.ErrNotFound) && bad == nil {
+		return plan.Queue{ID: plan.QueueID{ID: id}, Name: word}, nil
+	}
+	return q, err
 }
 
 func (a *API) listTasks(ctx context.Context, q store.TaskQuery, f *TaskFilter) (*api.TaskList, error) {
