@@ -86,7 +86,8 @@ func (s *Store) SetQueue(ctx context.Context, name string, change func(*plan.Que
 }
 
 // DeleteQueue deletes a queue by its name. It returns plan.ErrConflict while a task of a plan is in the
-// queue that has not finished, and plan.ErrNotFound. Tasks of no plan stay, and nobody claims them.
+// queue that has not finished, or a finished task that is still to be handed over, and plan.ErrNotFound.
+// Other tasks stay, and nobody claims them.
 func (s *Store) DeleteQueue(ctx context.Context, name string) error {
 	q, err := s.queue(ctx, name)
 	if err != nil {

@@ -17,8 +17,10 @@ func queueDelete(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a queue",
-		Long: "Delete a queue. A queue with an unfinished task of a plan is not deleted. Its " +
-			"other tasks stay, and nobody claims them. A filter of tasks finds them by the id of the queue. Running tasks continue.",
+		Long: "Delete a queue. A queue with an unfinished task of a plan is not deleted, nor one " +
+			"with finished tasks that are still to be handed over. Its other tasks stay, " +
+			"and nobody claims them. A filter of tasks finds them by the id of the queue. Running " +
+			"tasks continue.",
 		Example: "  sluice queue delete imap",
 		RunE: a.onStore(func(ctx context.Context, st store.Store, args []string) error {
 			q, err := findQueue(ctx, st, args[0])

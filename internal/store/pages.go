@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -64,6 +66,30 @@ func TasksByID(ctx context.Context, r TaskReader, q TaskQuery, ids []plan.TaskID
 		tasks = append(tasks, found...)
 	}
 	return tasks, nil
+}
+
+// OwedOf returns how many finished tasks of a queue are to be handed over to the receivers of its group,
+// now or once they are kept no longer. It is 0 for a queue that is not there.
+func OwedOf(ctx context.Context, r Reader, id plan.QueueID) (owed int, err error) {
+	queues, err := r.Queues(ctx)
+	if err != nil {
+		return 0, err
+	}
+	i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == id })
+	if i < 0 || queues[i].Group == "" {
+		return 0, nil
+	}
+	groups, err := r.Groups(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, roll := range rules.Rolls(groups, queues[i:i+1]) {
+		q := TaskQuery{Queue: id, Statuses: slices.Collect(maps.Keys(roll.Limits)), Brief: true}
+		if err := EachPage(ctx, r, q, func(tasks []plan.Task) error { owed += len(tasks); return nil }); err != nil {
+			return 0, err
+		}
+	}
+	return owed, nil
 }
 
 // AllSchedules returns all schedules by name, without the text of their plan files. list returns a page

@@ -424,7 +424,7 @@ func (a *API) checkTypes(ctx context.Context, types []plan.Queue) error {
 			}
 			return ofPlan == nil
 		})
-		if err := cmp.Or(err, rules.CheckDeleteQueue(&types[i], ofPlan)); err != nil {
+		if err := cmp.Or(err, rules.CheckDeleteQueue(&types[i], ofPlan, 0)); err != nil {
 			return err
 		}
 	}
@@ -464,13 +464,9 @@ func typeWasDeleted(id string) error {
 // checkOwed refuses a deletion while finished activities of types are still to be handed over: without
 // their type nobody would.
 func (a *API) checkOwed(ctx context.Context, what string, types []plan.Queue) error {
-	groups, err := a.st.Groups(ctx)
-	if err != nil {
-		return err
-	}
 	owed := 0
-	for _, roll := range rules.Rolls(groups, types) {
-		n, _, err := a.waitingIn(ctx, []plan.Queue{*roll.Queue}, slices.Collect(maps.Keys(roll.Limits)))
+	for i := range types {
+		n, err := store.OwedOf(ctx, a.st, types[i].ID)
 		if err != nil {
 			return err
 		}

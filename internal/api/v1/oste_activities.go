@@ -144,7 +144,7 @@ type OsteTaskChange struct {
 // check refuses a request whose If-Match is that of another version of an activity. Activities that wait are
 // changed with their version, which the store compares.
 func (in *OsteTaskChange) check(t *plan.Task) error {
-	if n := editionOf(in.IfMatch); n == 0 || n == t.Modified.UnixNano() {
+	if n := in.IfMatch.edition(); n == 0 || n == t.Modified.UnixNano() {
 		return nil
 	}
 	return api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "activity %s is not as If-Match has it: it was changed since, or never had that version; look at it again", t.ID)

@@ -46,7 +46,7 @@ func (a *API) queues() {
 	}, a.setQueue)
 	serve(a, endpoint{
 		method: "DELETE", path: "/queues/{queue}", id: "delete-queue", summary: "Delete a queue", tag: tag, scope: Admin, status: 204, errors: []int{404, 409, 501},
-		doc: "Refused while the queue has an unfinished task of a plan. Its other tasks stay, and nobody claims them. Running tasks continue.",
+		doc: "Refused while the queue has an unfinished task of a plan, or finished tasks that are to be handed over. Its other tasks stay, and nobody claims them. Running tasks continue.",
 	}, a.deleteQueue)
 }
 

@@ -145,8 +145,12 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 		of := t.domain()
 		unfinished = &of
 	}
+	owed, err := store.OwedOf(ctx, s, id)
+	if err != nil {
+		return err
+	}
 	is := q.domain()
-	if err := rules.CheckDeleteQueue(&is, unfinished); err != nil {
+	if err := rules.CheckDeleteQueue(&is, unfinished, owed); err != nil {
 		return err
 	}
 	n, err := s.Remove(ctx, s.queues, d("_id", oid(id.ID)))

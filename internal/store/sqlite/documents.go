@@ -98,6 +98,10 @@ const unfinishedOfPlan = `SELECT t.id, t.name, t.status, whole.id FROM plans AS 
 
 // DeleteQueue implements store.Documents. Its row stays under a name that nobody gives one, so that its number is nobody else's.
 func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
+	owed, err := store.OwedOf(ctx, s, id)
+	if err != nil {
+		return err
+	}
 	return s.write(ctx, func(t *tx) error {
 		n, err := t.queueNumber(id)
 		if err != nil {
@@ -110,7 +114,7 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 				ID: plan.TaskID{ID: r.id(0)}, Name: r.text(1), Status: plan.Status(r.int(2)), Plan: plan.PlanID{ID: r.id(3)},
 			}
 		}
-		if err := rules.CheckDeleteQueue(&q.Queue, unfinished); err != nil {
+		if err := rules.CheckDeleteQueue(&q.Queue, unfinished, owed); err != nil {
 			return err
 		}
 		t.exec("UPDATE queues SET name = ?, threads = ?, unlimited = 0, settings = '' WHERE n = ?", "\x01"+id.String(), threadsGone, n)

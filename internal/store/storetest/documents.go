@@ -194,6 +194,15 @@ func documentQueueNeeded(w *documentWorld) {
 	}
 	q.Secrets = nil
 	w.no(w.s.SetQueue(w.ctx, q))
+	g := w.group("solution", plan.GroupSettings{SuccessURI: "http://192.0.2.1/ok"})
+	q.Group, q.Keep.Succeeded = g.Name, plan.Duration(time.Hour)
+	w.no(w.s.SetQueue(w.ctx, q))
+	w.put(q.ID, `{"n":1}`)
+	w.node("n2").run(ends)
+	if err := w.docs.DeleteQueue(w.ctx, q.ID); !errors.Is(err, plan.ErrConflict) {
+		w.Errorf("a queue with a task that is to be handed over: %v", err)
+	}
+	w.no(w.s.PutGroup(w.ctx, g, plan.Group{Name: g.Name}))
 	w.no(w.docs.DeleteQueue(w.ctx, w.view("held").ID))
 	w.equal("deleted", w.threads("held"), "no queue")
 }

@@ -111,6 +111,10 @@ func (s *Store) EditQueue(ctx context.Context, id plan.QueueID, e store.QueueEdi
 }
 
 func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
+	owed, err := store.OwedOf(ctx, s, id)
+	if err != nil {
+		return err
+	}
 	return s.write(ctx, func(tx *tx) error {
 		q, ok := tx.queues[id]
 		if !ok {
@@ -123,7 +127,7 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 				break
 			}
 		}
-		if err := rules.CheckDeleteQueue(&q.Queue, unfinished); err != nil {
+		if err := rules.CheckDeleteQueue(&q.Queue, unfinished, owed); err != nil {
 			return err
 		}
 		delete(tx.queues, id) // its tasks keep what they need of it
