@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -56,9 +57,11 @@ func note(ctx context.Context, add func(*Entry)) {
 func Changed(ctx context.Context, ids ...string) {
 	note(ctx, func(e *Entry) {
 		for _, id := range ids {
-			if len(e.IDs) < mostIDs {
-				e.IDs = append(e.IDs, shortened(id))
-			} else {
+			switch id = shortened(id); {
+			case slices.Contains(e.IDs, id): // a change that is repeated
+			case len(e.IDs) < mostIDs:
+				e.IDs = append(e.IDs, id)
+			default:
 				e.More++
 			}
 		}

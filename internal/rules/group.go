@@ -58,7 +58,7 @@ func SetGroup(groups []plan.Group, was, g *plan.Group) (change bool, err error) 
 	case is == nil && was.Name != "":
 		return false, NoGroup(g.Name)
 	case is != nil && (was.Name != g.Name || !is.Same(&was.GroupSettings)):
-		return false, refusal.New(plan.ErrConflict, "group %q was set otherwise meanwhile", g.Name)
+		return false, refusal.New(plan.ErrConflict, "group %q was set otherwise meanwhile; look at it, and ask again", g.Name)
 	}
 	if err := CheckGroup(groups, g); err != nil {
 		return false, err
@@ -79,7 +79,7 @@ func CheckDeleteGroup(groups []plan.Group, queues []plan.Queue, was *plan.Group)
 		return NoGroup(was.Name)
 	}
 	if !is.Same(&was.GroupSettings) {
-		return refusal.New(plan.ErrConflict, "group %q was set otherwise meanwhile", was.Name)
+		return refusal.New(plan.ErrConflict, "group %q was set otherwise meanwhile; look at it, and ask again", was.Name)
 	}
 	for i := range groups {
 		if groups[i].Parent == was.Name {

@@ -13,7 +13,7 @@ func CheckThreads(q, was plan.Queue, threads int) (change bool, err error) {
 	case !q.Unlimited && q.Threads == threads:
 		return false, nil
 	case q.Unlimited != was.Unlimited, !q.Unlimited && q.Threads != was.Threads:
-		return false, refusal.New(plan.ErrConflict, "queue %q was given other threads meanwhile", q.Name)
+		return false, refusal.New(plan.ErrConflict, "queue %q was given other threads meanwhile; look at it, and ask again", q.Name)
 	}
 	return true, nil
 }
@@ -25,7 +25,7 @@ func CheckSettings(q, was, wanted *plan.Queue) (change bool, err error) {
 	case q.SameSettings(wanted):
 		return false, nil
 	case !q.SameSettings(was):
-		return false, refusal.New(plan.ErrConflict, "queue %q was set otherwise meanwhile", q.Name)
+		return false, refusal.New(plan.ErrConflict, "queue %q was set otherwise meanwhile; look at it, and ask again", q.Name)
 	}
 	return true, nil
 }

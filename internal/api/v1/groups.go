@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/seed-1177d267/sluice/internal/api"
@@ -137,12 +138,16 @@ func (a *API) setGroup(ctx context.Context, in *struct {
 	ChangeGroup
 	Body plan.GroupSettings
 }) (*groupAnswer, error) {
+	return again(func() (*groupAnswer, error) { return a.trySetGroup(ctx, &in.ChangeGroup, in.Body) })
+}
+
+func (a *API) trySetGroup(ctx context.Context, in *ChangeGroup, settings plan.GroupSettings) (*groupAnswer, error) {
 	found, was, err := a.findGroup(ctx, in.Group)
 	if err != nil {
 		return nil, err
 	}
 	auth.Changed(ctx, was.Name)
-	g := plan.Group{Name: was.Name, GroupSettings: in.Body}
+	g := plan.Group{Name: was.Name, GroupSettings: settings}
 	if err := a.checkGroup(found, &was, &g); err != nil {
 		return nil, err
 	}
@@ -170,4 +175,16 @@ func (a *API) deleteGroup(ctx context.Context, in *ChangeGroup) (*struct{}, erro
 		return nil, err
 	}
 	return nil, in.IfMatch.unmatched(a.st.DeleteGroup(ctx, was), "group", in.Group)
+}
+
+// again makes a change once more if another request changed the same meanwhile. With If-Match that is for
+// the client to decide.
+func again[T any](change func() (T, error)) (out T, err error) {
+	for range 10 {
+		out, err = change()
+		if _, final := errors.AsType[*api.Problem](err); final || !errors.Is(err, plan.ErrConflict) {
+			break
+		}
+	}
+	return out, err
 }

@@ -187,13 +187,15 @@ func serveOsteGroups[T any](a *API, k *osteGroup[T]) {
 		method: "PUT", path: one, id: "oste-replace-" + k.what, summary: "Replace a " + k.what, scope: Operate, errors: []int{404, 409, 412, 422},
 		doc: "What is left out says nothing." + osteMatch,
 	}), func(ctx context.Context, in *ostePut[T]) (*osteOne[T], error) {
-		return k.change(ctx, a, &in.OsteChange, func(T) (T, error) { return in.Body, nil })
+		return again(func() (*osteOne[T], error) {
+			return k.change(ctx, a, &in.OsteChange, func(T) (T, error) { return in.Body, nil })
+		})
 	})
 	serve(a, osteEndpoint(endpoint{
 		method: "PATCH", path: one, id: "oste-change-" + k.what, summary: "Change a " + k.what, scope: Operate, errors: []int{404, 409, 412, 422},
 		doc: "What is left out stays, and null takes a field away." + osteMatch,
 	}), func(ctx context.Context, in *ostePatch[T]) (*osteOne[T], error) {
-		return k.change(ctx, a, &in.OsteChange, in.Body.into)
+		return again(func() (*osteOne[T], error) { return k.change(ctx, a, &in.OsteChange, in.Body.into) })
 	})
 	serve(a, osteEndpoint(endpoint{
 		method: "DELETE", path: one, id: "oste-delete-" + k.what, summary: "Delete a " + k.what, scope: Admin, status: http.StatusNoContent, errors: []int{404, 409, 412, 422, 501},
@@ -626,13 +628,17 @@ func serveOsteTypes(a *API) {
 		method: "PUT", path: one, id: "oste-replace-activity-type", summary: "Replace an activity type", scope: Submit, errors: []int{404, 409, 412, 422},
 		doc: "What is left out says nothing. It counts for each try that begins later, of activities that wait too." + osteMatch,
 	}), func(ctx context.Context, in *ostePut[oste.ActivityType]) (*osteOne[oste.ActivityType], error) {
-		return a.changeType(ctx, &in.OsteChange, func(oste.ActivityType) (oste.ActivityType, error) { return in.Body, nil })
+		return again(func() (*osteOne[oste.ActivityType], error) {
+			return a.changeType(ctx, &in.OsteChange, func(oste.ActivityType) (oste.ActivityType, error) { return in.Body, nil })
+		})
 	})
 	serve(a, osteEndpoint(endpoint{
 		method: "PATCH", path: one, id: "oste-change-activity-type", summary: "Change an activity type", scope: Submit, errors: []int{404, 409, 412, 422},
 		doc: "What is left out stays, and null takes a field away. It counts for each try that begins later, of activities that wait too." + osteMatch,
 	}), func(ctx context.Context, in *ostePatch[oste.ActivityType]) (*osteOne[oste.ActivityType], error) {
-		return a.changeType(ctx, &in.OsteChange, in.Body.into)
+		return again(func() (*osteOne[oste.ActivityType], error) {
+			return a.changeType(ctx, &in.OsteChange, in.Body.into)
+		})
 	})
 	serve(a, osteEndpoint(endpoint{
 		method: "DELETE", path: one, id: "oste-delete-activity-type", summary: "Delete an activity type", scope: Admin, status: http.StatusNoContent, errors: []int{404, 409, 412, 422, 501},

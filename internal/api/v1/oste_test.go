@@ -21,7 +21,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A crossed store does something before a queue is deleted, and after tasks were added.
+// A crossed store does something before a queue or a group is changed, or a queue is deleted, and after tasks
+// were added.
 type crossed struct {
 	*sqlite.Store
 	before, after func()
@@ -38,6 +39,16 @@ func (c *crossed) do(f *func()) {
 func (c *crossed) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 	c.do(&c.before)
 	return c.Store.DeleteQueue(ctx, id)
+}
+
+func (c *crossed) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
+	c.do(&c.before)
+	return c.Store.ChangeQueue(ctx, was, q)
+}
+
+func (c *crossed) PutGroup(ctx context.Context, was, g plan.Group) error {
+	c.do(&c.before)
+	return c.Store.PutGroup(ctx, was, g)
 }
 
 func (c *crossed) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task) error {
@@ -80,6 +91,24 @@ func TestNothingWaitsWithoutItsType(t *testing.T) {
 	}
 	e.refuses("POST", "/point-in-time-activities", late, 404, "body.ActivityType")
 	left()
+}
+
+func TestAChangeIsRepeatedAfterAnotherOne(t *testing.T) {
+	c := &crossed{Store: openSQLite(t, nil).(*sqlite.Store)}
+	s := serveStore(t, c.Store, v1.Config{Store: c, Check: checkHTTP()})
+	e := osteOn(t, s)
+	both := func(e *site, method, path, body, other, want string) {
+		t.Helper()
+		c.before = func() { e.must(method, path, other, nil) }
+		e.must(method, path, body, nil)
+		if _, is := e.ask("GET", path, ""); !strings.Contains(is, want) {
+			t.Errorf("%s is %s, want %s", path, is, want)
+		}
+	}
+	both(e.site, "PATCH", "/solutions/acme.music", `{"SuccessPeriod": 8}`, `{"DeadLetterPeriod": 9}`, `"SuccessPeriod":8,"DeadLetterPeriod":9`)
+	both(e.site, "PATCH", "/activity-types/acme.music.drop", `{"Retries": 4}`, `{"Verb": "PUT"}`, `"Verb":"PUT"`)
+	both(s, "PUT", "/groups/acme", `{"weight": 4}`, `{"weight": 5}`, `"weight":4`)
+	both(s, "PUT", "/queues/acme.music.drop", `{"threads": 2}`, `{"threads": 3, "weight": 7}`, `"weight":7`)
 }
 
 // engine is the site with the routes of OSTE, and an instance that runs activities.

@@ -153,11 +153,17 @@ func (a *API) createQueue(ctx context.Context, in *struct {
 	return a.answerQueue(ctx, q)
 }
 
-func (a *API) setQueue(ctx context.Context, in *struct {
+type setQueue struct {
 	InQueue
 	IfMatch IfMatch `header:"If-Match"`
 	Body    api.QueueSettings
-}) (*queueAnswer, error) {
+}
+
+func (a *API) setQueue(ctx context.Context, in *setQueue) (*queueAnswer, error) {
+	return again(func() (*queueAnswer, error) { return a.trySetQueue(ctx, in) })
+}
+
+func (a *API) trySetQueue(ctx context.Context, in *setQueue) (*queueAnswer, error) {
 	was, err := a.findQueue(ctx, in.Queue)
 	if err != nil {
 		return nil, err
@@ -181,16 +187,15 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 			return nil, err
 		}
 	}
-	switch now := api.VersionOf(&was); {
-	case in.IfMatch.any():
-		err = a.st.SetQueue(ctx, q)
-	case in.IfMatch.has(now):
-		err = a.st.ChangeQueue(ctx, was, q)
+	free := in.IfMatch.any()
+	switch {
+	case free, in.IfMatch.has(api.VersionOf(&was)):
+		err = a.st.ChangeQueue(ctx, was, q) // what the body leaves out is as it was read
 	case q.SameSettings(&was): // asked again, since an answer was lost
 	default:
 		err = plan.ErrConflict
 	}
-	if errors.Is(err, plan.ErrConflict) {
+	if !free && errors.Is(err, plan.ErrConflict) {
 		return nil, unlike("queue", was.Name)
 	}
 	if err != nil {

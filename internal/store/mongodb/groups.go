@@ -33,7 +33,11 @@ func (s *Store) Groups(ctx context.Context) ([]plan.Group, error) {
 // PutGroup implements store.Admin. It takes back what it wrote if the groups are not as they must be
 // afterwards: of two writers that do not see each other before, the later one sees the other after.
 func (s *Store) PutGroup(ctx context.Context, was, g plan.Group) (err error) {
-	defer about(&err, "write group %q", g.Name)
+	defer func() {
+		if !refusal.Is(err) { // these name the group
+			about(&err, "write group %q", g.Name)
+		}
+	}()
 	for range tries {
 		docs, groups, err := s.readGroups(ctx)
 		if err != nil {
@@ -131,7 +135,7 @@ func (s *Store) DeleteGroup(ctx context.Context, was plan.Group) error {
 	}
 	n, err := s.Remove(ctx, s.groups, d("_id", was.Name, "doc", doc.Doc, "leaving", mark))
 	if err == nil && n == 0 {
-		err = refusal.New(plan.ErrConflict, "group %q was changed meanwhile, or something was put into it", was.Name)
+		err = refusal.New(plan.ErrConflict, "group %q was changed meanwhile, or something was put into it; look at it, and ask again", was.Name)
 	}
 	return err
 }
