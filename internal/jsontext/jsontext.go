@@ -201,6 +201,21 @@ func TwiceAs(valid []byte, same func(name string) string) string {
 	return ""
 }
 
+// TwiceInCase returns a name of a valid object that it has in another case, too, or "". encoding/json takes both
+// for the same field. Names in the objects within may be those of data, and are not looked at.
+func TwiceInCase(valid []byte) string {
+	members, _ := Object(valid) // else it is no object
+	seen := map[string]bool{}
+	for _, m := range members {
+		lower := strings.ToLower(m.Name)
+		if seen[lower] {
+			return m.Name
+		}
+		seen[lower] = true
+	}
+	return ""
+}
+
 // Members are those of an object, in their order.
 type Members []Member
 

@@ -26,6 +26,19 @@ func TestANameThatIsTwiceInAnObjectIsFound(t *testing.T) {
 	}
 }
 
+func TestANameThatIsTwiceInAnyCaseIsFound(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":1,"b":2}`:              "",
+		`{"a":1,"B":2,"A":3}`:        "A",
+		`{"a":{"B":1,"b":2},"c":{}}`: "",
+		`["a","A"]`:                  "",
+	} {
+		if got := TwiceInCase([]byte(text)); got != want {
+			t.Errorf("%s: %q is twice, want %q", text, got, want)
+		}
+	}
+}
+
 func TestHalvesOfSurrogatePairsAreReplaced(t *testing.T) {
 	for text, want := range map[string]string{
 		`"\ud800"`:                    `"\ufffd"`,

@@ -226,7 +226,7 @@ var asJSON = huma.Format{
 			return errors.New(no.Value + unfit)
 		}
 		if _, first := into.(*any); first && err == nil {
-			if name := jsontext.Twice(text); name != "" {
+			if name := cmp.Or(jsontext.Twice(text), jsontext.TwiceInCase(text)); name != "" {
 				return fmt.Errorf("it has %q twice in one object; give it once", name)
 			}
 		}

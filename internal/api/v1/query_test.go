@@ -110,9 +110,10 @@ func TestAHeaderThatIsEmptyOrGivenTwiceIsRefused(t *testing.T) {
 // JSON leaves open which of two values of one name counts. So neither counts.
 func TestANameThatIsTwiceInABodyIsRefused(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
-		for path, body := range map[string]string{
-			"/queues": `{"name":"imap","plugin":"demo","threads":1,"threads":2}`,
-			"/tasks":  `{"tasks":[{"queue":"exec","params":{"run":"true","run":"false"}}]}`,
+		for body, path := range map[string]string{
+			`{"name":"imap","plugin":"demo","threads":1,"threads":2}`:            "/queues",
+			`{"name":"imap","plugin":"demo","threads":1,"Threads":2}`:            "/queues",
+			`{"tasks":[{"queue":"exec","params":{"run":"true","run":"false"}}]}`: "/tasks",
 		} {
 			if status, text := s.ask("POST", path, body); status != 400 || !strings.Contains(text, `twice in one object`) {
 				t.Errorf("%s: %d %s", path, status, text)
