@@ -29,7 +29,7 @@ import (
 // would be taken for one that is not given. words are the arguments of the program.
 func checkEmpty(flags *pflag.FlagSet, words []string) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
-		if text := f.Value.String(); text != "" && text != "[]" || err != nil {
+		if text := f.Value.String(); text != "" && (text != "[]" || f.Value.Type() == "string") || err != nil {
 			return
 		}
 		remedy := ""

@@ -315,9 +315,10 @@ func (a *app) retryPlain(ctx context.Context, st store.Store, t plan.Task, s ret
 		return err
 	}
 	foreseen := rules.Foresee([]plan.Task{t}, selected)
-	if err := a.printRetried(ctx, st, &foreseen, nil, s); err != nil || *s.dryRun {
-		return err
+	if !*s.dryRun {
+		if _, err := st.Retry(ctx, plan.PlanID{}, rules.Ask{Tasks: []plan.TaskID{t.ID}, Downstream: *s.downstream}); err != nil {
+			return err
+		}
 	}
-	_, err = st.Retry(ctx, plan.PlanID{}, rules.Ask{Tasks: []plan.TaskID{t.ID}, Downstream: *s.downstream})
-	return err
+	return a.printRetried(ctx, st, &foreseen, nil, s)
 }

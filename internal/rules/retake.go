@@ -31,7 +31,7 @@ const (
 func CheckRetried(t *plan.Task, busy Busy, with *plan.Task, queues map[plan.QueueID]bool) error {
 	switch {
 	case busy == BusyRoll:
-		return refusal.New(plan.ErrConflict, "task %q is %s, and is being handed over to the receiver of its group: it cannot run again", t.Key(), states.OfTask(t))
+		return refusal.New(plan.ErrConflict, "task %q is %s, and is being handed over to the receiver of its group: it cannot run again; its work can be added as a new task", t.Key(), states.OfTask(t))
 	case busy != 0:
 		return refusal.New(plan.ErrConflict, "task %q is %v, and another call is about to change it", t.Key(), t.Status)
 	case with != nil && CheckReplaced(t, with) != nil:

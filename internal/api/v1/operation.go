@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -219,11 +220,12 @@ var asJSON = huma.Format{
 		text = textfile.WithoutMark(text)
 		err := json.Unmarshal(text, into)
 		if no, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && no.Field != "" { // a number that its Go type cannot hold
-			embedded := func(name string) bool { return name[0] <= 'Z' }
-			place := slices.DeleteFunc(strings.Split(no.Field, "."), embedded)
-			return errors.New(strings.Join(place, ".") + ": " + no.Value + unfit)
+			return misfit(no)
 		} else if ok { // a number that nothing holds, as 1e999
-			return errors.New(no.Value + unfit)
+			if at := topNumber.FindSubmatch(text[:min(no.Offset, int64(len(text)))]); at != nil {
+				no.Field = string(at[1])
+			}
+			return misfit(no)
 		}
 		if _, first := into.(*any); first && err == nil {
 			if name := cmp.Or(jsontext.Twice(text), jsontext.TwiceInCase(text)); name != "" {
@@ -232,6 +234,18 @@ var asJSON = huma.Format{
 		}
 		return err
 	},
+}
+
+// topNumber matches a text up to the end of a number that is a field of the whole body, or a byte more.
+var topNumber = regexp.MustCompile(`^[^{]*\{(?:[^{\[]*,)?\s*"(\w+)"\s*:\s*[-+.\deE]*[,}\s]?$`)
+
+// misfit is the error for a value that its Go type cannot hold, with its field where that is known. Fields of Go
+// that are embedded are no part of the place.
+func misfit(no *json.UnmarshalTypeError) error {
+	place := strings.Split(no.Field, ".")
+	last := len(place) - 1
+	place = append(slices.DeleteFunc(place[:last:last], func(name string) bool { return name[0] <= 'Z' }), place[last])
+	return errors.New(strings.TrimPrefix(strings.Join(place, ".")+": "+no.Value+unfit, ": "))
 }
 
 // unfit ends the message for a value that its field cannot hold. The field is before it.

@@ -113,6 +113,9 @@ func (m *merge[T]) into(is T) (now T, err error) {
 	if text, err = json.Marshal(all); err == nil {
 		err = json.Unmarshal(text, &now)
 	}
+	if no, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && no.Field != "" {
+		return now, api.InvalidAt("body."+no.Field, "%s%s", no.Value, unfit)
+	}
 	return now, err
 }
 

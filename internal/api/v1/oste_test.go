@@ -266,6 +266,9 @@ func TestAnAddressThatNodesDoNotReachIsRefusedForASolution(t *testing.T) {
 		return nil
 	}})
 	e := osteOn(t, s)
+	e.refuses("PATCH", "/companies/acme", `{"QoSLevel": 1e2}`, 422, "body.QoSLevel")
+	e.refuses("PATCH", "/companies/acme", `{"QoSLevel": 1e309}`, 400, "body.QoSLevel")
+	e.refuses("PATCH", "/companies/acme", `{"QoSLevel": 5, "qoslevel": 6}`, 400, "body")
 	e.refuses("POST", "/solutions", `{"Company": "acme", "Name": "video", "SuccessUri": "http://10.1.2.3/"}`, 422, "body.SuccessUri")
 	e.refuses("PATCH", "/solutions/acme.music", `{"DeadLetterUri": "http://10.1.2.3/"}`, 422, "body.DeadLetterUri")
 	e.must("PATCH", "/solutions/acme.music", `{"DeadLetterUri": "https://a.example/", "SuccessUri": "https://b.example/"}`, nil)

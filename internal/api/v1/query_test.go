@@ -161,7 +161,7 @@ func TestABodyThatCannotBeReadIsRefusedForItsPlace(t *testing.T) {
 			status               int
 		}{
 			{"/queues", `{"name":"imap","plugin":"demo","threads":99999999999999999999}`, "body.threads", 422},
-			{"/queues", `{"name":"imap","plugin":"demo","threads":1e400}`, "body", 400},
+			{"/queues", `{"name":"imap","plugin":"demo","threads":1e400}`, "body.threads", 400},
 			{"/queues", `{"name":"imap",`, "body", 400},
 			{"/queues", `null`, "body", 422},
 			{"/tasks/retry", `null`, "body", 422},

@@ -146,6 +146,9 @@ func (a *API) createQueue(ctx context.Context, in *struct {
 	}
 	inGroup := q.Group
 	q, err := create(ctx, q)
+	if errors.Is(err, plan.ErrExists) {
+		err = placed(api.NewProblem(http.StatusConflict, "exists", "queue %q is there already; GET %s/queues/NAME shows it, and PUT changes it", in.Body.Name, api.Root), "body.name")
+	}
 	if err != nil {
 		return nil, ungrouped(err, inGroup)
 	}
