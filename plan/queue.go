@@ -64,8 +64,8 @@ type QueueSettings struct {
 	Secrets []string `json:"secrets,omitempty" maxItems:"200" doc:"Names of params that are never shown, in any queue: in upper or lower case, and a * stands for any letters. Only an admin removes a name."`
 	Keep    Keep     `json:"keep,omitzero" doc:"How long its finished tasks of no plan stay."`
 
-	Group  string `json:"group,omitempty" doc:"The group that it is in; left out: none."`
-	Weight int    `json:"weight,omitempty" minimum:"1" maximum:"1000" doc:"Its share of starts beside the other queues of its group; left out: 1."`
+	Group  string `json:"group,omitempty" doc:"The group that it is in. Left out of an answer: none. A PUT that leaves it out does not change it."`
+	Weight int    `json:"weight,omitempty" minimum:"1" maximum:"1000" doc:"Its share of starts beside the other queues of its group. Left out of an answer: 1. A PUT that leaves it out does not change it."`
 
 	Rate     Rate         `json:"rate,omitzero" doc:"How many of its tasks may start, over all nodes; left out: no limit."`
 	Defaults TaskDefaults `json:"defaults,omitzero" doc:"What its tasks have that they do not say themselves. It counts for attempts that begin later."`
