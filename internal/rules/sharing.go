@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -35,7 +36,9 @@ type sharing struct {
 	shares  map[string]protocol.Share // of what is in it
 	weight  int
 	sharer  int // the index of the queue; -1: it is none
-	room    int // of what is in it together, as far as it is known
+	all     int // the room of what is in it together, as far as it is known; of a queue: its own
+	lets    int // how many tasks its rate lets start now
+	room    int // the lower of these
 	running int
 	most    int // how many of its tasks the node runs while others have work
 	starts  bool
@@ -56,27 +59,29 @@ func Uneven(turn *protocol.Turn, queues int) bool {
 }
 
 // NewSharing begins to deal the free threads of a node. threads is how many it has, those that are
-// not free included.
-func NewSharing(s *protocol.Shares, queues []Sharer, threads int) *Sharing {
-	d := &Sharing{root: &sharing{sharer: -1, most: threads, shares: s.In("")}}
+// not free included. lets says how many tasks the rates of groups let start now, by the name of the
+// group; a group without a rate is not in it. A group is dealt no more than that: what its rate lets
+// start goes to its queues by weight, however many threads are free.
+func NewSharing(s *protocol.Shares, queues []Sharer, threads int, lets map[string]int) *Sharing {
+	d := &Sharing{root: &sharing{sharer: -1, lets: math.MaxInt, most: threads, shares: s.In("")}}
 	groups := map[string]*sharing{}
 	for i := range queues {
 		q, above := &queues[i], d.root
 		for _, g := range slices.Backward(q.Groups) {
 			key := "group " + g.Name
 			if groups[key] == nil {
-				groups[key] = &sharing{key: key, above: above, sharer: -1, weight: plan.WeightOf(g.Weight), shares: s.In(key)}
+				groups[key] = &sharing{key: key, above: above, sharer: -1, lets: math.MaxInt, weight: plan.WeightOf(g.Weight), shares: s.In(key)}
+				if n, rated := lets[g.Name]; rated {
+					groups[key].lets = n
+				}
 				above.in = append(above.in, groups[key])
 			}
 			above = groups[key]
 		}
-		one := &sharing{key: "queue " + q.Queue.String(), above: above, weight: plan.WeightOf(q.Weight), sharer: i}
+		one := &sharing{key: "queue " + q.Queue.String(), above: above, lets: math.MaxInt, weight: plan.WeightOf(q.Weight), sharer: i}
 		above.in = append(above.in, one)
 		d.of = append(d.of, one)
-		for up := one; up != nil; up = up.above {
-			up.room += q.Room
-			up.running += q.Running
-		}
+		one.count(q.Running, q.Room, 0)
 	}
 	d.root.join()
 	return d
@@ -121,7 +126,7 @@ func (d *Sharing) Next() int {
 		PassTurn(at.shares, next.key, 1)
 		at = next
 	}
-	at.count(1)
+	at.count(1, -1, 1)
 	if !at.starts {
 		at.starts = true
 		if d.dealt++; d.dealt == MostDealt {
@@ -136,7 +141,7 @@ func (d *Sharing) leaveOut() {
 	for _, one := range d.of {
 		if !one.starts && one.room > 0 {
 			one.kept = one.room
-			one.fill(-one.kept)
+			one.count(0, -one.kept, 0)
 			d.closed = append(d.closed, one)
 		}
 	}
@@ -145,16 +150,9 @@ func (d *Sharing) leaveOut() {
 // open takes in again those that were left out.
 func (d *Sharing) open() {
 	for _, one := range d.closed {
-		one.fill(one.kept)
+		one.count(0, one.kept, 0)
 	}
 	d.closed, d.dealt = nil, 0
-}
-
-// fill changes the room of a queue.
-func (s *sharing) fill(n int) {
-	for up := s; up != nil; up = up.above {
-		up.room += n
-	}
 }
 
 // next returns whose turn it is: one that has not its part of the threads, if there is one.
@@ -175,19 +173,24 @@ func (s *sharing) before(a, b *sharing) bool {
 	return s.shares[a.key].Passed < s.shares[b.key].Passed
 }
 
-// count counts starts of a queue, below 0 those that it gave back.
-func (s *sharing) count(n int) {
+// count changes how many tasks of a queue run, and how much room it has. starts of these are counted
+// by the rates of its groups, below 0 those that it gave back.
+func (s *sharing) count(running, room, starts int) {
 	for up := s; up != nil; up = up.above {
-		up.room -= n
-		up.running += n
+		had := up.room
+		up.all += room
+		up.lets -= starts
+		up.room = min(up.all, up.lets)
+		up.running += running
+		room = up.room - had
 	}
 }
 
 // Back takes back n starts of a queue that had no work for them, and it gets no more.
 func (d *Sharing) Back(sharer, n int) {
 	one := d.of[sharer]
-	one.count(-n)
-	one.fill(-one.room)
+	one.count(-n, n, -n)
+	one.count(0, -one.room, 0)
 	for up := one; up.above != nil; up = up.above {
 		PassTurn(up.above.shares, up.key, -n)
 	}

@@ -54,9 +54,54 @@ func TestSharingGivesEachQueueItsTurns(t *testing.T) {
 		{"the part is rounded up", []Sharer{sharer('a', 1, lots, 1), sharer('b', 4, lots, 0), sharer('c', 4, lots, 0)}, 4, 3, "bcb"},
 		{"a group has its part, whichever queue runs", []Sharer{sharer('a', 1, 0, 3, one), sharer('b', 1, lots, 0, one), sharer('c', 1, lots, 0)}, 6, 3, "ccc"},
 	} {
-		if got := dealt(c.queues, NewSharing(&protocol.Shares{}, c.queues, c.threads), c.n); got != c.want {
+		if got := dealt(c.queues, NewSharing(&protocol.Shares{}, c.queues, c.threads, nil), c.n); got != c.want {
 			t.Errorf("%s: dealt %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+func TestAGroupIsDealtWhatItsRateLetsStart(t *testing.T) {
+	top := &plan.Group{Name: "top", GroupSettings: plan.GroupSettings{Weight: 9}}
+	three, one := &plan.Group{Name: "three", GroupSettings: plan.GroupSettings{Weight: 3}}, &plan.Group{Name: "one"}
+	const lots = 1000
+	two := []Sharer{sharer('a', 3, lots, 0, top), sharer('b', 1, lots, 0, top)}
+	free := append(slices.Clone(two), sharer('c', 1, lots, 0))
+	subgroups := []Sharer{sharer('a', 1, lots, 0, three, top), sharer('b', 1, lots, 0, one, top)}
+	for _, c := range []struct {
+		name   string
+		queues []Sharer
+		lets   map[string]int
+		want   []string // of each claim of 16 free threads
+	}{
+		{"one start goes to the queues in turn", two, map[string]int{"top": 1}, []string{"a.", "b.", "a.", "a.", "a.", "b."}},
+		{"more at once", two, map[string]int{"top": 6}, []string{"abaaab.", "aaabaa."}},
+		{"nothing", two, map[string]int{"top": 0}, []string{".", "."}},
+		{"other queues have the rest", free, map[string]int{"top": 2}, []string{"acbccccccccccccc", "aacccccccccccccc"}},
+		{"a parent counts for its groups", subgroups, map[string]int{"top": 1}, []string{"b.", "a.", "a.", "a.", "b."}},
+		{"a group of a parent has less", subgroups, map[string]int{"top": 4, "three": 1}, []string{"babb.", "abbb."}},
+		{"a parent has less than its groups", subgroups, map[string]int{"top": 2, "three": 1, "one": 9}, []string{"ba."}},
+		{"the rate of another group", two, map[string]int{"three": 1}, []string{"abaaabaaabaaabaa"}},
+	} {
+		var s protocol.Shares
+		for i, want := range c.want {
+			if got := dealt(c.queues, NewSharing(&s, c.queues, 16, c.lets), 16); got != want {
+				t.Errorf("%s: claim %d is dealt %q, want %q", c.name, i, got, want)
+			}
+		}
+	}
+
+	var s protocol.Shares
+	d := NewSharing(&s, two, 16, map[string]int{"top": 2})
+	if got := dealt(two, d, 9); got != "ab." {
+		t.Errorf("dealt %q", got)
+	}
+	d.Back(0, 1)
+	if got := dealt(two, d, 9); got != "b." {
+		t.Errorf("after a had nothing, %q was dealt", got)
+	}
+	d.Back(1, 2) // others had used up the rate
+	if got := dealt(two, NewSharing(&s, two, 16, map[string]int{"top": 4}), 9); got != "abaa." {
+		t.Errorf("the next claim deals %q: who did not start lost its turn", got)
 	}
 }
 
@@ -89,7 +134,7 @@ func TestUneven(t *testing.T) {
 func TestWhatAQueueGivesBackIsDealtToOthers(t *testing.T) {
 	queues := []Sharer{sharer('a', 1, 100, 0), sharer('b', 1, 100, 0), sharer('c', 1, 100, 0)}
 	var s protocol.Shares
-	d := NewSharing(&s, queues, 100)
+	d := NewSharing(&s, queues, 100, nil)
 	if got := dealt(queues, d, 6); got != "abcabc" {
 		t.Errorf("dealt %q", got)
 	}
@@ -103,7 +148,7 @@ func TestWhatAQueueGivesBackIsDealtToOthers(t *testing.T) {
 		t.Errorf("after all had less, %q was dealt", got)
 	}
 	// The next claim goes on where this one ended: c has started 2, b 3 and a none.
-	if got := dealt(queues, NewSharing(&s, queues, 100), 7); got != "aaacabc" {
+	if got := dealt(queues, NewSharing(&s, queues, 100, nil), 7); got != "aaacabc" {
 		t.Errorf("the next claim deals %q", got)
 	}
 }
@@ -116,7 +161,7 @@ func TestAClaimIsDealtToSomeQueues(t *testing.T) {
 	var s protocol.Shares
 	seen := map[int]int{}
 	deal := func(n int) (of int) {
-		claim, d := map[int]bool{}, NewSharing(&s, queues, 1000)
+		claim, d := map[int]bool{}, NewSharing(&s, queues, 1000, nil)
 		for range n {
 			i := d.Next()
 			claim[i] = true
@@ -207,7 +252,7 @@ func TestSharesHoldOverAnyThousandStarts(t *testing.T) {
 							}
 						}
 					}
-					claim := []byte(dealt(queues, NewSharing(&shares[node], queues, at.threads), at.threads-len(running[node])))
+					claim := []byte(dealt(queues, NewSharing(&shares[node], queues, at.threads, nil), at.threads-len(running[node])))
 					slices.Sort(claim) // a store gives the older ones first
 					claimed := claimOf(string(claim))
 					StartOrder(claimed)

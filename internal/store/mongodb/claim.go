@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -52,6 +53,9 @@ func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) 
 			return nil, err
 		}
 		taken, more, err := c.share(ctx, some)
+		if err == nil {
+			err = c.noteRest(ctx, some)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -106,6 +110,44 @@ func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []task
 		}
 	}
 	return taken, more, nil
+}
+
+// noteRest notes when the rates of queues let the next task start that waits for nothing else. It asks the server whether a task waits in a
+// queue, unless the rest that is noted already is as short.
+func (c *claimer) noteRest(ctx context.Context, queues []queueDoc) error {
+	for k := range queues {
+		q := &queues[k]
+		paces := c.pacesOf(q)
+		if len(paces) == 0 || c.left == 0 || c.full || waitOf(paces, c.dealtAt) == 0 {
+			continue
+		}
+		if known := c.sharing(q); known != nil && !rules.AnyTurns(known.Of) {
+			continue
+		}
+		now, err := c.Now(ctx)
+		if err != nil {
+			return err
+		}
+		wait := max(waitOf(paces, now), time.Millisecond) // it may be over by now
+		if c.rest > 0 && c.rest <= wait {
+			continue
+		}
+		free, err := c.freeSlots(ctx, q, 1)
+		if err != nil {
+			return err
+		}
+		if free.atMost(1) == 0 {
+			continue
+		}
+		one := &draw{queue: q, ask: 1, looked: true}
+		if err := c.heads(ctx, []*draw{one}, false); err != nil {
+			return err
+		}
+		if len(one.docs) > 0 {
+			c.rest = wait
+		}
+	}
+	return nil
 }
 
 // waiting matches the tasks of a part that may be claimed.

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ type pace struct {
 	id    any  // of the document
 	rate  plan.Rate
 	spent time.Time
+	over  bool // it let less start than was dealt: a start that it lets meanwhile is for the next claim, which deals it by weight
 }
 
 // rated reports whether the queue may have a rate.
@@ -35,7 +37,7 @@ func (c *claimer) pacesOf(q *queueDoc) (paces []*pace) {
 			c.paces = map[any]*pace{}
 		}
 		if c.paces[id] == nil {
-			c.paces[id] = &pace{group, id, r, spent}
+			c.paces[id] = &pace{group: group, id: id, rate: r, spent: spent}
 		}
 		paces = append(paces, c.paces[id])
 	}
@@ -51,6 +53,43 @@ func (c *claimer) pacesOf(q *queueDoc) (paces []*pace) {
 	return paces
 }
 
+// rateRoom returns how many tasks of a queue, of most, its own rate lets start now. It notes in lets how many the rates of its groups let
+// start: see rules.NewSharing. Without a rate it asks nothing.
+func (c *claimer) rateRoom(ctx context.Context, q *queueDoc, most int, lets map[string]int) (room int, err error) {
+	room = most
+	for _, p := range c.pacesOf(q) {
+		if c.dealtAt.IsZero() {
+			if c.dealtAt, err = c.Now(ctx); err != nil {
+				return 0, err
+			}
+		}
+		// An instant that is too far ahead would go ahead with the present. A millisecond may be of its rounding.
+		if counts := rules.RateSpent(p.rate, p.spent, c.dealtAt); counts.Add(time.Millisecond).Before(p.spent) {
+			if _, err := c.setSpent(ctx, p, counts); err != nil {
+				return 0, err
+			}
+		}
+		n := rules.RateRoom(p.rate, p.spent, c.dealtAt, math.MaxInt)
+		if p.over {
+			n = 0
+		}
+		if p.group {
+			lets[p.id.(string)] = n
+		} else {
+			room = min(room, n)
+		}
+	}
+	return room, nil
+}
+
+// waitOf returns how long it is until all of these rates let the next task start.
+func waitOf(paces []*pace, now time.Time) (wait time.Duration) {
+	for _, p := range paces {
+		wait = max(wait, rules.RateWait(p.rate, p.spent, now))
+	}
+	return wait
+}
+
 // spend spends the rates that count for a queue for up to n tasks that wait, in one conditional write each, and returns for how many. Without
 // a rate it asks the server for nothing. A node that dies between these writes and the claim has spent for nothing.
 func (c *claimer) spend(ctx context.Context, q *queueDoc, n int) (room int, err error) {
@@ -61,6 +100,7 @@ func (c *claimer) spend(ctx context.Context, q *queueDoc, n int) (room int, err 
 		if room, err = c.spendPace(ctx, p, room); err != nil {
 			return 0, err
 		}
+		p.over = room < had
 		for _, before := range paces[:i] {
 			if err := c.giveBackTo(ctx, before, had-room); err != nil {
 				return 0, err
@@ -73,11 +113,8 @@ func (c *claimer) spend(ctx context.Context, q *queueDoc, n int) (room int, err 
 	if room == n || len(paces) == 0 {
 		return room, nil
 	}
-	wait := time.Duration(0)
-	for _, p := range paces {
-		wait = max(wait, rules.RateWait(p.rate, p.spent, c.spentAt))
-	}
-	if wait = max(wait, time.Millisecond); c.rest == 0 || wait < c.rest { // it may be over by now, or others have been faster
+	wait := max(waitOf(paces, c.spentAt), time.Millisecond) // it may be over by now, or others have been faster
+	if c.rest == 0 || wait < c.rest {
 		c.rest = wait
 	}
 	return room, nil
@@ -85,6 +122,9 @@ func (c *claimer) spend(ctx context.Context, q *queueDoc, n int) (room int, err 
 
 // spendPace spends one rate for up to n tasks, and returns for how many.
 func (c *claimer) spendPace(ctx context.Context, p *pace, n int) (room int, err error) {
+	if p.over {
+		return 0, nil
+	}
 	for range tries {
 		if p.rate == (plan.Rate{}) {
 			return n, nil

@@ -356,6 +356,7 @@ type claimer struct {
 
 	groupsOf func(q *queueDoc) []*plan.Group // nil: no queue is in a group
 	paces    map[any]*pace                   // of queues and groups, by their ids,
+	dealtAt  time.Time                       // when it looked how many tasks they let start,
 	spentAt  time.Time                       // and when one was last spent, by the server's clock
 }
 

@@ -96,11 +96,14 @@ func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]tas
 	if err := c.look(ctx, draws, false); err != nil {
 		return nil, false, err
 	}
-	sharers := make([]rules.Sharer, len(queues))
+	sharers, lets := make([]rules.Sharer, len(queues)), map[string]int{}
 	for k := range queues {
 		draws[k].looked = true
 		q := queues[k].domain()
-		sharers[k] = rules.Sharer{Queue: q.ID, Weight: q.Weight, Running: c.turn.Running[q.ID], Room: c.left}
+		sharers[k] = rules.Sharer{Queue: q.ID, Weight: q.Weight, Running: c.turn.Running[q.ID]}
+		if sharers[k].Room, err = c.rateRoom(ctx, &queues[k], c.left, lets); err != nil {
+			return nil, false, err
+		}
 		if c.groupsOf != nil {
 			sharers[k].Groups = c.groupsOf(&queues[k])
 		}
@@ -108,7 +111,7 @@ func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]tas
 			sharers[k].Room = 0
 		}
 	}
-	sharing := rules.NewSharing(c.shares, sharers, c.turn.Threads())
+	sharing := rules.NewSharing(c.shares, sharers, c.turn.Threads(), lets)
 	for closings := 0; c.left > 0 && !c.full && closings < tries; {
 		for _, one := range draws {
 			one.want, one.over = 0, false

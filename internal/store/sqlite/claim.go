@@ -89,7 +89,7 @@ func (t *tx) takeShares(offers []*offer, turn *protocol.Turn, left int, weights 
 			queues = append(queues, rules.Sharer{Queue: id, Weight: q.Weight, Groups: t.inGroup(q.Group), Running: n})
 		}
 	}
-	sharing := rules.NewSharing(turn.Shares, queues, turn.Threads())
+	sharing := rules.NewSharing(turn.Shares, queues, turn.Threads(), t.groupsLet())
 	for left > 0 && t.err == nil {
 		dealt := make([]int, len(offers))
 		some := 0

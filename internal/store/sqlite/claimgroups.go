@@ -46,6 +46,20 @@ func (t *tx) inGroup(name string) []*plan.Group {
 	return rules.GroupsOf(groups, name)
 }
 
+// groupsLet returns how many more tasks the rates of the groups of a claim let start: see rules.NewSharing.
+func (t *tx) groupsLet() map[string]int {
+	var lets map[string]int
+	for name, g := range t.claimGroups {
+		if g.Rate.Starts > 0 {
+			if lets == nil {
+				lets = map[string]int{}
+			}
+			lets[name] = g.left
+		}
+	}
+	return lets
+}
+
 // groupRoom returns how many more tasks the groups of an offer let start.
 func (o *offer) groupRoom() int {
 	room := math.MaxInt

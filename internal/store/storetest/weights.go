@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
 	"github.com/seed-1177d267/sluice/plan"
@@ -114,6 +115,26 @@ var weightCases = []testCase{
 		w.weigh("b", 0, "slow", 20)
 		w.weigh("c", 0, "", 60)
 		w.equal("what may start", n.claims(40, 8), "b3 c37")
+	}},
+	{"what a rate lets start of a group is shared by weight, however many threads are free", func(w *world) {
+		n := w.node("n1")
+		w.group("g", plan.GroupSettings{Rate: plan.Rate{Starts: 2, Per: hourly.Per, Burst: 2}})
+		w.group("g3", plan.GroupSettings{Parent: "g", Weight: 3})
+		w.group("g1", plan.GroupSettings{Parent: "g"})
+		w.weigh("a", 3, "g3", 20)
+		w.weigh("b", 1, "g3", 20)
+		w.weigh("c", 0, "g1", 20)
+		var claimed []protocol.ClaimedTask
+		for range 8 {
+			did := n.turn(protocol.Turn{Slots: 16, Start: true})
+			w.equal("starts, and a rest", []any{len(did.Claimed), did.Rest > 0}, []any{2, true})
+			for _, c := range did.Claimed {
+				n.end(ok(c))
+			}
+			claimed = append(claimed, did.Claimed...)
+			w.pass(2 * time.Hour)
+		}
+		w.equal("of 16 starts", shares(claimed), "a9 b3 c4")
 	}},
 	{"many queues share by their weights", func(w *world) {
 		n := w.node("n1")

@@ -62,6 +62,15 @@ func (tx *tx) groupRoom(q *queue, most int) int {
 	return most
 }
 
+// groupsLet returns how many tasks, of most, the rates of groups let start: see rules.NewSharing.
+func (tx *tx) groupsLet(most int) map[string]int {
+	lets := map[string]int{}
+	for _, g := range tx.groups {
+		lets[g.Name] = rules.RateRoom(g.Rate, g.Spent, tx.at, most)
+	}
+	return lets
+}
+
 // spend counts one start of a task of the queue in the rates of the queue and its groups.
 func (tx *tx) spend(q *queue) {
 	if q.Rate.Starts > 0 {

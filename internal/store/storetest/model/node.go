@@ -170,7 +170,7 @@ func (tx *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) (claim
 	var token protocol.Token
 	_, _ = rand.Read(token[:]) // crypto/rand never fails: it ends the process instead
 	var tasks []*task
-	sharing := rules.NewSharing(turn.Shares, sharers, turn.Threads())
+	sharing := rules.NewSharing(turn.Shares, sharers, turn.Threads(), tx.groupsLet(slots))
 	for len(tasks) < slots {
 		k := sharing.Next()
 		if k < 0 {
