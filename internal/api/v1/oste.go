@@ -423,11 +423,12 @@ func (a *API) deleteTypes(ctx context.Context, what string, types []plan.Queue, 
 func (a *API) checkTypes(ctx context.Context, types []plan.Queue) error {
 	for i := range types {
 		var ofPlan *plan.Task
-		err := a.tasksIn(ctx, store.TaskQuery{Queue: types[i].ID, Statuses: oste.Waiting}, func(t *plan.Task) bool {
+		q := store.TaskQuery{Queue: types[i].ID, Statuses: oste.Waiting, Brief: true, Limit: mostPage}
+		err := store.EachTask(ctx, a.st, q, func(t *plan.Task) error {
 			if !t.Plan.IsZero() {
 				ofPlan = t
 			}
-			return ofPlan == nil
+			return nil
 		})
 		if err := cmp.Or(err, rules.CheckDeleteQueue(&types[i], ofPlan, 0)); err != nil {
 			return err
@@ -524,32 +525,13 @@ func (a *API) cancelWaiting(ctx context.Context, types []plan.Queue, recurring [
 // waitingIn counts the activities with some statuses in queues, and returns the schedules of their tasks.
 func (a *API) waitingIn(ctx context.Context, types []plan.Queue, statuses []plan.Status) (n int, recurring []plan.Schedule, err error) {
 	for i := range types {
-		err := a.tasksIn(ctx, store.TaskQuery{NoPlan: true, Queue: types[i].ID, Statuses: statuses}, func(*plan.Task) bool { n++; return true })
-		if err != nil {
+		q := store.TaskQuery{NoPlan: true, Queue: types[i].ID, Statuses: statuses, Brief: true, Limit: mostPage}
+		if err := store.EachTask(ctx, a.st, q, func(*plan.Task) error { n++; return nil }); err != nil {
 			return 0, nil, err
 		}
 	}
 	recurring, err = a.recurringIn(ctx, types)
 	return n, recurring, err
-}
-
-// tasksIn calls do with each task of a query, which is brief, until do returns false.
-func (a *API) tasksIn(ctx context.Context, q store.TaskQuery, do func(*plan.Task) bool) error {
-	for q.Brief, q.Limit = true, mostPage; ; {
-		found, err := a.st.Tasks(ctx, q)
-		if err != nil {
-			return err
-		}
-		for i := range found {
-			if !do(&found[i]) {
-				return nil
-			}
-		}
-		if len(found) < q.Limit {
-			return nil
-		}
-		q.After = found[len(found)-1].ID
-	}
 }
 
 // checkTried refuses to cancel activities of types that were tried, if their dead letters are handed over: such an
@@ -564,8 +546,8 @@ func (a *API) checkTried(ctx context.Context, what string, types []plan.Queue) e
 		if roll.Limits[plan.Terminated] == 0 {
 			continue
 		}
-		q := store.TaskQuery{NoPlan: true, Queue: roll.Queue.ID, Statuses: oste.Waiting, Began: true}
-		if err := a.tasksIn(ctx, q, func(*plan.Task) bool { tried++; return true }); err != nil {
+		q := store.TaskQuery{NoPlan: true, Queue: roll.Queue.ID, Statuses: oste.Waiting, Began: true, Brief: true, Limit: mostPage}
+		if err := store.EachTask(ctx, a.st, q, func(*plan.Task) error { tried++; return nil }); err != nil {
 			return err
 		}
 	}
