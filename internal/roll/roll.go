@@ -136,10 +136,12 @@ func (r *Roller) hand(ctx context.Context, only string, goOn func(context.Contex
 	}
 	var g errgroup.Group // a store that fails, or a role that is lost, stops each by itself
 	g.SetLimit(receivers)
-	for _, w := range all {
-		g.Go(func() error { return p.serve(ctx, w) })
+	failed := make([]error, len(all))
+	for i, w := range all {
+		g.Go(func() error { failed[i] = p.serve(ctx, w); return nil })
 	}
-	err = g.Wait()
+	_ = g.Wait()
+	err = errors.Join(failed...)
 	sum := map[rules.RollKind]Handed{}
 	for to, h := range p.handed {
 		all := sum[to.kind]

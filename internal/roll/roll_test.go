@@ -472,6 +472,23 @@ func TestANodeThatDiesAtAnyOfItsWritesLosesNothing(t *testing.T) {
 	})
 }
 
+func TestEachReceiverThatRefusesIsNamed(t *testing.T) {
+	onStores(t, func(w *world) {
+		w.ended("a", "bad")
+		w.pass(10_000 * time.Hour)
+		w.to.dying(func(rw http.ResponseWriter, _ *http.Request) bool {
+			http.Error(rw, "full", http.StatusInsufficientStorage)
+			return true
+		})
+		_, err := w.r.Group(t.Context(), "solution")
+		for _, kind := range rules.RollKinds {
+			if err == nil || !strings.Contains(err.Error(), "the receiver of "+string(kind)+" has not taken") {
+				t.Errorf("%v; it lacks %s", err, kind)
+			}
+		}
+	})
+}
+
 func TestAReceiverThatRefusesIsAskedAgainAndNothingIsDeletedMeanwhile(t *testing.T) {
 	onStores(t, func(w *world) {
 		ids := w.ended("a")
