@@ -65,6 +65,14 @@ func queueNames(ctx context.Context, r store.Reader) (map[plan.QueueID]string, e
 	return names, err
 }
 
+// queueOf returns the name of the queue of a task, or the id of one that is gone: a filter takes both.
+func queueOf(t *plan.Task, names map[plan.QueueID]string) string {
+	if name, there := names[t.Queue]; there || t.Queue.IsZero() {
+		return name
+	}
+	return t.Queue.String()
+}
+
 // eachPage calls do with the pages of a log from the cursor to its present end, and moves the cursor.
 func eachPage(ctx context.Context, r store.Reader, id plan.TaskID, cursor *int64, do func([]plan.LogEntry) error) error {
 	const page = 1000

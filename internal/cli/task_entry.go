@@ -75,7 +75,7 @@ func startUnknown(t *plan.Task) bool {
 
 func entryOfTask(t *plan.Task, queues map[plan.QueueID]string) taskEntry {
 	e := taskEntry{
-		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queues[t.Queue], Subject: t.Subject, State: t.State(), Status: t.Status, Reason: t.Reason, Allowed: t.Allowed(), Detail: t.Detail,
+		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queueOf(t, queues), Subject: t.Subject, State: t.State(), Status: t.Status, Reason: t.Reason, Allowed: t.Allowed(), Detail: t.Detail,
 		Exit: t.Exit, Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Progress: t.Progress, Of: t.Of, Items: t.Items, NotBefore: t.NotBefore,
 		Created: t.Created, Started: startTime{t.Started, startUnknown(t)}, Ended: t.Ended,
 	}
@@ -98,7 +98,7 @@ func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.Queu
 	for i := range tasks {
 		task := &tasks[i]
 		about = about || task.Subject != ""
-		t.Add(values.label(task, a.ellipsis()), states.OfTask(task), queues[task.Queue], cells.Cut(cells.Clean(task.Subject), 40, a.ellipsis()), tookTask(task, now), string(task.Node),
+		t.Add(values.label(task, a.ellipsis()), states.OfTask(task), queueOf(task, queues), cells.Cut(cells.Clean(task.Subject), 40, a.ellipsis()), tookTask(task, now), string(task.Node),
 			a.detail(task, nodes), task.ID.String())
 	}
 	if !about {
