@@ -46,7 +46,7 @@ type Try struct {
 type Sent struct {
 	Method string          `json:"Method"`
 	Uri    string          `json:"Uri"`
-	Body   json.RawMessage `json:"Body,omitempty" doc:"Left out of tries before a person queued the activity again."`
+	Body   json.RawMessage `json:"Body,omitempty" doc:"Left out of tries before a person queued the activity again where it is longer than 64 KiB, or the task has secrets."`
 }
 
 // CameBack is an answer as it was received.
@@ -102,14 +102,19 @@ type line struct {
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
 	Cut     bool              `json:"cut"`
+	Sent    string            `json:"sent"` // of a try that failed
 	Ms      struct {
 		End float64 `json:"end"`
 	} `json:"ms"`
 }
 
-// Tries returns what the log of an activity says. parameter is that of its last tries.
-func Tries(log []plan.LogEntry, parameter json.RawMessage) []Try {
-	tries := make([]Try, len(log))
+// Tries returns what the log of an activity says, and that its last try was lost, of which the log says nothing.
+// The task has the Parameter of its last tries.
+func Tries(log []plan.LogEntry, t *plan.Task, parameter json.RawMessage) []Try {
+	tries := make([]Try, len(log), len(log)+1)
+	if t.Reason == plan.ReasonLost {
+		tries = append(tries, Try{Try: t.Attempt, At: t.Ended, Text: t.Detail})
+	}
 	body := func(method string) json.RawMessage {
 		if method == "POST" || method == "PUT" {
 			return parameter
@@ -128,10 +133,21 @@ func Tries(log []plan.LogEntry, parameter json.RawMessage) []Try {
 			continue
 		}
 		t.Sent, t.Error, t.Ms = &Sent{Method: l.Method, Uri: l.URL, Body: body(l.Method)}, l.Error, l.Ms.End
+		if l.Sent != "" {
+			t.Sent.Body = bodyOf(l.Sent)
+		}
 		if l.Status != 0 {
 			t.CameBack = &CameBack{Status: l.Status, Headers: l.Headers, Body: l.Body, Cut: l.Cut}
 		}
 		tries[i] = t
 	}
 	return tries
+}
+
+// bodyOf returns a body as it was sent, or as a text where that is no JSON.
+func bodyOf(sent string) json.RawMessage {
+	if body := json.RawMessage(sent); json.Valid(body) {
+		return body
+	}
+	return textOf(sent)
 }

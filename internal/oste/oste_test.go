@@ -268,19 +268,21 @@ func TestTheLogTellsWhatWasSentAndWhatCameBack(t *testing.T) {
 		return plan.LogEntry{Attempt: attempt, Stream: plan.System, Text: text}
 	}
 	log := []plan.LogEntry{
-		entry(1, `{"method":"POST","url":"https://a/1","status":503,"ms":{"end":2.5},"headers":{"A":"b"},"body":"later"}`+"\n"),
+		entry(1, `{"method":"POST","url":"https://a/1","status":503,"ms":{"end":2.5},"headers":{"A":"b"},"body":"later","sent":"{\"a\":0}"}`+"\n"),
 		entry(0, "retried by a person: attempts count from 1 again\n"),
 		entry(1, `{"method":"POST","url":"https://b/1","error":"no route","ms":{"end":1}}`+"\n"),
 		entry(2, `{"method":"GET","url":"https://b/1","status":200,"ms":{"end":1}}`+"\n"),
 	}
 	body := json.RawMessage(`{"a":1}`)
 	want := []Try{
-		{Try: 1, Sent: &Sent{Method: "POST", Uri: "https://a/1"}, CameBack: &CameBack{Status: 503, Headers: map[string]string{"A": "b"}, Body: "later"}, Ms: 2.5},
+		{Try: 1, Sent: &Sent{Method: "POST", Uri: "https://a/1", Body: json.RawMessage(`{"a":0}`)}, CameBack: &CameBack{Status: 503, Headers: map[string]string{"A": "b"}, Body: "later"}, Ms: 2.5},
 		{Text: "retried by a person: attempts count from 1 again"},
 		{Try: 1, Sent: &Sent{Method: "POST", Uri: "https://b/1", Body: body}, Error: "no route", Ms: 1},
 		{Try: 2, Sent: &Sent{Method: "GET", Uri: "https://b/1"}, CameBack: &CameBack{Status: 200}, Ms: 1},
+		{Try: 3, Text: "its node died"},
 	}
-	if got := Tries(log, body); !reflect.DeepEqual(got, want) {
+	lost := plan.Task{Status: plan.Orphaned, Reason: plan.ReasonLost, Detail: "its node died", Attempt: 3}
+	if got := Tries(log, &lost, body); !reflect.DeepEqual(got, want) {
 		text, _ := json.Marshal(got)
 		t.Errorf("the tries are %s", text)
 	}

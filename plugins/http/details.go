@@ -24,6 +24,7 @@ const (
 // that are made beside note theirs, too; one that was there before has no name.
 type details struct {
 	method, url              string
+	sent                     []byte // the body; nil: it has secrets, or there is none
 	began                    time.Time
 	name, connect, firstByte atomic.Int64
 }
@@ -94,6 +95,9 @@ func (d *details) line(a *answer, err error, masks []string) string {
 	}
 	if body != "" {
 		text(`,"body":`, body)
+	}
+	if len(d.sent) > 0 && len(d.sent) <= loggedBody && (a == nil || !a.success()) { // a person may change it before the next try
+		text(`,"sent":`, string(d.sent))
 	}
 	if a != nil && (a.cut || len(a.body) > loggedBody) {
 		b = append(b, `,"cut":true`...)

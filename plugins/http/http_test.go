@@ -55,11 +55,11 @@ func newPlugin(t testing.TB) *Plugin {
 
 // logged returns the details that the log of an attempt has, and all of the log.
 func logged(t testing.TB, k *plugins.Task) (d struct {
-	Method, URL, Error, Body string
-	Status                   int
-	Cut                      bool
-	Headers                  map[string]string
-	MS                       map[string]float64
+	Method, URL, Error, Body, Sent string
+	Status                         int
+	Cut                            bool
+	Headers                        map[string]string
+	MS                             map[string]float64
 }, text string) {
 	t.Helper()
 	entries := k.Log.Drain()
@@ -123,6 +123,34 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 			}
 			if c.want != plan.Succeeded && !strings.Contains(r.Detail, fmt.Sprint(c.status)) {
 				t.Errorf("the detail is %q", r.Detail)
+			}
+		})
+	}
+}
+
+// A person may change the body before the next try.
+func TestTheLogOfATryThatFailedHasWhatItSent(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		status  int
+		method  string
+		long    int
+		secrets []string
+		sent    bool
+	}{
+		{"it failed", 503, "PUT", 0, nil, true},
+		{"it failed with a long body", 503, "PUT", loggedBody, nil, false},
+		{"it failed and has a secret", 503, "PUT", 0, []string{"abc"}, false},
+		{"it sends no body", 503, "DELETE", 0, nil, false},
+		{"it succeeded", 200, "PUT", 0, nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at := receive(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(c.status) })
+			k := task(t, object{"url": at, "method": c.method, "body": object{"a": strings.Repeat("x", c.long)}})
+			k.Secrets = c.secrets
+			newPlugin(t).Run(t.Context(), k)
+			if d, text := logged(t, k); (d.Sent == `{"a":""}`) != c.sent || (d.Sent != "") != c.sent {
+				t.Errorf("the log is %.200s", text)
 			}
 		})
 	}

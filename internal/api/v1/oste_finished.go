@@ -134,7 +134,7 @@ func (a *API) getFinished(ctx context.Context, id plan.TaskID, what string, stat
 		return nil, err
 	}
 	out := &finishedAnswer{ETag: api.TaskTag(t.Modified), Body: oste.FinishedOf(&t, q.Name)}
-	out.Body.LogDetails = oste.Tries(log, out.Body.Parameter)
+	out.Body.LogDetails = oste.Tries(log, &t, out.Body.Parameter)
 	return out, nil
 }
 
