@@ -29,6 +29,7 @@ type planEntry struct {
 	Stopped  plan.Closing    `json:"stopped,omitempty"` // and what stopped these
 	Timeout  api.Duration    `json:"timeout,omitempty"`
 	Deadline time.Time       `json:"deadline,omitzero"` // when its timeout is over
+	Priority int             `json:"priority,omitempty"`
 	Source   string          `json:"source,omitempty"`
 	By       string          `json:"submitted_by,omitempty"`
 	Size     int             `json:"size,omitempty"` // how many tasks it is submitted with, if that is known
@@ -45,7 +46,7 @@ type planEntry struct {
 // entryOfPlan returns the plan as JSON has it; nodes are those of its store.
 func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
 	e := planEntry{
-		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Finally: p.Finally, Ending: api.PlanOf(p).Ending, Stopped: p.Stopped, Timeout: api.Duration(p.Timeout), Deadline: p.Deadline, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Finally: p.Finally, Ending: api.PlanOf(p).Ending, Stopped: p.Stopped, Timeout: api.Duration(p.Timeout), Deadline: p.Deadline, Priority: p.Priority, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
 		Created: p.Created, Retried: p.Retried, Ended: p.Ended, Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
 	}
 	if left, ok := rules.PlanLeft(p, time.Now()); ok {
