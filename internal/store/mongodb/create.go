@@ -140,9 +140,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 		return err
 	}
 	set := d("state", plan.PlanRunning, "fresh", true)
-	if !deadline.IsZero() {
-		set = append(set, bson.E{Key: "deadline", Value: deadline})
-	}
+	set = addIf(set, !deadline.IsZero(), "deadline", deadline)
 	ready, err := s.UpdateOne(ctx, s.plans, d("_id", oid(id.ID), "state", plan.PlanSubmitting, "closing", nil), d("$set", set, "$currentDate", d("mtime", true)))
 	if err != nil {
 		return err

@@ -254,9 +254,8 @@ func (r *round) change(e *ending) wire.Change {
 	filter := onlyActive(d("token", e.task.Token, "attempt", e.task.Attempt))
 	u := (&stepDoc{step: e.Step, claimed: true}).update(r.turn.marks, e.task.nobody())
 	u.put("last", true, r.id)
-	if !e.Step.Finishes() { // a mark that a person sets meanwhile is not to be lost: this is looked at again then
-		filter = append(filter, bson.E{Key: "cancel", Value: d("$ne", true)})
-	}
+	// A mark that a person sets meanwhile is not to be lost: this is looked at again then.
+	filter = addIf(filter, !e.Step.Finishes(), "cancel", d("$ne", true))
 	if e.bare {
 		return wire.Change{ID: e.task.ID, Where: filter, Update: d("$set", d("status", e.Step.Status, "last", r.id), "$unset", u.unset)}
 	}

@@ -243,9 +243,7 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 	// Insert first, look second: should the task have been cancelled between, its items are found and cancelled here or there; should it
 	// have been taken back, they are deleted here or there.
 	update := d("$max", d("inserted", t.Inserted), "$currentDate", d("mtime", true))
-	if t.Expanded {
-		update = append(update, bson.E{Key: "$set", Value: d("expanded", true)})
-	}
+	update = addIf(update, t.Expanded, "$set", d("expanded", true))
 	n, err := r.Bulk(ctx, r.tasks, []wire.Change{t.held(update)})
 	if err == nil && n == 0 {
 		if _, err = r.cancelItems(ctx, &workDoc{Target: t.ID}); err == nil {
@@ -491,9 +489,7 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	r.budget -= len(ids)
 	r.stays(t.Plan)
 	update := d("$max", d("released", to))
-	if to == t.Items {
-		update = append(update, bson.E{Key: "$unset", Value: ones("making list")})
-	}
+	update = addIf(update, to == t.Items, "$unset", ones("making list"))
 	_, err := r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "making", true, "gen", t.Gen), update)
 	return err
 }

@@ -118,9 +118,7 @@ func (s *Store) gatedAll(ctx context.Context, r *retryDoc, ids idList, also ...b
 func (s *Store) holdWaiting(ctx context.Context, r *retryDoc) error {
 	for _, g := range r.groups(false) {
 		filter := d("_id", d("$in", g.ids), "status", g.status, "gate", nil)
-		if g.hold != "" {
-			filter = append(filter, bson.E{Key: "hold", Value: g.hold})
-		}
+		filter = addIf(filter, g.hold != "", "hold", g.hold)
 		if _, err := s.UpdateMany(ctx, s.tasks, filter, r.hold()); err != nil {
 			return err
 		}

@@ -82,18 +82,10 @@ func (s *Store) Beat(ctx context.Context, b protocol.Beat) (told protocol.Beaten
 	var i instanceDoc
 	update := d("$inc", d("beats", int64(1)), "$currentDate", d("beat", true))
 	set := d()
-	if b.Plugins != nil {
-		set = append(set, bson.E{Key: "plugins", Value: b.Plugins})
-	}
-	if b.Pauses != nil {
-		set = append(set, bson.E{Key: "pauses", Value: pausesOf(b.Pauses)})
-	}
-	if b.Progress != nil {
-		set = append(set, bson.E{Key: "progress", Value: saidOf(b.Progress)})
-	}
-	if len(set) > 0 {
-		update = append(update, bson.E{Key: "$set", Value: set})
-	}
+	set = addIf(set, b.Plugins != nil, "plugins", b.Plugins)
+	set = addIf(set, b.Pauses != nil, "pauses", pausesOf(b.Pauses))
+	set = addIf(set, b.Progress != nil, "progress", saidOf(b.Progress))
+	update = addIf(update, len(set) > 0, "$set", set)
 	err = s.Command(ctx, func() error {
 		without := options.FindOneAndUpdate().SetProjection(d("progress", 0, "pauses", 0))
 		return s.instances.FindOneAndUpdate(ctx, d("_id", oid(b.Instance.ID), "gone", nil), update, without).Decode(&i)
@@ -294,9 +286,7 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 		return 0, err
 	}
 	filter := d("_id", i.ID, "gone", nil)
-	if beats >= 0 {
-		filter = append(filter, bson.E{Key: "beats", Value: beats})
-	}
+	filter = addIf(filter, beats >= 0, "beats", beats)
 	gone, err := s.UpdateOne(ctx, s.instances, filter, d("$set", d("gone", true), "$unset", ones("progress"), "$currentDate", d("beat", true)))
 	if err != nil {
 		return 0, err

@@ -314,9 +314,7 @@ func (p *planDoc) asRead() bson.D {
 // that became ready, and looks at its tasks of finally.
 func (r *round) BeginFinally(ctx context.Context, p *planDoc, ending plan.Lifecycle) error {
 	set := d("ending", ending, "fresh", true)
-	if p.Closing != plan.Open {
-		set = append(set, bson.E{Key: "stopped", Value: p.Closing})
-	}
+	set = addIf(set, p.Closing != plan.Open, "stopped", p.Closing)
 	begun, err := r.UpdateOne(ctx, r.plans, p.asRead(), d("$set", set, "$unset", ones("closing"), "$currentDate", d("mtime", true)))
 	if err != nil || !begun {
 		return err

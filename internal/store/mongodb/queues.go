@@ -161,9 +161,7 @@ func (s *Store) writeQueue(ctx context.Context, filter bson.D, was, q plan.Queue
 		respend(&filter, &set, was.Spent, rules.RateChanged(was.Rate, q.Rate, was.Spent, now))
 	}
 	update := d("$set", set)
-	if len(unset) > 0 {
-		update = append(update, bson.E{Key: "$unset", Value: unset})
-	}
+	update = addIf(update, len(unset) > 0, "$unset", unset)
 	return s.UpdateOne(ctx, s.queues, filter, update)
 }
 
@@ -276,9 +274,7 @@ func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) err
 		return err
 	}
 	set := d("threads", threads)
-	if doc.Unlimited {
-		set = append(set, bson.E{Key: "unlimited", Value: false})
-	}
+	set = addIf(set, doc.Unlimited, "unlimited", false)
 	if changed, err := s.UpdateOne(ctx, s.queues, same, d("$set", set)); err != nil || !changed {
 		return fmt.Errorf("queue %q: %w", doc.Name, cmp.Or(err, plan.ErrConflict))
 	}

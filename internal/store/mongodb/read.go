@@ -45,11 +45,11 @@ func (s *Store) PlanFile(ctx context.Context, id plan.PlanID) (plan.File, error)
 
 // Plans implements store.Reader.
 func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, error) {
-	var filter filter
-	filter.add(q.Name != "", "name", q.Name)
-	filter.add(q.Run != 0, "run", q.Run)
-	filter.add(q.Source != "", "source", q.Source)
-	filter.add(q.State != nil, "state", q.State)
+	var filter bson.D
+	filter = addIf(filter, q.Name != "", "name", q.Name)
+	filter = addIf(filter, q.Run != 0, "run", q.Run)
+	filter = addIf(filter, q.Source != "", "source", q.Source)
+	filter = addIf(filter, q.State != nil, "state", q.State)
 	ids, err := idRange(q.Prefix, plan.ID{}, true)
 	if err != nil {
 		return nil, nil // no id has such a prefix
@@ -57,13 +57,13 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, erro
 	if len(ids) == 0 {
 		ids = wire.Addressable
 	}
-	filter.add(true, "_id", ids)
+	filter = append(filter, bson.E{Key: "_id", Value: ids})
 	if !q.Before.IsZero() {
 		older, err := s.olderThan(ctx, q.Before, q.Name)
 		if err != nil {
 			return nil, err
 		}
-		filter.add(true, "$and", bson.A{older})
+		filter = append(filter, bson.E{Key: "$and", Value: bson.A{older}})
 	}
 	order := d("ctime", -1, "run", -1, "_id", -1)
 	if q.Name != "" {
@@ -73,7 +73,7 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, erro
 	if q.NoParams {
 		read.Fields = d("file", 0, "params", 0)
 	}
-	docs, err := wire.Find[planDoc](ctx, s.plans, bson.D(filter), read)
+	docs, err := wire.Find[planDoc](ctx, s.plans, filter, read)
 	if err != nil {
 		return nil, err
 	}
@@ -306,16 +306,6 @@ func (s *Store) needing(ctx context.Context, parent plan.TaskID) (bson.D, error)
 	return d("$or", bson.A{d("needs", oid(parent.ID)), d("_id", d("$in", childrenOf(joins)))}), nil
 }
 
-// A filter is one of the server's that is made of a query of ours.
-type filter bson.D
-
-// add adds a condition, if the query has it.
-func (f *filter) add(is bool, key string, value any) {
-	if is {
-		*f = append(*f, bson.E{Key: key, Value: value})
-	}
-}
-
 // bySubject reports whether the index of unfinished tasks by their subject has all that the query can match.
 func bySubject(q *store.TaskQuery) bool {
 	return q.Subject != "" && len(q.Statuses) > 0 && !slices.ContainsFunc(q.Statuses, plan.Status.Finished) && len(q.IDs) == 0
@@ -327,16 +317,16 @@ func taskFilter(q *store.TaskQuery) (_ bson.D, none bool) {
 	if err != nil || q.NoItems && !q.Of.IsZero() {
 		return nil, true
 	}
-	var filter filter
-	filter.add(!q.Plan.IsZero(), "plan", oid(q.Plan.ID))
-	filter.add(q.NoPlan, "plan", nil)
-	filter.add(q.Name != "", "name", q.Name)
-	filter.add(q.Subject != "", "subject", q.Subject)
-	filter.add(bySubject(q), "open", true) // as the index has it
-	filter.add(!q.Queue.IsZero(), "queue", oid(q.Queue.ID))
-	filter.add(q.NoItems, "of", nil)
-	filter.add(!q.Of.IsZero(), "of", oid(q.Of.ID))
-	filter.add(q.Retried, "attempt", d("$gt", 1))
+	var filter bson.D
+	filter = addIf(filter, !q.Plan.IsZero(), "plan", oid(q.Plan.ID))
+	filter = addIf(filter, q.NoPlan, "plan", nil)
+	filter = addIf(filter, q.Name != "", "name", q.Name)
+	filter = addIf(filter, q.Subject != "", "subject", q.Subject)
+	filter = addIf(filter, bySubject(q), "open", true) // as the index has it
+	filter = addIf(filter, !q.Queue.IsZero(), "queue", oid(q.Queue.ID))
+	filter = addIf(filter, q.NoItems, "of", nil)
+	filter = addIf(filter, !q.Of.IsZero(), "of", oid(q.Of.ID))
+	filter = addIf(filter, q.Retried, "attempt", d("$gt", 1))
 	if !q.Of.IsZero() {
 		// The ids of a task's items lie between those of the first and the last that it could have.
 		ids = append(ids, d("$gte", oid(rules.ItemID(q.Of, 0).ID), "$lte", oid(rules.ItemID(q.Of, 1<<24-1).ID))...)
@@ -364,8 +354,7 @@ func taskFilter(q *store.TaskQuery) (_ bson.D, none bool) {
 			d("attempt", d("$gt", 1)), onlyWaiting(d("attempt", 1)), onlyCutOff(nil), onlyFailed(),
 		}))
 	}
-	filter.add(true, "$and", and)
-	return bson.D(filter), false
+	return append(filter, bson.E{Key: "$and", Value: and}), false
 }
 
 // saidBy names the claim that an attempt has.

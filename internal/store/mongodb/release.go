@@ -158,9 +158,7 @@ func (r *round) children(ctx context.Context, chunk []parent) (children []taskDo
 		q.Sort = ones("_id")
 		filter = onlyHeld(d("needs", e.id, "_id", d("$gt", e.after)))
 	}
-	if chunk[0].outside {
-		filter = append(filter, bson.E{Key: "plan", Value: nil})
-	}
+	filter = addIf(filter, chunk[0].outside, "plan", nil)
 	return wire.FindSome[taskDoc](ctx, r.tasks, filter, q)
 }
 

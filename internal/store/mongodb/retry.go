@@ -230,15 +230,9 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 		}
 	}
 	set := d("fresh", true)
-	if len(first.Params) > 0 {
-		set = append(set, bson.E{Key: "params", Value: first.Params})
-	}
-	if !first.Retried.IsZero() {
-		set = append(set, bson.E{Key: "retried", Value: first.Retried})
-	}
-	if !first.Deadline.IsZero() {
-		set = append(set, bson.E{Key: "deadline", Value: first.Deadline})
-	}
+	set = addIf(set, len(first.Params) > 0, "params", first.Params)
+	set = addIf(set, !first.Retried.IsZero(), "retried", first.Retried)
+	set = addIf(set, !first.Deadline.IsZero(), "deadline", first.Deadline)
 	unset := ones("stopped")
 	switch {
 	case first.Timeout == nil:
@@ -313,12 +307,8 @@ func (r *retryDoc) reversals() []wire.Change {
 	switch {
 	case r.State.Ended():
 		was := d("state", r.State, "ended", r.Ended)
-		if r.Closing != plan.Open {
-			was = append(was, bson.E{Key: "closing", Value: r.Closing})
-		}
-		if r.Ending != plan.PlanRunning {
-			was = append(was, bson.E{Key: "ending", Value: r.Ending})
-		}
+		was = addIf(was, r.Closing != plan.Open, "closing", r.Closing)
+		was = addIf(was, r.Ending != plan.PlanRunning, "ending", r.Ending)
 		return []wire.Change{{Where: d("edits", r.Edits, "closing", nil, "ending", nil), Update: d("$set", was)}, look}
 	case r.Closing != plan.Open:
 		return []wire.Change{{Where: d("closing", nil), Update: d("$set", d("fresh", true, "closing", r.Closing))}, look}

@@ -47,9 +47,7 @@ func (s *Store) PutSchedules(ctx context.Context, schedules []plan.Schedule) (re
 			continue
 		}
 		set := d("revision", w.Revision, "due", w.Due, "doc", w.Doc)
-		if w.File != "" {
-			set = append(set, bson.E{Key: "file", Value: w.File})
-		}
+		set = addIf(set, w.File != "", "file", w.File)
 		changes = append(changes, wire.Change{ID: w.ID, Where: d("revision", schedules[i].Revision), Update: d("$set", set)})
 	}
 	taken, err := s.Insert(ctx, s.schedules, made...)

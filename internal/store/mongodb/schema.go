@@ -109,6 +109,14 @@ func ones(keys string) (doc bson.D) {
 	return doc
 }
 
+// addIf adds a field to a document, if it is to have it.
+func addIf(doc bson.D, is bool, key string, value any) bson.D {
+	if is {
+		doc = append(doc, bson.E{Key: key, Value: value})
+	}
+	return doc
+}
+
 // An index is one of the schema: its keys in order, descending after a minus sign. A partial index holds only the documents that match.
 type index struct {
 	on, keys, name, partial string // the name is made of the keys if it is empty

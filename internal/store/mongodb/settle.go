@@ -125,9 +125,7 @@ func (r *round) Step(ctx context.Context, w *waiter, s rules.Step) error {
 	}
 	r.markQueued(w.Queue, w.Plan)
 	set := append(w.set, d("status", s.Status, "node", w.nobody())...)
-	if w.Ours {
-		set = append(set, bson.E{Key: "ours", Value: true})
-	}
+	set = addIf(set, w.Ours, "ours", true)
 	p.changes = append(p.changes, w.held(d("$unset", ones("hold adding gate notbefore"), "$currentDate", d("mtime", true), "$set", set)))
 	p.queued = append(p.queued, w)
 	r.stays(w.Plan)
@@ -340,9 +338,7 @@ func (r *round) comesBack(p bson.ObjectID) {
 // wrote first has decided.
 func (t *taskDoc) held(update bson.D) wire.Change {
 	where := onlyHeld(nil, "hold", t.Hold, "gen", t.Gen)
-	if t.Making {
-		where = append(where, bson.E{Key: "making", Value: true})
-	}
+	where = addIf(where, t.Making, "making", true)
 	return wire.Change{ID: t.ID, Where: where, Update: update}
 }
 

@@ -92,10 +92,7 @@ func gathering(of bson.D, more ...any) bson.D {
 
 // ranAlso leaves, if ran is true, only tasks of which an attempt began.
 func ranAlso(of bson.D, ran bool) bson.D {
-	if ran {
-		of = append(of, bson.E{Key: "ran", Value: true})
-	}
-	return of
+	return addIf(of, ran, "ran", true)
 }
 
 // heldFor reports whether the task is held for that reason.

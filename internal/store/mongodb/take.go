@@ -149,9 +149,7 @@ func (r *round) takeTask(ctx context.Context, i *instanceDoc, t *taskDoc, start 
 		return true, nil
 	}
 	where := onlyClaimed(nil, "node", i.Node, "token", has, "attempt", wire.OrNone(t.Attempt), "gen", wire.OrNone(t.Gen))
-	if !t.Cancel { // a mark that a person sets meanwhile is looked at again
-		where = append(where, bson.E{Key: "cancel", Value: d("$ne", true)})
-	}
+	where = addIf(where, !t.Cancel, "cancel", d("$ne", true)) // a mark that a person sets meanwhile is looked at again
 	n, misfits, err := r.BulkEach(ctx, r.tasks, []wire.Change{{ID: t.ID, Where: where, Update: update(d("instance", i.ID, "token", token), start != nil)}})
 	if err == nil && len(misfits) > 0 {
 		err = r.failTaken(ctx, t, where, fmt.Errorf("it cannot be claimed: %w", misfits[0].Err))

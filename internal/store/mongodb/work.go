@@ -198,9 +198,7 @@ func (r *round) Keep(ctx context.Context) (more bool, err error) {
 	}
 	for _, w := range r.jobs {
 		let := d("$unset", ones("owner"))
-		if w.From > 0 {
-			let = append(let, bson.E{Key: "$set", Value: d("from", w.From)})
-		}
+		let = addIf(let, w.From > 0, "$set", d("from", w.From))
 		if _, err := r.UpdateOne(ctx, r.work, d("_id", w.ID), let); err != nil {
 			return false, err
 		}
