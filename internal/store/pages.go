@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -66,6 +67,25 @@ func TasksByID(ctx context.Context, r TaskReader, q TaskQuery, ids []plan.TaskID
 		tasks = append(tasks, found...)
 	}
 	return tasks, nil
+}
+
+// ParentsOf returns how the parents of a task ended, as Parents of Node does.
+func ParentsOf(ctx context.Context, r TaskReader, id plan.TaskID) (parents []plan.Parent, err error) {
+	found, err := r.Tasks(ctx, TaskQuery{IDs: []plan.TaskID{id}, Needs: true, Brief: true, Limit: 1})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := TasksByID(ctx, r, TaskQuery{Brief: true}, found[0].Needs)
+	there := rules.ByID(tasks)
+	for _, need := range found[0].Needs {
+		if p := there[need]; p != nil {
+			parents = append(parents, plan.Parent{Name: rules.InputName(p.Key(), !p.Of.IsZero()), State: p.State()})
+		}
+	}
+	return parents, err
 }
 
 // OwedOf returns how many finished tasks of a queue are to be handed over to the receivers of its group,

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/failed"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
@@ -147,25 +148,7 @@ func (s *Store) itemInputs(ctx context.Context, h *heads, f *plan.Foreach) ([]pl
 
 // Parents implements store.Node.
 func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error) {
-	t, err := s.task(ctx, id, ones("needs joins"))
-	if err != nil {
-		return nil, err
-	}
-	ids, err := s.parentIDs(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	known, err := s.tasksByID(ctx, ids, ones("name of status reason"))
-	if err != nil {
-		return nil, err
-	}
-	var parents []plan.Parent
-	for _, id := range ids {
-		if p := known[id]; p != nil {
-			parents = append(parents, plan.Parent{Name: p.inputName(), State: plan.State(p.Status, p.Reason)})
-		}
-	}
-	return parents, nil
+	return store.ParentsOf(ctx, s, id)
 }
 
 // Failures implements store.Node.

@@ -470,26 +470,8 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 	return in, err
 }
 
-func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Parent, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		n, _, err := c.taskNumber(id)
-		if err != nil {
-			return err
-		}
-		ns := c.parentsOf([]int64{n})[n]
-		states := make(map[int64]plan.Parent, len(ns))
-		for r := c.query(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.status, t.reason, t.of <> 0
-			FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value`, list(ns)); r.next(); {
-			states[r.int(0)] = plan.Parent{Name: rules.InputName(r.text(1), r.bool(4)), State: plan.State(plan.Status(r.int(2)), plan.Reason(r.text(3)))}
-		}
-		for _, n := range ns {
-			if p, there := states[n]; there {
-				parents = append(parents, p)
-			}
-		}
-		return nil
-	})
-	return parents, err
+func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error) {
+	return store.ParentsOf(ctx, s, id)
 }
 
 func (s *Store) Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error) {

@@ -221,20 +221,8 @@ func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
 	})
 }
 
-func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Parent, err error) {
-	err = s.read(ctx, func() error {
-		t, err := s.task(id)
-		if err != nil {
-			return err
-		}
-		for _, p := range t.parents {
-			if !p.gone {
-				parents = append(parents, plan.Parent{Name: rules.InputName(p.Key(), p.of != nil), State: p.State()})
-			}
-		}
-		return nil
-	})
-	return parents, err
+func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error) {
+	return store.ParentsOf(ctx, s, id)
 }
 
 func (s *Store) Failures(ctx context.Context, id plan.TaskID) (json.RawMessage, error) {
