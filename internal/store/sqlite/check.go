@@ -72,13 +72,7 @@ func schemaNames() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for version := 1; version <= schema; version++ {
-		text, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", version))
-		if err != nil {
-			return nil, errors.Join(err, c.close())
-		}
-		c.script(string(text))
-	}
+	c.script(present)
 	names := c.names()
 	return names, errors.Join(c.err, c.close())
 }
