@@ -5,27 +5,24 @@ import (
 )
 
 // forgetBeside deletes the logs and files of tasks that are about to go.
-func (r *round) forgetBeside(ctx context.Context, ids idList) error {
-	if _, err := r.Remove(ctx, r.logs, d("task", d("$in", ids))); err != nil {
+func (s *Store) forgetBeside(ctx context.Context, ids idList) error {
+	if _, err := s.Remove(ctx, s.logs, d("task", d("$in", ids))); err != nil {
 		return err
 	}
-	files, err := r.filesOf(ctx, ids)
+	files, err := s.filesOf(ctx, ids)
 	if err != nil {
 		return err
 	}
-	return r.dropFiles(ctx, files)
+	return s.dropFiles(ctx, files)
 }
 
 // forgetTasks deletes tasks, and all that is kept beside them. joined are those of them that may have joins.
-func (r *round) forgetTasks(ctx context.Context, ids, joined idList) error {
-	if err := r.forgetBeside(ctx, ids); err != nil {
-		return err
-	}
+func (s *Store) forgetTasks(ctx context.Context, ids, joined idList) error {
+	g := s.Series(ctx)
+	g.Do(func(ctx context.Context) error { return s.forgetBeside(ctx, ids) })
 	if len(joined) > 0 {
-		if _, err := r.Remove(ctx, r.joins, d("child", d("$in", joined))); err != nil {
-			return err
-		}
+		g.Remove(s.joins, d("child", d("$in", joined)))
 	}
-	_, err := r.Remove(ctx, r.tasks, d("_id", d("$in", ids)))
-	return err
+	g.Remove(s.tasks, d("_id", d("$in", ids)))
+	return g.Err
 }

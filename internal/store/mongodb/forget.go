@@ -29,15 +29,9 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 		}
 	}
 	// Entries that are listed before the gates are seen are of attempts before the retry.
-	files, err := wire.Find[fileDoc](ctx, s.files, d("metadata.task_id", d("$in", doc.ids())), wire.Query{Fields: d("metadata", 1)})
-	if err != nil {
-		return err
-	}
-	tasks, err := s.gated(ctx, doc, d("params", 1, "text", 1, "needs", 1, "joins", 1, "of", 1, "expanded", 1, "making", 1, "items", 1,
-		"attempt", 1, "lines", 1, "def", 1, "byref", 1, "finally", 1))
-	if err != nil {
-		return err
-	}
+	g := s.gating(ctx)
+	files := wire.FindIn[fileDoc](g.Series, s.files, d("metadata.task_id", d("$in", doc.ids())), wire.Query{Fields: ones("metadata")})
+	tasks := g.gated(doc, ones("params text needs joins of expanded making items attempt lines def byref finally"))
 	gated := map[bson.ObjectID]bool{}
 	for i := range tasks {
 		gated[tasks[i].ID] = true
@@ -48,22 +42,14 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 			old = append(old, files[i].ID)
 		}
 	}
-	if err := s.dropFiles(ctx, old); err != nil {
-		return err
-	}
-	if err := engine.Retake(ctx, &f, tasks); err != nil {
-		return err
-	}
+	g.Do(func(ctx context.Context) error { return s.dropFiles(ctx, old) })
+	g.Do(func(ctx context.Context) error { return engine.Retake(ctx, &f, tasks) })
 	if len(f.ruled) > 0 {
-		if _, err := s.UpdateMany(ctx, s.joins, d("child", d("$in", f.ruled), "count", nil), d("$unset", d("waits", 1))); err != nil {
-			return err
-		}
+		g.UpdateMany(s.joins, d("child", d("$in", f.ruled), "count", nil), d("$unset", d("waits", 1)))
 	}
-	if _, err := s.Insert(ctx, s.logs, f.logs...); err != nil {
-		return err
-	}
-	_, err = s.Bulk(ctx, s.tasks, f.changes)
-	return err
+	g.Insert(s.logs, f.logs...)
+	g.Bulk(s.tasks, f.changes)
+	return g.Err
 }
 
 // forgetting gathers the writes of a part of a retry, as package engine decides them.
@@ -104,11 +90,6 @@ func (f *forgetting) Step(_ context.Context, t taskDoc, s rules.Step) error {
 		f.ruled = append(f.ruled, t.ID)
 	}
 	return nil
-}
-
-// gated reads those tasks of a part of a retry that its gate still holds, and those that it has only marked yet.
-func (s *Store) gated(ctx context.Context, doc *retryDoc, fields bson.D) ([]taskDoc, error) {
-	return wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", doc.ids()), "gate", doc.Retry), wire.Query{Fields: fields})
 }
 
 // again holds a task for its parents or its items, with the definition and the params that it runs

@@ -16,6 +16,14 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+// A gating holds the tasks of a retry, or puts them back.
+type gating struct {
+	*Store
+	*wire.Series
+}
+
+func (s *Store) gating(ctx context.Context) *gating { return &gating{s, s.Series(ctx)} }
+
 // gate holds all tasks of a retry. It returns plan.ErrConflict or plan.ErrPlanActive if something changed, or was let go on, since the
 // caller looked; what it has gated by then is to be put back. It goes in steps, each for all tasks:
 //
@@ -39,41 +47,28 @@ func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 		}
 		return rules.CheckBelow(t, decided)
 	}
-	all := func(step func(context.Context, *retryDoc) error) error {
+	g := s.gating(ctx)
+	all := func(step func(*retryDoc)) {
 		for i := range docs {
 			if time.Since(said) > deadRetry/6 {
-				if _, err := s.UpdateOne(ctx, s.retries, d("_id", first.ID), d("$currentDate", d("at", true))); err != nil {
-					return err
-				}
+				g.UpdateOne(s.retries, d("_id", first.ID), d("$currentDate", d("at", true)))
 				said = time.Now()
 			}
-			if err := step(ctx, &docs[i]); err != nil {
-				return err
-			}
+			step(&docs[i])
 		}
-		return nil
 	}
-	err := all(s.holdWaiting)
-	if err == nil {
-		err = all(s.mark)
-	}
-	if err != nil {
-		return err
-	}
-	err = all(func(ctx context.Context, r *retryDoc) error {
+	all(g.holdWaiting)
+	all(g.mark)
+	all(func(r *retryDoc) {
 		var marked idList
-		for _, g := range r.groups(true) {
-			marked = append(marked, g.ids...)
+		for _, some := range r.groups(true) {
+			marked = append(marked, some.ids...)
 		}
-		return s.fence(ctx, d("$in", marked), check)
+		g.fence(d("$in", marked), check)
 	})
-	if err == nil {
-		err = s.checkBelow(ctx, first.Plan, taken, check)
-	}
-	if err == nil {
-		err = all(s.holdFinished)
-	}
-	return err
+	g.Do(func(ctx context.Context) error { return s.checkBelow(ctx, first.Plan, taken, check) })
+	all(g.holdFinished)
+	return g.Err
 }
 
 // group is tasks of a retry that were in the same state.
@@ -106,189 +101,125 @@ func (r *retryDoc) hold() bson.D {
 	return d("$set", onlyHeld(nil, "hold", holdRetry, "gate", r.Retry), "$inc", d("gen", 1), "$currentDate", d("mtime", true))
 }
 
-// gatedAll returns an error unless the gate has all of the tasks.
-func (s *Store) gatedAll(ctx context.Context, r *retryDoc, ids idList, also ...bson.E) error {
-	got, err := wire.Find[taskDoc](ctx, s.tasks, append(d("_id", d("$in", ids), "gate", r.Retry), also...), wire.Query{Fields: ones("_id")})
-	if err == nil && len(got) < len(ids) {
-		err = refusal.New(plan.ErrConflict, "tasks changed while they were taken back")
+// take updates tasks of the retry that are in the state that they were in, and as the filter says. It fails unless the gate has all of them then.
+func (g *gating) take(r *retryDoc, finished bool, as, update bson.D, has ...bson.E) {
+	for _, some := range r.groups(finished) {
+		filter := append(d("_id", d("$in", some.ids), "status", some.status), as...)
+		g.UpdateMany(g.tasks, addIf(filter, !finished && some.hold != "", "hold", some.hold), update)
+		got := wire.FindIn[taskDoc](g.Series, g.tasks, append(d("_id", d("$in", some.ids), "gate", r.Retry), has...), wire.Query{Fields: ones("_id")})
+		if len(got) < len(some.ids) {
+			g.Fail(refusal.New(plan.ErrConflict, "tasks changed while they were taken back"))
+		}
 	}
-	return err
 }
 
-func (s *Store) holdWaiting(ctx context.Context, r *retryDoc) error {
-	for _, g := range r.groups(false) {
-		filter := d("_id", d("$in", g.ids), "status", g.status, "gate", nil)
-		filter = addIf(filter, g.hold != "", "hold", g.hold)
-		if _, err := s.UpdateMany(ctx, s.tasks, filter, r.hold()); err != nil {
-			return err
-		}
-		if err := s.gatedAll(ctx, r, g.ids); err != nil {
-			return err
-		}
-	}
-	return nil
+func (g *gating) holdWaiting(r *retryDoc) { g.take(r, false, d("gate", nil), r.hold()) }
+
+func (g *gating) holdFinished(r *retryDoc) {
+	g.take(r, true, d("gate", r.Retry), r.hold(), bson.E{Key: "hold", Value: holdRetry})
 }
 
 // mark marks what has finished, and opens the joins that it is in: who looks at these waits as well, and who read one before that, and
 // writes it after, finds it of another generation.
-func (s *Store) mark(ctx context.Context, r *retryDoc) error {
-	for _, g := range r.groups(true) {
-		as := d("_id", d("$in", g.ids), "status", g.status, "gate", nil)
-		if _, err := s.UpdateMany(ctx, s.tasks, as, d("$set", d("gate", r.Retry))); err != nil {
-			return err
-		}
-		if err := s.gatedAll(ctx, r, g.ids); err != nil {
-			return err
-		}
-	}
-	tasks, err := s.gated(ctx, r, ones("of"))
-	if err != nil {
-		return err
-	}
-	ids := idsOfTasks(tasks)
+func (g *gating) mark(r *retryDoc) {
+	g.take(r, true, d("gate", nil), d("$set", d("gate", r.Retry)))
+	tasks := g.gated(r, ones("of"))
 	var joins idList
 	for _, t := range tasks {
 		if !t.Of.IsZero() {
 			joins = append(joins, itemJoin(t.Of, itemIndex(t.ID)/joinSize))
 		}
 	}
-	if _, err := s.UpdateMany(ctx, s.joins, d("needs", wire.AnyOf(ids)), uncounted()); err != nil || len(joins) == 0 {
-		return err
+	g.UpdateMany(g.joins, d("needs", wire.AnyOf(idsOfTasks(tasks))), uncounted())
+	if len(joins) > 0 {
+		g.UpdateMany(g.joins, d("_id", d("$in", joins)), uncounted())
 	}
-	_, err = s.UpdateMany(ctx, s.joins, d("_id", d("$in", joins)), uncounted())
-	return err
 }
 
 // fence has the held children of what was marked, as far as the retry does not take them, count their generation up.
-func (s *Store) fence(ctx context.Context, parents bson.D, check engine.BelowCheck) error {
-	joined, err := s.joined(ctx, parents)
-	if err != nil {
-		return err
-	}
+func (g *gating) fence(parents bson.D, check engine.BelowCheck) {
+	joined := g.joined(parents)
 	q := wire.Query{Fields: ones("status hold plan name"), Hint: indexNeeds}
-	held, err := wire.Find[taskDoc](ctx, s.tasks, onlyHeld(d("needs", parents), "gate", nil), q)
-	if err != nil {
-		return err
-	}
+	held := wire.FindIn[taskDoc](g.Series, g.tasks, onlyHeld(d("needs", parents), "gate", nil), q)
 	if len(joined) > 0 {
 		q.Hint = ""
-		more, err := wire.Find[taskDoc](ctx, s.tasks, onlyHeld(d("_id", d("$in", joined)), "gate", nil), q)
-		if err != nil {
-			return err
-		}
-		held = append(held, more...)
-	}
-	if len(held) == 0 {
-		return nil
+		held = append(held, wire.FindIn[taskDoc](g.Series, g.tasks, onlyHeld(d("_id", d("$in", joined)), "gate", nil), q)...)
 	}
 	for i := range held {
 		t := &held[i]
-		if err := check(t.named(), t.Hold != holdNeeds && t.Hold != holdAdding); err != nil {
-			return err
-		}
+		g.Fail(check(t.named(), t.Hold != holdNeeds && t.Hold != holdAdding))
 	}
-	_, err = s.UpdateMany(ctx, s.tasks, onlyHeld(d("_id", d("$in", idsOfTasks(held))), "gate", nil), d("$inc", d("gen", 1)))
-	return err
-}
-
-func (s *Store) holdFinished(ctx context.Context, r *retryDoc) error {
-	for _, g := range r.groups(true) {
-		if _, err := s.UpdateMany(ctx, s.tasks, d("_id", d("$in", g.ids), "status", g.status, "gate", r.Retry), r.hold()); err != nil {
-			return err
-		}
-		if err := s.gatedAll(ctx, r, g.ids, bson.E{Key: "hold", Value: holdRetry}); err != nil {
-			return err
-		}
+	if len(held) > 0 {
+		g.UpdateMany(g.tasks, onlyHeld(d("_id", d("$in", idsOfTasks(held))), "gate", nil), d("$inc", d("gen", 1)))
 	}
-	return nil
 }
 
 // ungate puts tasks back: finished ones first, so that no child is queued under a held parent, and
 // items before the foreach tasks that continue with them. Waiting tasks have to be checked again,
 // because their parents may have finished meanwhile.
 func (s *Store) ungate(ctx context.Context, docs []retryDoc) error {
-	put := func(r *retryDoc, g group, set bson.D) error {
-		unset := ones("gate")
-		if set = append(set, bson.E{Key: "status", Value: g.status}); g.hold != "" {
-			set = append(set, bson.E{Key: "hold", Value: g.hold})
-		} else {
-			unset = append(unset, bson.E{Key: "hold", Value: 1})
-		}
-		_, err := s.UpdateMany(ctx, s.tasks, d("_id", d("$in", g.ids), "gate", r.Retry, "hold", holdRetry),
-			d("$set", set, "$unset", unset, "$currentDate", d("mtime", true)))
-		return err
+	g := s.gating(ctx)
+	put := func(r *retryDoc, some group, set bson.D) {
+		unset := addIf(ones("gate"), some.hold == "", "hold", 1)
+		set = addIf(append(set, bson.E{Key: "status", Value: some.status}), some.hold != "", "hold", some.hold)
+		g.UpdateMany(s.tasks, d("_id", d("$in", some.ids), "gate", r.Retry, "hold", holdRetry), d("$set", set, "$unset", unset, "$currentDate", d("mtime", true)))
 	}
 	for i := range docs {
-		for _, g := range docs[i].groups(true) {
-			if err := put(&docs[i], g, nil); err != nil {
-				return err
-			}
+		for _, some := range docs[i].groups(true) {
+			put(&docs[i], some, nil)
 			// The retry's own process may hold a task between these two writes. That task keeps its gate,
 			// by which the process finds it when it undoes the retry, and an audit if the process is dead.
-			marked := d("_id", d("$in", g.ids), "gate", docs[i].Retry, "hold", d("$ne", holdRetry))
-			if _, err := s.UpdateMany(ctx, s.tasks, marked, d("$unset", d("gate", 1))); err != nil {
-				return err
-			}
+			marked := d("_id", d("$in", some.ids), "gate", docs[i].Retry, "hold", d("$ne", holdRetry))
+			g.UpdateMany(s.tasks, marked, d("$unset", d("gate", 1)))
 		}
 	}
 	for i := range slices.Backward(docs) {
-		for _, g := range slices.Backward(docs[i].groups(false)) {
-			var look bson.D
-			if g.hold == holdNeeds || g.hold == holdItems {
-				look = d("adding", docs[0].target())
-			}
-			if err := put(&docs[i], g, look); err != nil {
-				return err
-			}
+		for _, some := range slices.Backward(docs[i].groups(false)) {
+			put(&docs[i], some, addIf(nil, some.hold == holdNeeds || some.hold == holdItems, "adding", docs[0].target()))
 		}
 	}
-	return nil
+	return g.Err
 }
 
 // joined returns the tasks that wait for some of the parents in joins.
-func (s *Store) joined(ctx context.Context, parents bson.D) (children idList, err error) {
-	joins, err := wire.Find[joinDoc](ctx, s.joins, d("needs", wire.Present(parents)), wire.Query{Fields: ones("child"), Hint: "needs"})
-	return childrenOf(joins), err
+func (g *gating) joined(parents bson.D) (children idList) {
+	return childrenOf(wire.FindIn[joinDoc](g.Series, g.joins, d("needs", wire.Present(parents)), wire.Query{Fields: ones("child"), Hint: "needs"}))
+}
+
+// gated reads those tasks of a part of a retry that its gate still holds, and those that it has only marked yet.
+func (g *gating) gated(doc *retryDoc, fields bson.D) []taskDoc {
+	return wire.FindIn[taskDoc](g.Series, g.tasks, d("_id", d("$in", doc.ids()), "gate", doc.Retry), wire.Query{Fields: fields})
 }
 
 // checkBelow asks check of the tasks below what a retry takes that are queued, claimed or running.
 func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool, check engine.BelowCheck) error {
-	below := func(filter bson.D, hint string, is func(*taskDoc) bool) error {
+	g := s.gating(ctx)
+	below := func(filter bson.D, hint string, is func(*taskDoc) bool) {
 		q := wire.Query{Fields: ones("status plan name needs of"), Hint: hint}
-		return wire.Each(ctx, s.tasks, onlyQueuedOrActive(filter), q, func(t *taskDoc) error {
-			if !is(t) {
-				return nil
-			}
-			return check(t.named(), false)
+		g.Do(func(ctx context.Context) error {
+			return wire.Each(ctx, s.tasks, onlyQueuedOrActive(filter), q, func(t *taskDoc) error {
+				if !is(t) {
+					return nil
+				}
+				return check(t.named(), false)
+			})
 		})
 	}
 	yes := func(*taskDoc) bool { return true }
 	if !of.IsZero() && len(taken) > addAtOnce { // the server is not to go through the same tasks once for each part of what is taken
-		err := below(d("plan", of), indexPlan, func(t *taskDoc) bool {
+		below(d("plan", of), indexPlan, func(t *taskDoc) bool {
 			return taken[t.Of] || slices.ContainsFunc(t.Needs, func(id bson.ObjectID) bool { return taken[id] })
 		})
-		if err != nil {
-			return err
-		}
-	}
-	late := func(parents bson.D) error {
-		if err := below(d("needs", wire.Present(parents), "batch", d("$exists", true)), indexLate, yes); err != nil {
-			return err
-		}
-		joined, err := s.joined(ctx, parents)
-		if err == nil && len(joined) > 0 {
-			err = below(d("_id", d("$in", joined)), "", yes)
-		}
-		return err
 	}
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(taken)), addAtOnce) {
-		err := late(d("$in", ids))
-		if err == nil && !of.IsZero() && len(taken) <= addAtOnce {
-			err = below(d("plan", of, "$or", bson.A{d("needs", d("$in", ids)), d("of", d("$in", ids))}), indexPlan, yes)
+		parents := d("$in", ids)
+		below(d("needs", wire.Present(parents), "batch", d("$exists", true)), indexLate, yes)
+		if joined := g.joined(parents); len(joined) > 0 {
+			below(d("_id", d("$in", joined)), "", yes)
 		}
-		if err != nil {
-			return err
+		if !of.IsZero() && len(taken) <= addAtOnce {
+			below(d("plan", of, "$or", bson.A{d("needs", parents), d("of", parents)}), indexPlan, yes)
 		}
 	}
-	return nil
+	return g.Err
 }

@@ -159,8 +159,9 @@ func TestATaskKeepsItsGateWhileARetryIsUndone(t *testing.T) {
 		met := false
 		meanwhile = func() {
 			met = true
-			if err := other.holdFinished(t.Context(), &doc); err != nil && !errors.Is(err, plan.ErrConflict) {
-				t.Error(err)
+			g := other.gating(t.Context())
+			if g.holdFinished(&doc); g.Err != nil && !errors.Is(g.Err, plan.ErrConflict) {
+				t.Error(g.Err)
 			}
 		}
 		asked = 0

@@ -216,18 +216,13 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 		}
 		return refused
 	}
-	if err := s.dropItems(ctx, docs); err != nil {
-		return err
-	}
+	g := s.Series(ctx)
+	g.Do(func(ctx context.Context) error { return s.dropItems(ctx, docs) })
 	for i := range docs {
-		if err := s.forget(ctx, retry, first.target(), &docs[i]); err != nil {
-			return err
-		}
+		g.Do(func(ctx context.Context) error { return s.forget(ctx, retry, first.target(), &docs[i]) })
 	}
 	if !mine { // what this process gated after another one had forgotten it
-		if err := s.ungate(ctx, docs); err != nil {
-			return err
-		}
+		g.Do(func(ctx context.Context) error { return s.ungate(ctx, docs) })
 	}
 	set := d("fresh", true)
 	set = addIf(set, len(first.Params) > 0, "params", first.Params)
@@ -241,10 +236,11 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 	default:
 		set = append(set, bson.E{Key: "timeout", Value: *first.Timeout})
 	}
-	if err := s.endRetry(ctx, first, wire.Change{Update: d("$set", set, "$unset", unset)}); err != nil {
-		return err
-	}
-	return s.start(ctx, first.target())
+	g.Do(func(ctx context.Context) error {
+		return s.endRetry(ctx, first, wire.Change{Update: d("$set", set, "$unset", unset)})
+	})
+	g.Do(func(ctx context.Context) error { return s.start(ctx, first.target()) })
+	return g.Err
 }
 
 // The decisions about a retry.
@@ -273,31 +269,23 @@ func (s *Store) undo(ctx context.Context, docs []retryDoc) error {
 	if err := s.ungate(ctx, docs); err != nil {
 		return err
 	}
-	r, err := s.newRound(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	for i := range docs {
-		var finished []bson.ObjectID
-		for _, t := range docs[i].Tasks {
-			if t.Status.Finished() {
-				finished = append(finished, t.ID)
-				r.queue = append(r.queue, parent{id: t.ID})
+	return s.inRound(ctx, 0, func(r *round) error {
+		g := s.Series(ctx)
+		for i := range docs {
+			var finished []bson.ObjectID
+			for _, t := range docs[i].Tasks {
+				if t.Status.Finished() {
+					finished = append(finished, t.ID)
+					r.queue = append(r.queue, parent{id: t.ID})
+				}
 			}
+			g.Do(func(ctx context.Context) error { return r.note(ctx, finished) })
 		}
-		if err := r.note(ctx, finished); err != nil {
-			return err
-		}
-	}
-	first := &docs[0]
-	if err := s.endRetry(ctx, first, first.reversals()...); err != nil {
-		return err
-	}
-	if err := r.job(ctx, workLook, first.target()); err != nil {
-		return err
-	}
-	return r.finishUp(ctx)
+		first := &docs[0]
+		g.Do(func(ctx context.Context) error { return s.endRetry(ctx, first, first.reversals()...) })
+		g.Do(func(ctx context.Context) error { return r.job(ctx, workLook, first.target()) })
+		return g.Err
+	})
 }
 
 // reversals are the changes that take back what a retry did to its plan; the first that applies is made. A plan that had ended has ended
@@ -318,56 +306,43 @@ func (r *retryDoc) reversals() []wire.Change {
 
 // endRetry deletes what is noted of a retry, and makes the first of the changes to its plan that applies.
 func (s *Store) endRetry(ctx context.Context, first *retryDoc, changes ...wire.Change) error {
+	g := s.Series(ctx)
 	for _, c := range changes {
-		if first.Plan.IsZero() {
-			break
-		}
-		made, err := s.UpdateOne(ctx, s.plans, append(d("_id", first.Plan, "retry", first.Retry), c.Where...),
-			append(c.Update, d("$unset", d("retry", 1), "$currentDate", d("mtime", true))...))
-		if err != nil {
-			return err
-		}
-		if made {
+		if first.Plan.IsZero() || g.UpdateOne(s.plans, append(d("_id", first.Plan, "retry", first.Retry), c.Where...),
+			append(c.Update, d("$unset", d("retry", 1), "$currentDate", d("mtime", true))...)) {
 			break
 		}
 	}
-	_, err := s.Remove(ctx, s.retries, d("retry", first.Retry))
-	return err
+	g.Remove(s.retries, d("retry", first.Retry))
+	return g.Err
 }
 
 // sweepRetries ends retries that were left half-way: those that were decided are made, the others undone.
 func (r *round) sweepRetries(ctx context.Context) error {
-	docs, err := wire.Find[retryDoc](ctx, r.retries, d("n", 0), wire.Query{Fields: d("retry", 1, "plan", 1, "at", 1, "fate", 1)})
-	if err != nil {
-		return err
-	}
-	for i := range docs {
-		if id := docs[i].Plan; !id.IsZero() {
-			p, err := wire.FindOne[planDoc](ctx, r.plans, d("_id", id), wire.Query{Fields: d("retry", 1)})
-			if err != nil {
-				return err
+	g := r.Series(ctx)
+	for _, one := range wire.FindIn[retryDoc](g, r.retries, d("n", 0), wire.Query{Fields: ones("retry plan at fate")}) {
+		noted := d("_id", one.Plan, "retry", one.Retry)
+		if !one.Plan.IsZero() && len(wire.FindIn[planDoc](g, r.plans, noted, wire.Query{Fields: ones("_id")})) == 0 {
+			if r.at.Sub(one.At) > lateAfter { // else it may be about to be noted
+				g.Remove(r.retries, d("retry", one.Retry))
 			}
-			if p == nil || p.Retry != docs[i].Retry {
-				if r.at.Sub(docs[i].At) > lateAfter { // else it may be about to be noted
-					_, err = r.Remove(ctx, r.retries, d("retry", docs[i].Retry))
-				}
-				if err != nil {
-					return err
-				}
+			continue
+		}
+		if one.Fate == "" {
+			if r.at.Sub(one.At) < deadRetry {
 				continue
 			}
+			g.Do(func(ctx context.Context) error {
+				_, _, err := r.seal(ctx, &one, undone)
+				return err
+			})
 		}
-		if docs[i].Fate == "" {
-			if r.at.Sub(docs[i].At) < deadRetry {
-				continue
-			}
-			if _, _, err := r.seal(ctx, &docs[i], undone); err != nil {
+		g.Do(func(ctx context.Context) error {
+			if err := r.goOn(ctx, one.Retry); !errors.Is(err, plan.ErrConflict) {
 				return err
 			}
-		}
-		if err := r.goOn(ctx, docs[i].Retry); err != nil && !errors.Is(err, plan.ErrConflict) {
-			return err
-		}
+			return nil
+		})
 	}
-	return nil
+	return g.Err
 }
