@@ -74,57 +74,42 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 }
 
 // SetQueue implements store.Admin.
-func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
-	for range tries {
-		doc, same, err := s.queueAs(ctx, q.ID, nil)
-		if err == nil {
-			err = s.checkInGroup(ctx, &q)
-		}
-		if err != nil {
-			return err
-		}
-		was := doc.domain()
-		set, err := s.writeQueue(ctx, same, was, q)
-		if err == nil && set {
-			if err = s.putQueueIn(ctx, was, q); err == nil {
-				return s.wakeOthers(ctx, true) // more of it may be claimed now
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("queue %s: %w", q.ID, err)
-		}
-	}
-	return fmt.Errorf("queue %s: %w", q.ID, plan.ErrConflict)
-}
+func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error { return s.setQueue(ctx, nil, q) }
 
 // ChangeQueue implements store.Admin.
 func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
+	return s.setQueue(ctx, &was, q, "threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "settings")
+}
+
+// setQueue sets the queue, as long as these fields of it are as they were read; seen is how the caller has read it, nil: that does not matter.
+func (s *Store) setQueue(ctx context.Context, seen *plan.Queue, q plan.Queue, fields ...string) error {
 	for range tries {
-		doc, same, err := s.queueAs(ctx, q.ID, nil, "threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "settings")
+		doc, same, err := s.queueAs(ctx, q.ID, nil, fields...)
 		if err != nil {
 			return err
 		}
-		now := doc.domain()
-		change, err := rules.CheckSettings(&now, &was, &q)
+		now, change := doc.domain(), true
+		if seen != nil {
+			change, err = rules.CheckSettings(&now, seen, &q)
+		}
 		if err == nil && change {
 			err = s.checkInGroup(ctx, &q)
 		}
 		if err != nil {
 			return err
 		}
-		if !change {
-			return s.putQueueIn(ctx, now, q)
-		}
-		changed, err := s.writeQueue(ctx, same, now, q)
-		if err != nil {
-			return fmt.Errorf("queue %q: %w", doc.Name, err)
-		}
-		if changed {
-			if err := s.putQueueIn(ctx, now, q); err != nil {
-				return err
+		if change {
+			if change, err = s.writeQueue(ctx, same, now, q); err != nil {
+				return fmt.Errorf("queue %q: %w", doc.Name, err)
 			}
-			return s.wakeOthers(ctx, true) // more of it may be claimed now
+			if !change {
+				continue
+			}
 		}
+		if err := s.putQueueIn(ctx, now, q); err != nil {
+			return err
+		}
+		return s.wakeOthers(ctx, change) // more of it may be claimed now
 	}
 	return fmt.Errorf("queue %q: %w", q.Name, plan.ErrConflict)
 }
