@@ -114,12 +114,11 @@ func (s *Store) markBelowCancelled(ctx context.Context, a *addition) error {
 			below = append(below, oid(t.ID.ID))
 		}
 	}
+	g := s.Series(ctx)
 	for some := range slices.Chunk(below, addAtOnce) {
-		if _, err := s.UpdateMany(ctx, s.tasks, onlyHeld(d("_id", d("$in", some)), "hold", holdNeeds), d("$set", d("adding", a.plan.ID))); err != nil {
-			return err
-		}
+		g.UpdateMany(s.tasks, onlyHeld(d("_id", d("$in", some)), "hold", holdNeeds), d("$set", d("adding", a.plan.ID)))
 	}
-	return nil
+	return g.Err
 }
 
 // insertTasks inserts the tasks of an addition, by so many commands side by side: all or, as far as this process lives, none.
@@ -166,19 +165,16 @@ func (s *Store) insertChunk(ctx context.Context, a *addition, chunk []*plan.Task
 		mark(&doc)
 		docs, joins = append(docs, doc), append(joins, own...)
 	}
+	g := s.Series(ctx)
 	for some := range slices.Chunk(joins, addAtOnce) {
-		if _, err := s.Insert(ctx, s.joins, some...); err != nil {
-			return false, err
-		}
+		g.Insert(s.joins, some...)
 	}
-	taken, err := s.Insert(ctx, s.tasks, docs...)
-	if err != nil || taken == 0 {
-		return err == nil, err
+	if taken := g.Insert(s.tasks, docs...); taken == 0 {
+		return g.Err == nil, g.Err
 	}
 	// The conflict may be about the ids: the same call was made before or by another process.
-	there, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("_id")})
-	if err != nil || len(there) < len(ids) {
-		return false, err
+	if there := wire.FindIn[taskDoc](g, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("_id")}); len(there) < len(ids) {
+		return false, g.Err
 	}
 	again, present := make([]plan.Task, len(chunk)), make(map[plan.TaskID]bool, len(chunk))
 	for i, t := range chunk {
@@ -189,31 +185,23 @@ func (s *Store) insertChunk(ctx context.Context, a *addition, chunk []*plan.Task
 
 // takeBack deletes the tasks of an addition that the plan did not take, and says why. A plan that runs may have ended but for them.
 func (s *Store) takeBack(ctx context.Context, a *addition, ended *planDoc) error {
+	g := s.Series(ctx)
 	runs := false
 	if a.plan != nil {
-		var err error
-		if runs, err = s.refresh(ctx, a.plan.ID); err != nil {
-			return err
-		}
+		g.Do(func(ctx context.Context) (err error) { runs, err = s.refresh(ctx, a.plan.ID); return err })
 	}
 	for chunk := range slices.Chunk(a.tasks, addAtOnce) {
 		ids := idsFrom(chunk, idOf)
-		if _, err := s.Remove(ctx, s.tasks, onlyHeld(d("_id", d("$in", ids)))); err != nil {
-			return err
-		}
-		if _, err := s.Remove(ctx, s.joins, d("child", d("$in", ids))); err != nil {
-			return err
-		}
+		g.Remove(s.tasks, onlyHeld(d("_id", d("$in", ids))))
+		g.Remove(s.joins, d("child", d("$in", ids)))
 	}
 	if runs {
-		if err := s.start(ctx, a.plan.ID); err != nil {
-			return err
-		}
+		g.Do(func(ctx context.Context) error { return s.start(ctx, a.plan.ID) })
 	}
 	if ended != nil {
-		return fmt.Errorf("plan %s takes no tasks any more: %w", ended.title(), plan.ErrPlanEnded)
+		g.Fail(fmt.Errorf("plan %s takes no tasks any more: %w", ended.title(), plan.ErrPlanEnded))
 	}
-	return nil
+	return g.Err
 }
 
 // refresh has a plan, if it runs, looked at by whoever sweeps, and reports whether it runs.
@@ -314,12 +302,10 @@ func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*
 // present returns which of the tasks are in the store.
 func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (map[plan.TaskID]bool, error) {
 	there := map[plan.TaskID]bool{}
+	g := s.Series(ctx)
 	for chunk := range slices.Chunk(tasks, addAtOnce) {
 		ids := idsFrom(chunk, func(t plan.Task) bson.ObjectID { return idOf(&t) })
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("adding batch hold")})
-		if err != nil {
-			return nil, err
-		}
+		docs := wire.FindIn[taskDoc](g, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("adding batch hold")})
 		for i := range docs {
 			there[taskID(docs[i].ID)] = true
 			b := docs[i].Adding
@@ -334,7 +320,7 @@ func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (ma
 			}
 		}
 	}
-	return there, nil
+	return there, g.Err
 }
 
 // sameAtOnce is how many tasks are read whole to be compared.
@@ -394,23 +380,21 @@ func (s *Store) checkSame(ctx context.Context, p plan.PlanID, tasks []plan.Task,
 }
 
 func (s *Store) checkNames(ctx context.Context, a *addition) error {
+	g := s.Series(ctx)
 	for chunk := range slices.Chunk(a.tasks, addAtOnce) {
 		names := make(bson.A, len(chunk))
 		own := make(map[bson.ObjectID]bool, len(chunk))
 		for i, t := range chunk {
 			names[i], own[oid(t.ID.ID)] = t.Name, true
 		}
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("plan", a.plan.ID, "name", wire.AnyOf(names)), wire.Query{Fields: ones("name"), Hint: indexName})
-		if err != nil {
-			return err
-		}
+		docs := wire.FindIn[taskDoc](g, s.tasks, d("plan", a.plan.ID, "name", wire.AnyOf(names)), wire.Query{Fields: ones("name"), Hint: indexName})
 		for i := range docs {
 			if !own[docs[i].ID] {
-				return fmt.Errorf("task %q of plan %s: %w", docs[i].Name, a.plan.title(), plan.ErrExists)
+				g.Fail(fmt.Errorf("task %q of plan %s: %w", docs[i].Name, a.plan.title(), plan.ErrExists))
 			}
 		}
 	}
-	return nil
+	return g.Err
 }
 
 func (s *Store) checkQueues(ctx context.Context, tasks []plan.Task, queues map[plan.QueueID]bool) error {
@@ -438,11 +422,9 @@ func (s *Store) checkQueues(ctx context.Context, tasks []plan.Task, queues map[p
 func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.TaskID]*plan.Task) error {
 	all := idsFrom(slices.Collect(maps.Keys(outside)), func(id plan.TaskID) bson.ObjectID { return oid(id.ID) })
 	there := make(map[plan.TaskID]*rules.Needed, len(all))
+	g := s.Series(ctx)
 	for ids := range slices.Chunk(all, addAtOnce) {
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of deleting rolling finally")})
-		if err != nil {
-			return err
-		}
+		docs := wire.FindIn[taskDoc](g, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: ones("plan of deleting rolling finally")})
 		for i := range docs {
 			if !docs[i].Deleting && !docs[i].Rolling {
 				there[taskID(docs[i].ID)] = &rules.Needed{Plan: planID(docs[i].Plan), Item: !docs[i].Of.IsZero(), Finally: docs[i].Finally}
@@ -450,9 +432,7 @@ func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.
 		}
 	}
 	for id, t := range outside {
-		if err := rules.CheckNeed(t, t.Plan, id, there[id]); err != nil {
-			return err
-		}
+		g.Fail(rules.CheckNeed(t, t.Plan, id, there[id]))
 	}
-	return nil
+	return g.Err
 }

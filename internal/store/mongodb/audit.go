@@ -48,24 +48,17 @@ func (r *round) audit(ctx context.Context) error {
 	if err != nil || !mine {
 		return err
 	}
-	if err := r.auditGates(ctx); err != nil {
-		return err
-	}
+	g := r.Series(ctx)
+	g.Do(r.auditGates)
 	for i := range plans {
-		if err := r.auditPlan(ctx, &plans[i]); err != nil {
-			return err
-		}
+		g.Do(func(ctx context.Context) error { return r.auditPlan(ctx, &plans[i]) })
 	}
-	if len(plans) == auditPlans {
-		return nil
+	if len(plans) < auditPlans {
+		g.Do(r.auditApart)
+		g.Do(r.auditGroups)
+		g.Do(r.auditLists)
 	}
-	if err := r.auditApart(ctx); err != nil {
-		return err
-	}
-	if err := r.auditGroups(ctx); err != nil {
-		return err
-	}
-	return r.auditLists(ctx)
+	return g.Err
 }
 
 // auditPlan looks at what a plan holds: at all of it, if nothing else is going on in the plan, else at some.
@@ -246,13 +239,13 @@ func (r *round) lookAgain(ctx context.Context, ids idList) error {
 		n := min(len(ids), r.budget)
 		held, more, err := wire.FindSome[taskDoc](ctx, r.tasks, onlyHeld(d("_id", d("$in", ids[:n])), "hold", d("$in", bson.A{holdNeeds, holdItems})),
 			wire.Query{Fields: childFields})
+		if err == nil {
+			_, err = r.UpdateMany(ctx, r.joins, d("child", d("$in", ids[:n])), uncounted())
+		}
+		if err == nil {
+			_, err = r.settleJoined(ctx, held)
+		}
 		if err != nil {
-			return err
-		}
-		if _, err := r.UpdateMany(ctx, r.joins, d("child", d("$in", ids[:n])), uncounted()); err != nil {
-			return err
-		}
-		if _, err := r.settleJoined(ctx, held); err != nil {
 			return err
 		}
 		if more {

@@ -77,20 +77,15 @@ func (s *Store) cutEdges(ctx context.Context) error {
 	if err := rules.CheckInside(left); err != nil {
 		return err
 	}
-	if _, err := s.Bulk(ctx, s.tasks, changes); err != nil {
-		return err
-	}
+	g := s.Series(ctx)
+	g.Bulk(s.tasks, changes)
 	for some := range slices.Chunk(joined, addAtOnce) {
-		if _, err := s.Remove(ctx, s.joins, d("child", d("$in", some))); err != nil {
-			return err
-		}
+		g.Remove(s.joins, d("child", d("$in", some)))
 	}
 	for some := range slices.Chunk(rejoined, addAtOnce) {
-		if _, err := s.Insert(ctx, s.joins, some...); err != nil {
-			return err
-		}
+		g.Insert(s.joins, some...)
 	}
-	return nil
+	return g.Err
 }
 
 // insideOf returns those parents of a task that rules.CheckNeed allows, and whether there are others.

@@ -140,16 +140,14 @@ func (r *round) eachNeeded(ctx context.Context, ids idList, do func(bson.ObjectI
 			}
 		}
 	}
+	g := r.Series(ctx)
 	for len(asked) > 0 { // each answer tells of one at least, however many need it
 		left := slices.Collect(maps.Keys(asked))
-		children, err := wire.Find[taskDoc](ctx, r.tasks, d("needs", wire.AnyOf(left), "batch", d("$exists", true)),
+		children := wire.FindIn[taskDoc](g, r.tasks, d("needs", wire.AnyOf(left), "batch", d("$exists", true)),
 			wire.Query{Fields: ones("needs"), Hint: indexLate, Limit: addAtOnce})
-		if err != nil {
-			return err
-		}
-		joins, err := wire.Find[joinDoc](ctx, r.joins, d("needs", wire.AnyOf(left)), wire.Query{Fields: ones("needs"), Hint: "needs", Limit: addAtOnce})
-		if err != nil {
-			return err
+		joins := wire.FindIn[joinDoc](g, r.joins, d("needs", wire.AnyOf(left)), wire.Query{Fields: ones("needs"), Hint: "needs", Limit: addAtOnce})
+		if g.Err != nil || len(children)+len(joins) == 0 {
+			break
 		}
 		for i := range children {
 			tell(children[i].Needs)
@@ -157,11 +155,8 @@ func (r *round) eachNeeded(ctx context.Context, ids idList, do func(bson.ObjectI
 		for i := range joins {
 			tell(joins[i].Needs)
 		}
-		if len(children)+len(joins) == 0 {
-			return nil
-		}
 	}
-	return nil
+	return g.Err
 }
 
 // deleteMarked deletes tasks whose deletion has begun, with all that is kept beside them, as far as the budget reaches, and returns how many
@@ -177,14 +172,12 @@ func (r *round) deleteMarked(ctx context.Context, docs []taskDoc) (n int, err er
 
 // keepNeeded counts on finished tasks of no plan that tasks, held by now, need them, and reports whether all parents are there.
 func (s *Store) keepNeeded(ctx context.Context, parents idList) (kept bool, err error) {
+	g := s.Series(ctx)
 	for ids := range slices.Chunk(parents, addAtOnce) {
 		there := d("_id", d("$in", ids), "deleting", nil, "rolling", nil)
-		if _, err := s.UpdateMany(ctx, s.tasks, append(there[:3:3], d("ended", d("$exists", true))...), d("$inc", d("shared", 1))); err != nil {
-			return false, err
-		}
-		left, err := wire.Find[taskDoc](ctx, s.tasks, there, wire.Query{Fields: ones("_id")})
-		if err != nil || len(left) < len(ids) {
-			return false, err
+		g.UpdateMany(s.tasks, append(there[:3:3], d("ended", d("$exists", true))...), d("$inc", d("shared", 1)))
+		if left := wire.FindIn[taskDoc](g, s.tasks, there, wire.Query{Fields: ones("_id")}); len(left) < len(ids) {
+			return false, g.Err
 		}
 	}
 	return true, nil
@@ -226,14 +219,13 @@ func (r *round) BeginDeletion(ctx context.Context, p *planDoc) (bool, error) {
 
 // DeleteEmpty implements engine.Deleter.
 func (r *round) DeleteEmpty(ctx context.Context, p *planDoc) error {
-	if err := r.Upsert(ctx, r.runs, d("_id", p.Name), d("$max", d("run", p.Run))); err != nil {
-		return err
-	}
-	if err := r.dropPack(ctx, p.ID); err != nil {
-		return err
-	}
-	_, err := r.Remove(ctx, r.plans, d("_id", p.ID))
-	return err
+	g := r.Series(ctx)
+	g.Do(func(ctx context.Context) error {
+		return r.Upsert(ctx, r.runs, d("_id", p.Name), d("$max", d("run", p.Run)))
+	})
+	g.Do(func(ctx context.Context) error { return r.dropPack(ctx, p.ID) })
+	g.Remove(r.plans, d("_id", p.ID))
+	return g.Err
 }
 
 // ExpiredPlans implements engine.Expirer.

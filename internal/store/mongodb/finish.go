@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -115,22 +114,20 @@ func (r *round) writeEndings(ctx context.Context) error {
 	if pending[0].lost {
 		return r.writeLosses(ctx, pending)
 	}
-	if err := r.appendLogs(ctx, pending); err != nil {
-		return err
-	}
+	g := r.Series(ctx)
+	g.Do(func(ctx context.Context) error { return r.appendLogs(ctx, pending) })
 	var ids []bson.ObjectID
 	for _, e := range pending {
-		if err := r.keepItems(ctx, e); err != nil {
-			return err
-		}
+		g.Do(func(ctx context.Context) error { return r.keepItems(ctx, e) })
 		if e.Step.Finishes() {
 			ids = append(ids, e.task.ID)
 		}
 	}
 	if !r.turn.marks {
-		if err := r.note(ctx, ids); err != nil {
-			return err
-		}
+		g.Do(func(ctx context.Context) error { return r.note(ctx, ids) })
+	}
+	if g.Err != nil {
+		return g.Err
 	}
 	changes := make([]wire.Change, len(pending))
 	for i, e := range pending {
@@ -153,11 +150,9 @@ func (r *round) writeEndings(ctx context.Context) error {
 		}
 	}
 	for _, e := range pending {
-		if err := r.applied(ctx, e); err != nil {
-			return err
-		}
+		g.Do(func(ctx context.Context) error { return r.applied(ctx, e) })
 	}
-	return nil
+	return g.Err
 }
 
 // tasksOf returns the tasks of endings: as this handle claimed them, where the ending needs to know no more, else as they are.
@@ -368,32 +363,29 @@ func (r *round) appendLogs(ctx context.Context, endings []*ending) error {
 		}
 	}
 	const atOnce = 100 // at most logBytes each, mostly far less
+	g := r.Series(ctx)
 	for some := range slices.Chunk(docs, atOnce) {
-		if _, err := r.Insert(ctx, r.logs, some...); err != nil {
-			return fmt.Errorf("logs of tasks: %w", err)
-		}
+		g.Insert(r.logs, some...)
 	}
-	return nil
+	about(&g.Err, "logs of tasks")
+	return g.Err
 }
 
 // loseAll takes from an instance that is gone what it had claimed, and gives others the work that it was at. In this order: who takes up a
 // note of its endings finds each of them made, or refused. A sweep does the same for what comes later, or if this dies half-way.
 func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) {
-	docs, err := wire.Find[taskDoc](ctx, r.tasks, claimsOf(i), wire.Query{Fields: lostFields})
-	if err != nil {
-		return 0, err
-	}
-	lost, err := r.lostOf(ctx, docs)
-	if err == nil {
-		err = engine.Lose(ctx, r, lost)
-	}
-	if err != nil {
-		return 0, err
-	}
-	if _, err := r.UpdateMany(ctx, r.work, d("owner", i.ID), d("$unset", ones("owner"))); err != nil {
-		return 0, err
-	}
-	return len(docs), r.forgetNode(ctx, i.Node)
+	g := r.Series(ctx)
+	docs := wire.FindIn[taskDoc](g, r.tasks, claimsOf(i), wire.Query{Fields: lostFields})
+	g.Do(func(ctx context.Context) error {
+		lost, err := r.lostOf(ctx, docs)
+		if err == nil {
+			err = engine.Lose(ctx, r, lost)
+		}
+		return err
+	})
+	g.UpdateMany(r.work, d("owner", i.ID), d("$unset", ones("owner")))
+	g.Do(func(ctx context.Context) error { return r.forgetNode(ctx, i.Node) })
+	return len(docs), g.Err
 }
 
 // lostOf returns the losses of these tasks, with what their queues say of them.

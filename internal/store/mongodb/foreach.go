@@ -160,24 +160,19 @@ func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err
 			return !there, err
 		}
 	}
+	g := r.Series(ctx)
 	if t.Expanded && t.Released == 0 {
-		if err := r.gatherEarly(ctx, t); err != nil {
-			return false, err
-		}
-		if err := r.tellAlong(ctx, t.ID); err != nil {
-			return false, err
-		}
+		g.Do(func(ctx context.Context) error { return r.gatherEarly(ctx, t) })
+		g.Do(func(ctx context.Context) error { return r.tellAlong(ctx, t.ID) })
 	}
-	for t.Expanded && t.Released < t.Items && r.budget > 0 {
-		if err := r.queueItems(ctx, t); err != nil {
-			return false, err
-		}
+	for t.Expanded && t.Released < t.Items && r.budget > 0 && g.Err == nil {
+		g.Do(func(ctx context.Context) error { return r.queueItems(ctx, t) })
 	}
 	if !t.Expanded || t.Released < t.Items {
-		return false, nil
+		return false, g.Err
 	}
-	_, err = r.Remove(ctx, r.items, d("task", of))
-	return true, err
+	g.Remove(r.items, d("task", of))
+	return g.Err == nil, g.Err
 }
 
 // gatherEarly ends a foreach task whose items were all cancelled, one by one, before it was known that they are all in: whoever cancelled
@@ -194,13 +189,12 @@ func (r *round) gatherEarly(ctx context.Context, t *taskDoc) error {
 // failItems ends a foreach task whose items cannot be made.
 func (r *round) failItems(ctx context.Context, t *taskDoc, why error) error {
 	items, err := r.itemsMade(ctx, t)
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.finishHeld(ctx, []stepDoc{{doc: t, step: rules.InputFailed(t.Status, why), items: items}})
 	}
-	if err := r.finishHeld(ctx, []stepDoc{{doc: t, step: rules.InputFailed(t.Status, why), items: items}}); err != nil {
-		return err
+	if err == nil {
+		_, err = r.Remove(ctx, r.items, d("task", t.ID, "list", t.List))
 	}
-	_, err = r.Remove(ctx, r.items, d("task", t.ID, "list", t.List))
 	return err
 }
 
@@ -466,32 +460,26 @@ func (r *round) itemParams(ctx context.Context, t *taskDoc, of *plan.Task) (para
 func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	to := min(t.Items, t.Released+r.budget, t.Released+outputsAtOnce)
 	ids := itemIDs(t.ID, t.Released, to)
+	g := r.Series(ctx)
 	if t.Along {
-		if _, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("_id", d("$in", ids)), "hold", holdItem), d("$set", d("hold", holdNeeds))); err != nil {
+		g.UpdateMany(r.tasks, onlyHeld(d("_id", d("$in", ids)), "hold", holdItem), d("$set", d("hold", holdNeeds)))
+		g.Do(func(ctx context.Context) error { // write first, look second: a parent's end finds the item, or is found here
+			decided, err := r.afterHeads(ctx, t, t.Released, to)
+			if err == nil {
+				err = r.settleHeld(ctx, decided)
+			}
 			return err
-		}
-		decided, err := r.afterHeads(ctx, t, t.Released, to)
-		if err == nil {
-			err = r.settleHeld(ctx, decided)
-		}
-		if err != nil { // write first, look second: a parent's end finds the item, or is found here
-			return err
-		}
+		})
 	} else {
-		n, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("_id", d("$in", ids)), "hold", holdItem), queues("hold"))
-		if err != nil {
-			return err
-		}
-		r.queued += n
+		r.queued += g.UpdateMany(r.tasks, onlyHeld(d("_id", d("$in", ids)), "hold", holdItem), queues("hold"))
 		r.markQueued(t.Queue, t.Plan)
 	}
 	t.Released = to
 	r.budget -= len(ids)
 	r.stays(t.Plan)
-	update := d("$max", d("released", to))
-	update = addIf(update, to == t.Items, "$unset", ones("making list"))
-	_, err := r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "making", true, "gen", t.Gen), update)
-	return err
+	update := addIf(d("$max", d("released", to)), to == t.Items, "$unset", ones("making list"))
+	g.UpdateOne(r.tasks, d("_id", t.ID, "making", true, "gen", t.Gen), update)
+	return g.Err
 }
 
 // checkBudget counts the failed items of a foreach task with max_failures. If these are too many, the items that have not started are
@@ -511,10 +499,10 @@ func (r *round) checkBudget(ctx context.Context, of bson.ObjectID) error {
 	if err != nil || len(failed) <= allowed {
 		return err
 	}
-	if _, err := r.UpdateOne(ctx, r.tasks, gathering(d("_id", of)), d("$set", d("over", true))); err != nil {
-		return err
-	}
-	return r.job(ctx, workCancel, of)
+	g := r.Series(ctx)
+	g.UpdateOne(r.tasks, gathering(d("_id", of)), d("$set", d("over", true)))
+	g.Do(func(ctx context.Context) error { return r.job(ctx, workCancel, of) })
+	return g.Err
 }
 
 // cancelItems cancels the items of a foreach task, or marks them for their nodes to stop, from the one on that the job came to, if
@@ -532,30 +520,23 @@ func (r *round) dropItems(ctx context.Context, t *taskDoc, w *workDoc, step func
 	if !t.Plan.IsZero() {
 		r.touched[t.Plan] = true // it may end with the last of them, rounds after the task did
 	}
+	g := r.Series(ctx)
 	for ; w.From < t.Items; w.From += outputsAtOnce {
 		if r.budget <= 0 {
 			return false, nil
 		}
 		ids := itemIDs(t.ID, w.From, min(t.Items, w.From+outputsAtOnce))
 		for _, ran := range []bool{true, false} { // the second of what is left
-			n, err := r.UpdateMany(ctx, r.tasks, ranAlso(onlyWaiting(d("_id", d("$in", ids))), ran), unstarted(step(ran), released).bson())
-			if err != nil {
-				return false, err
-			}
-			r.budget -= n
+			r.budget -= g.UpdateMany(r.tasks, ranAlso(onlyWaiting(d("_id", d("$in", ids))), ran), unstarted(step(ran), released).bson())
 		}
 		if t.Cancel || t.Status.Finished() { // else too many items failed, and what runs goes on
-			m, err := r.UpdateMany(ctx, r.tasks, onlyActive(d("_id", d("$in", ids)), "cancel", nil), marks())
-			if err != nil {
-				return false, err
-			}
-			r.budget -= m
+			r.budget -= g.UpdateMany(r.tasks, onlyActive(d("_id", d("$in", ids)), "cancel", nil), marks())
 		}
 		// Cancel first, look second: who adds a child later finds the item cancelled. It is asked though none was cancelled here: whoever
 		// did that may have died before it asked.
-		waited, err := r.waitedFor(ctx, ids)
-		if err != nil {
-			return false, err
+		waited := false
+		if g.Do(func(ctx context.Context) (err error) { waited, err = r.waitedFor(ctx, ids); return err }); g.Err != nil {
+			return false, g.Err
 		}
 		if waited || !t.Status.Finished() {
 			for _, id := range ids {

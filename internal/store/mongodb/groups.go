@@ -187,28 +187,20 @@ func (r *round) auditGroups(ctx context.Context) error {
 		return err
 	}
 	docs, groups, err := r.readGroups(ctx)
-	if err != nil {
-		return err
-	}
 	for i := range queues {
 		q := queues[i].domain()
-		if rules.CheckInGroup(groups, &q) == nil {
+		if err != nil || rules.CheckInGroup(groups, &q) == nil {
 			continue
 		}
 		was := q
 		q.Group = ""
-		if _, err := r.writeQueue(ctx, d("_id", queues[i].ID, "settings", string(queues[i].Settings)), was, q); err != nil {
-			return err
-		}
+		_, err = r.writeQueue(ctx, d("_id", queues[i].ID, "settings", string(queues[i].Settings)), was, q)
 	}
 	for i := range groups {
-		if rules.CheckGroup(groups, &groups[i]) == nil {
-			continue
-		}
-		groups[i].Parent = ""
-		if err := r.outOf(ctx, &docs[i]); err != nil {
-			return err
+		if err == nil && rules.CheckGroup(groups, &groups[i]) != nil {
+			groups[i].Parent = ""
+			err = r.outOf(ctx, &docs[i])
 		}
 	}
-	return nil
+	return err
 }

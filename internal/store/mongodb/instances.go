@@ -299,14 +299,11 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 		return 0, fmt.Errorf("it beat again: %w", plan.ErrConflict)
 	}
 	if i.Sole { // names that nobody uses any more are not kept
-		if _, err := s.Remove(ctx, s.meta, d("_id", nameKey(i.Node), "owner", i.ID)); err != nil {
-			return 0, err
-		}
+		_, err = s.Remove(ctx, s.meta, d("_id", nameKey(i.Node), "owner", i.ID))
 	}
-	err = s.inRound(ctx, 0, func(r *round) error {
-		n, err = r.loseAll(ctx, i)
-		return err
-	})
+	if err == nil {
+		err = s.inRound(ctx, 0, func(r *round) (err error) { n, err = r.loseAll(ctx, i); return err })
+	}
 	return n, err
 }
 

@@ -132,16 +132,13 @@ func (s *Store) dropBatches(ctx context.Context, batches []bson.ObjectID) error 
 // dropBatch deletes up to most of the tasks of a late addition that nobody took, and returns how many it found.
 func (s *Store) dropBatch(ctx context.Context, batch bson.ObjectID, most int) (n int, err error) {
 	unadmitted := d("adding", batch, "hold", holdAdding)
-	docs, err := wire.Find[taskDoc](ctx, s.tasks, unadmitted, wire.Query{Fields: ones("_id"), Hint: indexAdding, Limit: most})
-	if err != nil || len(docs) == 0 {
-		return 0, err
+	g := s.Series(ctx)
+	ids := idsOfTasks(wire.FindIn[taskDoc](g, s.tasks, unadmitted, wire.Query{Fields: ones("_id"), Hint: indexAdding, Limit: most}))
+	if len(ids) > 0 {
+		g.Remove(s.joins, d("child", d("$in", ids)))
+		g.Remove(s.tasks, append(d("_id", d("$in", ids)), unadmitted...))
 	}
-	ids := idsOfTasks(docs)
-	if _, err := s.Remove(ctx, s.joins, d("child", d("$in", ids))); err != nil {
-		return 0, err
-	}
-	_, err = s.Remove(ctx, s.tasks, append(d("_id", d("$in", ids)), unadmitted...))
-	return len(docs), err
+	return len(ids), g.Err
 }
 
 // forgetAdds takes late additions off the plan's list of which all tasks were looked at: of those that added them some have died before
@@ -179,11 +176,10 @@ func (s *Store) watch(ctx context.Context, a *addition) error {
 			ids = append(ids, oid(need.ID))
 		}
 	}
+	g := s.Series(ctx)
 	for chunk := range slices.Chunk(ids, addAtOnce) {
 		unmarked := d("_id", d("$in", chunk), "open", nil, "$or", bson.A{onlyUnfinished(nil), d("ended", nil)})
-		if _, err := s.UpdateMany(ctx, s.tasks, unmarked, d("$set", d("open", true))); err != nil {
-			return err
-		}
+		g.UpdateMany(s.tasks, unmarked, d("$set", d("open", true)))
 	}
-	return nil
+	return g.Err
 }

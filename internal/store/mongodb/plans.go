@@ -25,17 +25,13 @@ type breakage struct {
 
 // stopPlans closes those of the plans, in which something failed, that such a failure stops.
 func (r *round) stopPlans(ctx context.Context, broken ...breakage) error {
-	if err := r.loadPlans(ctx, idsFrom(broken, func(b breakage) bson.ObjectID { return b.plan })); err != nil {
-		return err
-	}
+	err := r.loadPlans(ctx, idsFrom(broken, func(b breakage) bson.ObjectID { return b.plan }))
 	for _, b := range broken {
-		if p := r.known[b.plan]; p != nil {
-			if err := engine.TaskEnded(ctx, r, p, rules.OutcomeFailed, b.reason); err != nil {
-				return err
-			}
+		if p := r.known[b.plan]; p != nil && err == nil {
+			err = engine.TaskEnded(ctx, r, p, rules.OutcomeFailed, b.reason)
 		}
 	}
-	return nil
+	return err
 }
 
 // PlanView implements engine.Closer.
@@ -57,17 +53,13 @@ func (r *round) ClosePlan(ctx context.Context, p *planDoc, closing plan.Closing)
 func (r *round) clearClosed(ctx context.Context) error {
 	ids := slices.Collect(maps.Keys(r.returned))
 	clear(r.returned)
-	if err := r.readPlans(ctx, ids); err != nil {
-		return err
-	}
+	err := r.readPlans(ctx, ids)
 	for _, id := range ids {
-		if p := r.known[id]; p != nil && p.Closing != plan.Open {
-			if err := r.job(ctx, workClose, id); err != nil {
-				return err
-			}
+		if p := r.known[id]; p != nil && p.Closing != plan.Open && err == nil {
+			err = r.job(ctx, workClose, id)
 		}
 	}
-	return nil
+	return err
 }
 
 // clear ends what a closed plan does not start, and reports whether nothing of that is left.
@@ -109,12 +101,10 @@ func (r *round) EndWaiting(ctx context.Context, p *planDoc, step func(ran bool) 
 	r.touched[id] = true
 	delete(r.busy, id)
 	notItems := bson.A{d("hold", d("$ne", holdItems)), d("expanded", nil)}
+	g := r.Series(ctx)
 	for _, waiting := range []bson.D{onlyQueued(p.inPhase()), onlyHeld(p.inPhase(), "$or", notItems)} {
 		for r.budget > 0 {
-			docs, err := wire.Find[taskDoc](ctx, r.tasks, waiting, wire.Query{Fields: ones("ran"), Hint: indexPlan, Limit: r.budget})
-			if err != nil {
-				return false, err
-			}
+			docs := wire.FindIn[taskDoc](g, r.tasks, waiting, wire.Query{Fields: ones("ran"), Hint: indexPlan, Limit: r.budget})
 			if len(docs) == 0 {
 				break
 			}
@@ -124,23 +114,21 @@ func (r *round) EndWaiting(ctx context.Context, p *planDoc, step func(ran bool) 
 				r.queue = append(r.queue, parent{id: docs[i].ID, outside: true})
 			}
 			for ran, ids := range byRan {
-				if _, err := r.UpdateMany(ctx, r.tasks, onlyWaiting(d("_id", d("$in", ids), "ran", wire.OrNone(ran))), unstarted(step(ran), stillOpen).bson()); err != nil {
-					return false, err
-				}
+				g.UpdateMany(r.tasks, onlyWaiting(d("_id", d("$in", ids), "ran", wire.OrNone(ran))), unstarted(step(ran), stillOpen).bson())
 			}
 			r.budget -= len(docs)
 		}
 	}
 	if r.budget <= 0 {
-		return false, nil
+		return false, g.Err
 	}
 	// For the others, all items may have finished before, or the count of items may be damaged.
-	expanded, err := wire.Find[taskDoc](ctx, r.tasks, gathering(d("plan", id)), wire.Query{Fields: childFields, Hint: indexPlan})
-	if err != nil {
-		return false, err
-	}
-	_, err = r.settle(ctx, expanded)
-	return true, err
+	expanded := wire.FindIn[taskDoc](g, r.tasks, gathering(d("plan", id)), wire.Query{Fields: childFields, Hint: indexPlan})
+	g.Do(func(ctx context.Context) error {
+		_, err := r.settle(ctx, expanded)
+		return err
+	})
+	return g.Err == nil, g.Err
 }
 
 const (
@@ -281,28 +269,21 @@ func (r *round) Finished(ctx context.Context, p *planDoc) (all, broken, cancelle
 	case seen.clean:
 		return true, false, false, nil
 	}
-	some := func(filter bson.D, hint string) (bool, error) {
-		t, err := wire.FindOne[taskDoc](ctx, r.tasks, append(p.inPhase(), filter...), wire.Query{Fields: ones("_id"), Hint: hint})
-		return t != nil, err
+	g := r.Series(ctx)
+	some := func(filter bson.D, hint string) bool {
+		return len(wire.FindIn[taskDoc](g, r.tasks, append(p.inPhase(), filter...), wire.Query{Fields: ones("_id"), Hint: hint, Limit: 1})) > 0
 	}
-	if is, err := some(hasOpen, indexOpen); err != nil || is {
-		return false, false, false, err
+	if some(hasOpen, indexOpen) {
+		return false, false, false, nil
 	}
 	// A mark that was lost is not to end the plan: once for a plan that seems to have ended, its tasks are asked without it.
-	if is, err := some(onlyUnfinished(nil), indexPlan); err != nil {
-		return false, false, false, err
-	} else if is {
-		_, err := r.UpdateMany(ctx, r.tasks, onlyUnfinished(p.inPhase(), "open", nil), d("$set", d("open", true)))
-		return false, false, false, err
+	if some(onlyUnfinished(nil), indexPlan) {
+		g.UpdateMany(r.tasks, onlyUnfinished(p.inPhase(), "open", nil), d("$set", d("open", true)))
+		return false, false, false, g.Err
 	}
-	if broken, err = some(isBroken, indexPlan); err == nil && !broken {
-		broken, err = some(isCutOff, indexPlan)
-	}
-	if err != nil {
-		return false, false, false, err
-	}
-	cancelled, err = some(isCancelled, indexPlan)
-	return true, broken, cancelled, err
+	broken = some(isBroken, indexPlan) || some(isCutOff, indexPlan)
+	cancelled = some(isCancelled, indexPlan)
+	return g.Err == nil, broken, cancelled, g.Err
 }
 
 // asRead matches a plan as it was read, if no retry of it has begun.

@@ -130,23 +130,21 @@ func (r *round) learn(ctx context.Context, chunk []parent) error {
 		}
 	}
 	over := map[bson.ObjectID]bool{}
+	g := r.Series(ctx)
 	for i := range chunk {
 		if e := &chunk[i]; e.failed && !over[e.of] {
 			over[e.of] = true
-			if err := r.checkBudget(ctx, e.of); err != nil {
-				return err
-			}
+			g.Do(func(ctx context.Context) error { return r.checkBudget(ctx, e.of) })
 		}
 	}
 	for i := range chunk {
 		if e := &chunk[i]; e.items {
 			e.items = false
-			if err := r.job(ctx, workCancel, e.id); err != nil {
-				return err
-			}
+			g.Do(func(ctx context.Context) error { return r.job(ctx, workCancel, e.id) })
 		}
 	}
-	return r.stopPlans(ctx, broken...)
+	g.Do(func(ctx context.Context) error { return r.stopPlans(ctx, broken...) })
+	return g.Err
 }
 
 // children returns tasks that are held for one of the finished tasks: one more than the budget, if there are more, and as many as FindSome
@@ -217,29 +215,25 @@ func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err 
 	for r.budget > 0 {
 		held, _, err := wire.FindSome[taskDoc](ctx, r.tasks, onlyHeld(d("adding", target), "hold", d("$ne", holdAdding)),
 			wire.Query{Fields: childFields, Limit: min(r.budget, addAtOnce), Hint: indexAdding})
+		if err == nil && len(held) == 0 {
+			break
+		}
+		if err == nil {
+			err = r.lookAt(ctx, target, held)
+		}
 		if err != nil {
 			return false, err
 		}
-		if len(held) == 0 {
-			break
-		}
-		if err := r.lookAt(ctx, target, held); err != nil {
-			return false, err
-		}
 	}
-	if r.budget <= 0 {
-		return false, nil
+	if r.budget <= 0 || p == nil {
+		return r.budget > 0, nil
 	}
-	if p == nil {
-		return true, nil
-	}
+	g := r.Series(ctx)
 	if !r.busy[target] && !r.stayed[target] {
-		if err := r.endOver(ctx, idList{target}); err != nil {
-			return false, err
-		}
+		g.Do(func(ctx context.Context) error { return r.endOver(ctx, idList{target}) })
 	}
-	_, err = r.UpdateOne(ctx, r.plans, d("_id", target, "fresh", true, "ending", wire.OrNone(p.Ending)), d("$unset", ones("fresh")))
-	return true, err
+	g.UpdateOne(r.plans, d("_id", target, "fresh", true, "ending", wire.OrNone(p.Ending)), d("$unset", ones("fresh")))
+	return g.Err == nil, g.Err
 }
 
 // lookAt settles tasks that were added, and takes the mark off those that wait.
@@ -264,10 +258,10 @@ func (r *round) settleJoined(ctx context.Context, held []taskDoc) (waiting int, 
 	}
 	if len(joined) > 0 {
 		joins, err := wire.Find[joinDoc](ctx, r.joins, d("child", d("$in", joined)), wire.Query{})
-		if err != nil {
-			return 0, err
+		if err == nil {
+			_, err = r.finishJoins(ctx, joins)
 		}
-		if _, err := r.finishJoins(ctx, joins); err != nil {
+		if err != nil {
 			return 0, err
 		}
 	}

@@ -83,32 +83,25 @@ func (r *retrier) Add(ctx context.Context, of, with *plan.Task, items []json.Raw
 // fitJoins makes the joins of those foreach tasks anew that have more items than their joins count. Add tells a task of
 // new items in one write, so a process that dies after it leaves such a task to the next retry.
 func (r *retrier) fitJoins(ctx context.Context, s *engine.Selection) error {
+	g := r.Series(ctx)
 	for i := range s.Tasks {
 		t := r.docs[s.Tasks[i].ID]
 		if !t.Expanded || t.Items == 0 || s.Tasks[i].Remakes {
 			continue
 		}
-		there, err := wire.Find[joinDoc](ctx, r.joins, d("child", t.ID, "count", d("$gt", 0)), wire.Query{Fields: ones("count")})
-		if err != nil {
-			return err
-		}
+		there := wire.FindIn[joinDoc](g, r.joins, d("child", t.ID, "count", d("$gt", 0)), wire.Query{Fields: ones("count")})
 		counts := make(map[bson.ObjectID]int, len(there))
 		for _, j := range there {
 			counts[j.ID] = j.Count
 		}
 		want, ids := t.itemJoins(0, t.Items)
 		k := slices.IndexFunc(want, func(j any) bool { return counts[j.(joinDoc).ID] != j.(joinDoc).Count })
-		if k < 0 {
-			continue
-		}
-		if _, err := r.Remove(ctx, r.joins, d("_id", d("$in", ids[k:]))); err != nil {
-			return err
-		}
-		if _, err := r.Insert(ctx, r.joins, want[k:]...); err != nil {
-			return err
+		if k >= 0 {
+			g.Remove(r.joins, d("_id", d("$in", ids[k:])))
+			g.Insert(r.joins, want[k:]...)
 		}
 	}
-	return nil
+	return g.Err
 }
 
 // addItems inserts items from t.Inserted on, as many as go together.

@@ -348,11 +348,10 @@ func (s *Store) dropFiles(ctx context.Context, ids idList) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	if _, err := s.Remove(ctx, s.chunks, d("files_id", d("$in", ids))); err != nil {
-		return err
-	}
-	_, err := s.Remove(ctx, s.files, d("_id", d("$in", ids)))
-	return err
+	g := s.Series(ctx)
+	g.Remove(s.chunks, d("files_id", d("$in", ids)))
+	g.Remove(s.files, d("_id", d("$in", ids)))
+	return g.Err
 }
 
 // OpenResult implements store.Results.

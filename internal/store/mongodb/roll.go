@@ -138,14 +138,11 @@ func (r *round) markToRoll(ctx context.Context, tasks []plan.Task, batch bson.Ob
 
 // markedBy returns those tasks of a batch that has begun which have its mark.
 func (s *Store) markedBy(ctx context.Context, b *rollDoc) (marked idList, err error) {
+	g := s.Series(ctx)
 	for ids := range slices.Chunk(b.Tasks, deleteAtOnce) {
-		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "gate", b.ID), wire.Query{Fields: ones("_id")})
-		if err != nil {
-			return nil, err
-		}
-		marked = append(marked, idsOfTasks(docs)...)
+		marked = append(marked, idsOfTasks(wire.FindIn[taskDoc](g, s.tasks, d("_id", d("$in", ids), "gate", b.ID), wire.Query{Fields: ones("_id")}))...)
 	}
-	return marked, nil
+	return marked, g.Err
 }
 
 // sealBatch has a batch that has begun be those tasks that have its mark, and returns it as it is then. It is nil if there are none.
@@ -232,40 +229,30 @@ func (s *Store) EndBatch(ctx context.Context, id plan.ID, received bool) (err er
 	if err != nil || b == nil {
 		return err
 	}
+	g := s.Series(ctx)
 	if received {
-		if _, err := s.UpdateOne(ctx, s.rolls, d("_id", b.ID), d("$set", d("fate", rollReceived))); err != nil {
-			return err
-		}
-		return s.endReceived(ctx, b)
+		g.UpdateOne(s.rolls, d("_id", b.ID), d("$set", d("fate", rollReceived)))
+		g.Do(func(ctx context.Context) error { return s.endReceived(ctx, b) })
+		return g.Err
 	}
-	if _, err := s.Remove(ctx, s.rolls, d("_id", b.ID)); err != nil { // then an audit takes off what is left of it
-		return err
-	}
-	_, err = s.UpdateMany(ctx, s.tasks, d("_id", d("$in", b.Tasks), "gate", b.ID), d("$unset", ones("gate rolling")))
-	return err
+	g.Remove(s.rolls, d("_id", b.ID)) // then an audit takes off what is left of it
+	g.UpdateMany(s.tasks, d("_id", d("$in", b.Tasks), "gate", b.ID), d("$unset", ones("gate rolling")))
+	return g.Err
 }
 
 // endReceived deletes the tasks of a batch that was received. The next process continues if this one dies. A task that another program
 // has queued again stays.
 func (s *Store) endReceived(ctx context.Context, b *rollDoc) error {
-	err := s.inRound(ctx, 0, func(r *round) error {
-		for ids := range slices.Chunk(b.Tasks, deleteAtOnce) {
-			finished := d("_id", d("$in", ids), "gate", b.ID, "$nor", bson.A{onlyUnfinished(nil)})
-			docs, err := wire.Find[taskDoc](ctx, r.tasks, finished, wire.Query{Fields: ones("joins")})
-			if err == nil && len(docs) > 0 {
-				joined := slices.DeleteFunc(slices.Clone(docs), func(t taskDoc) bool { return t.Joins == 0 })
-				err = r.forgetTasks(ctx, idsOfTasks(docs), idsOfTasks(joined))
-			}
-			if err != nil {
-				return err
-			}
+	g := s.Series(ctx)
+	for ids := range slices.Chunk(b.Tasks, deleteAtOnce) {
+		finished := d("_id", d("$in", ids), "gate", b.ID, "$nor", bson.A{onlyUnfinished(nil)})
+		if docs := wire.FindIn[taskDoc](g, s.tasks, finished, wire.Query{Fields: ones("joins")}); len(docs) > 0 {
+			joined := slices.DeleteFunc(slices.Clone(docs), func(t taskDoc) bool { return t.Joins == 0 })
+			g.Do(func(ctx context.Context) error { return s.forgetTasks(ctx, idsOfTasks(docs), idsOfTasks(joined)) })
 		}
-		return nil
-	})
-	if err == nil {
-		_, err = s.Remove(ctx, s.rolls, d("_id", b.ID))
 	}
-	return err
+	g.Remove(s.rolls, d("_id", b.ID))
+	return g.Err
 }
 
 // leaveRolls takes those gates out that are of batches which are there.

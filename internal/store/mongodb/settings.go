@@ -27,11 +27,8 @@ type apartSettings struct {
 // gatherSettings puts the settings that queues have in fields of their own into one.
 func (s *Store) gatherSettings(ctx context.Context) error {
 	apart := d("$or", bson.A{d("onlost", d("$exists", true)), d("secrets", d("$exists", true)), d("keep", d("$exists", true))})
-	docs, err := wire.Find[bson.Raw](ctx, s.queues, apart, wire.Query{Fields: ones("onlost secrets keep")})
-	if err != nil {
-		return err
-	}
-	for _, raw := range docs {
+	g := s.Series(ctx)
+	for _, raw := range wire.FindIn[bson.Raw](g, s.queues, apart, wire.Query{Fields: ones("onlost secrets keep")}) {
 		var q apartSettings
 		if err := bson.Unmarshal(raw, &q); err != nil {
 			return fmt.Errorf("the settings of a queue: %w", err)
@@ -47,9 +44,7 @@ func (s *Store) gatherSettings(ctx context.Context) error {
 			return fmt.Errorf("the settings of queue %s: %w", q.ID.Hex(), err)
 		}
 		said := plan.QueueSettingsOf(string(text))
-		if _, err := s.UpdateOne(ctx, s.queues, d("_id", q.ID), d("$set", d("settings", said.Text()), "$unset", ones("onlost secrets keep"))); err != nil {
-			return err
-		}
+		g.UpdateOne(s.queues, d("_id", q.ID), d("$set", d("settings", said.Text()), "$unset", ones("onlost secrets keep")))
 	}
-	return nil
+	return g.Err
 }

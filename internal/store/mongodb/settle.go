@@ -186,21 +186,16 @@ func (r *round) writeSettled(ctx context.Context) error {
 // leaveToReady has those tasks of plans that are being submitted looked at again once their plans are ready, by plan: a person cancelled a
 // parent of theirs. Write first, look second: whoever makes the plan ready finds the marks, or is found here.
 func (r *round) leaveToReady(ctx context.Context, early map[bson.ObjectID]idList) error {
+	g := r.Series(ctx)
 	for id, tasks := range early {
-		if _, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("_id", d("$in", tasks)), "hold", holdNeeds), d("$set", d("adding", id))); err != nil {
-			return err
-		}
-		p, err := wire.FindOne[planDoc](ctx, r.plans, d("_id", id), wire.Query{Fields: ones("state")})
-		if err != nil {
-			return err
-		}
-		if p != nil && p.State != plan.PlanSubmitting {
-			if err := r.job(ctx, workLook, id); err != nil {
-				return err
+		g.UpdateMany(r.tasks, onlyHeld(d("_id", d("$in", tasks)), "hold", holdNeeds), d("$set", d("adding", id)))
+		for _, p := range wire.FindIn[planDoc](g, r.plans, d("_id", id), wire.Query{Fields: ones("state")}) {
+			if p.State != plan.PlanSubmitting {
+				g.Do(func(ctx context.Context) error { return r.job(ctx, workLook, id) })
 			}
 		}
 	}
-	return nil
+	return g.Err
 }
 
 // waiters reads what held tasks wait for.

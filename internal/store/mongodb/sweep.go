@@ -35,14 +35,13 @@ func (r *round) Audit(context.Context) error { return nil }
 
 // Resume implements engine.Sweeper.
 func (r *round) Resume(ctx context.Context) error {
+	g := r.Series(ctx)
 	for _, step := range []func(context.Context) error{
 		r.adoptEnded, r.adoptStopped, r.timeOut, r.sweepPlans, r.sweepRetries, r.sweepAdded, r.audit, r.tellStrangers, r.sweepMaking, r.clearClosed,
 	} {
-		if err := step(ctx); err != nil {
-			return err
-		}
+		g.Do(step)
 	}
-	return nil
+	return g.Err
 }
 
 // Unknown implements engine.Sweeper.
@@ -93,6 +92,7 @@ func (r *round) timeOut(ctx context.Context) error {
 // sweepPlans goes on with plans that are between two states: closed ones, fresh ones, submissions that died. It asks for each kind by an index
 // in which there is nearly never any, for plans that run may be thousands.
 func (r *round) sweepPlans(ctx context.Context) error {
+	g := r.Series(ctx)
 	for _, kind := range []struct {
 		job    string
 		filter bson.D
@@ -101,58 +101,40 @@ func (r *round) sweepPlans(ctx context.Context) error {
 		{workClose, d("closing", d("$exists", true), "state", d("$in", bson.A{plan.PlanSubmitting, plan.PlanRunning})), plansClosing},
 		{workLook, d("fresh", true), plansFresh},
 	} {
-		docs, err := wire.Find[planDoc](ctx, r.plans, kind.filter, wire.Query{Fields: ones("_id"), Hint: kind.hint, Limit: addAtOnce})
-		if err != nil {
-			return err
-		}
+		docs := wire.FindIn[planDoc](g, r.plans, kind.filter, wire.Query{Fields: ones("_id"), Hint: kind.hint, Limit: addAtOnce})
 		for i := range docs {
 			if id := docs[i].ID; !id.IsZero() && !r.under[id] { // else it is another program's, or somebody is at it, or comes next
-				if err := r.job(ctx, kind.job, id); err != nil {
-					return err
-				}
+				g.Do(func(ctx context.Context) error { return r.job(ctx, kind.job, id) })
 			}
 		}
 	}
-	dead, err := wire.Find[planDoc](ctx, r.plans, d("state", plan.PlanSubmitting, "mtime", d("$lte", r.at.Add(-rules.AbandonAfter))),
+	dead := wire.FindIn[planDoc](g, r.plans, d("state", plan.PlanSubmitting, "mtime", d("$lte", r.at.Add(-rules.AbandonAfter))),
 		wire.Query{Fields: ones("mtime closing keep"), Hint: plansState, Limit: addAtOnce})
-	if err != nil {
-		return err
-	}
 	for i := range dead {
 		p := &dead[i]
 		if p.ID.IsZero() || r.under[p.ID] || p.Closing != plan.Open {
 			continue
 		}
-		if _, err = r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "mtime", p.Mtime),
-			d("$set", append(d("state", plan.PlanAbandoned, "abandoned", true), r.until(p.Keep)...), "$currentDate", d("mtime", true, "ended", true))); err != nil {
-			return err
-		}
+		g.UpdateOne(r.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "mtime", p.Mtime),
+			d("$set", append(d("state", plan.PlanAbandoned, "abandoned", true), r.until(p.Keep)...), "$currentDate", d("mtime", true, "ended", true)))
 	}
-	return r.clearAbandoned(ctx)
+	g.Do(r.clearAbandoned)
+	return g.Err
 }
 
 // clearAbandoned deletes the tasks of submissions that died.
 func (r *round) clearAbandoned(ctx context.Context) error {
-	docs, err := wire.Find[planDoc](ctx, r.plans, d("abandoned", true), wire.Query{Fields: ones("_id"), Hint: plansAbandoned, Limit: addAtOnce})
-	if err != nil {
-		return err
-	}
+	g := r.Series(ctx)
+	docs := wire.FindIn[planDoc](g, r.plans, d("abandoned", true), wire.Query{Fields: ones("_id"), Hint: plansAbandoned, Limit: addAtOnce})
 	for i := range docs {
-		done, err := r.DeleteTasks(ctx, &docs[i])
-		if err != nil {
-			return err
-		}
-		if !done {
-			continue
-		}
-		if err := r.dropPack(ctx, docs[i].ID); err != nil {
-			return err
-		}
-		if _, err := r.UpdateOne(ctx, r.plans, d("_id", docs[i].ID), d("$unset", ones("abandoned"))); err != nil {
-			return err
+		done := false
+		g.Do(func(ctx context.Context) (err error) { done, err = r.DeleteTasks(ctx, &docs[i]); return err })
+		if done {
+			g.Do(func(ctx context.Context) error { return r.dropPack(ctx, docs[i].ID) })
+			g.UpdateOne(r.plans, d("_id", docs[i].ID), d("$unset", ones("abandoned")))
 		}
 	}
-	return nil
+	return g.Err
 }
 
 // sweepAdded goes on with late additions that died half-way.
@@ -280,17 +262,12 @@ func (r *round) discard(ctx context.Context, batch bson.ObjectID) error {
 
 // sweepMaking goes on with foreach tasks whose items are not all made and queued, if nobody is at it.
 func (r *round) sweepMaking(ctx context.Context) error {
-	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("making", true), wire.Query{Fields: ones("status hold"), Hint: indexMaking, Limit: addAtOnce})
-	if err != nil {
-		return err
-	}
+	g := r.Series(ctx)
+	docs := wire.FindIn[taskDoc](g, r.tasks, d("making", true), wire.Query{Fields: ones("status hold"), Hint: indexMaking, Limit: addAtOnce})
 	for i := range docs {
-		if r.under[docs[i].ID] || docs[i].Hold != holdItems {
-			continue
-		}
-		if err := r.job(ctx, workItems, docs[i].ID); err != nil {
-			return err
+		if !r.under[docs[i].ID] && docs[i].Hold == holdItems {
+			g.Do(func(ctx context.Context) error { return r.job(ctx, workItems, docs[i].ID) })
 		}
 	}
-	return nil
+	return g.Err
 }

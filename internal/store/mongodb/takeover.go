@@ -94,19 +94,15 @@ func (r *round) takeNotes(ctx context.Context, owners idList) error {
 	if len(owners) == 0 {
 		return nil
 	}
-	notes, err := wire.Find[workDoc](ctx, r.work, d("owner", d("$in", owners)), wire.Query{Sort: d("_id", 1), Limit: mostResumed})
-	if err != nil {
-		return err
-	}
+	g := r.Series(ctx)
+	notes := wire.FindIn[workDoc](g, r.work, d("owner", d("$in", owners)), wire.Query{Sort: d("_id", 1), Limit: mostResumed})
 	for _, w := range notes {
-		if err := r.takeNote(ctx, w); err != nil {
-			return err
-		}
+		g.Do(func(ctx context.Context) error { return r.takeNote(ctx, w) })
 	}
 	if len(notes) == mostResumed {
-		_, err = r.UpdateMany(ctx, r.work, d("owner", d("$in", owners)), d("$unset", d("owner", 1)))
+		g.UpdateMany(r.work, d("owner", d("$in", owners)), d("$unset", d("owner", 1)))
 	}
-	return err
+	return g.Err
 }
 
 // takeNote takes up work that is anybody's, unless this process is at it, or another one takes it.
@@ -126,17 +122,11 @@ func (r *round) takeNote(ctx context.Context, w workDoc) error {
 
 // forgetGone forgets instances that are gone for long.
 func (r *round) forgetGone(ctx context.Context) error {
-	gone, err := wire.Find[instanceDoc](ctx, r.instances, d("gone", true, "beat", d("$lte", r.at.Add(-goneFor))), wire.Query{Fields: d("node", 1)})
-	if err != nil {
-		return err
-	}
+	g := r.Series(ctx)
+	gone := wire.FindIn[instanceDoc](g, r.instances, d("gone", true, "beat", d("$lte", r.at.Add(-goneFor))), wire.Query{Fields: d("node", 1)})
 	for k := range gone {
-		if err := r.forgetNode(ctx, gone[k].Node); err != nil {
-			return err
-		}
-		if _, err := r.Remove(ctx, r.instances, d("_id", gone[k].ID, "gone", true)); err != nil {
-			return err
-		}
+		g.Do(func(ctx context.Context) error { return r.forgetNode(ctx, gone[k].Node) })
+		g.Remove(r.instances, d("_id", gone[k].ID, "gone", true))
 	}
-	return nil
+	return g.Err
 }

@@ -188,22 +188,18 @@ func (r *round) Keep(ctx context.Context) (more bool, err error) {
 		}
 		left.Tasks = append(left.Tasks, e.id)
 	}
+	g := r.Series(ctx)
 	for _, w := range []workDoc{left, {ID: bson.NewObjectID(), Owner: r.instance, Kind: workRelease, Tasks: r.unsure}} {
-		if len(w.Tasks) == 0 {
-			continue
-		}
-		if _, err := r.Insert(ctx, r.work, w); err != nil {
-			return false, err
+		if len(w.Tasks) > 0 {
+			g.Insert(r.work, w)
 		}
 	}
 	for _, w := range r.jobs {
 		let := d("$unset", ones("owner"))
 		let = addIf(let, w.From > 0, "$set", d("from", w.From))
-		if _, err := r.UpdateOne(ctx, r.work, d("_id", w.ID), let); err != nil {
-			return false, err
-		}
+		g.UpdateOne(r.work, d("_id", w.ID), let)
 	}
-	return more, nil
+	return more, g.Err
 }
 
 // wrapUp ends plans, and then deletes what says that there is work, which has been done or was left.
@@ -219,11 +215,8 @@ func (r *round) wrapUp(ctx context.Context) error {
 			}
 		}
 	}
-	if err := r.unmarkAll(ctx); err != nil {
+	if err := r.unmarkAll(ctx); err != nil || len(r.docs) == 0 {
 		return err
-	}
-	if len(r.docs) == 0 {
-		return nil
 	}
 	ids := idsFrom(r.docs, func(w workDoc) bson.ObjectID { return w.ID })
 	_, err := r.Remove(ctx, r.work, d("_id", d("$in", ids)))
@@ -245,13 +238,14 @@ func (s *Store) inRound(ctx context.Context, budget int, call func(*round) error
 
 // finishUp runs and leaves, for calls that do not say what is left.
 func (r *round) finishUp(ctx context.Context) error {
-	if _, err := engine.Work(ctx, r); err != nil {
-		return err
+	_, err := engine.Work(ctx, r)
+	if err == nil {
+		err = r.wrapUp(ctx)
 	}
-	if err := r.wrapUp(ctx); err != nil {
-		return err
+	if err == nil {
+		err = r.wake(ctx)
 	}
-	return r.wake(ctx)
+	return err
 }
 
 // wake moves the counter that nodes read with their heartbeat, if this round queued more than it took itself, or what it cannot take.
