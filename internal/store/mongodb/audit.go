@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
@@ -67,7 +68,7 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 		return nil
 	}
 	if !p.Retry.IsZero() {
-		gone, err := r.retriesGone(ctx, idList{p.Retry})
+		gone, err := r.withoutDoc(ctx, r.retries, idList{p.Retry})
 		if err != nil || len(gone) == 0 {
 			return err
 		}
@@ -268,9 +269,9 @@ func (r *round) auditGates(ctx context.Context) error {
 	for i := range docs {
 		gates.add(docs[i].Gate)
 	}
-	gone, err := r.retriesGone(ctx, gates.list)
+	gone, err := r.withoutDoc(ctx, r.retries, gates.list)
 	if err == nil {
-		err = r.leaveRolls(ctx, gone)
+		gone, err = r.withoutDoc(ctx, r.rolls, gone)
 	}
 	if err != nil || len(gone) == 0 {
 		return err
@@ -278,7 +279,7 @@ func (r *round) auditGates(ctx context.Context) error {
 	var changes []wire.Change
 	for i := range docs {
 		switch t := &docs[i]; {
-		case !gone[t.Gate]:
+		case !slices.Contains(gone, t.Gate):
 		case t.Hold == holdRetry:
 			changes = append(changes, t.held(t.leaveGate()))
 		default:
@@ -298,20 +299,18 @@ func (t *taskDoc) leaveGate() bson.D {
 	return d("$set", d("hold", hold), "$unset", d("gate", 1), "$inc", d("gen", 1))
 }
 
-// retriesGone returns those of the retries that are not there.
-func (r *round) retriesGone(ctx context.Context, ids idList) (map[bson.ObjectID]bool, error) {
+// withoutDoc returns those of the ids that no document of the collection has.
+func (r *round) withoutDoc(ctx context.Context, c *mongo.Collection, ids idList) (idList, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	there, err := wire.Find[retryDoc](ctx, r.retries, d("_id", d("$in", ids)), wire.Query{Fields: ones("_id")})
-	gone := map[bson.ObjectID]bool{}
-	for _, id := range ids {
-		gone[id] = true
+	there, err := wire.Find[struct {
+		ID bson.ObjectID `bson:"_id"`
+	}](ctx, c, d("_id", d("$in", ids)), wire.Query{Fields: ones("_id")})
+	for _, is := range there {
+		ids = slices.DeleteFunc(ids, func(id bson.ObjectID) bool { return id == is.ID })
 	}
-	for i := range there {
-		delete(gone, there[i].ID)
-	}
-	return gone, err
+	return ids, err
 }
 
 // auditLists deletes lists of items that nobody will make any more: of tasks that have finished, or are gone.

@@ -254,19 +254,3 @@ func (s *Store) endReceived(ctx context.Context, b *rollDoc) error {
 	g.Remove(s.rolls, d("_id", b.ID))
 	return g.Err
 }
-
-// leaveRolls takes those gates out that are of batches which are there.
-func (r *round) leaveRolls(ctx context.Context, gone map[bson.ObjectID]bool) error {
-	ids := make(idList, 0, len(gone))
-	for id := range gone {
-		ids = append(ids, id)
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	there, err := wire.Find[rollDoc](ctx, r.rolls, d("_id", d("$in", ids)), wire.Query{Fields: ones("_id")})
-	for i := range there {
-		delete(gone, there[i].ID)
-	}
-	return err
-}
