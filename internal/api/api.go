@@ -103,7 +103,7 @@ type Plan struct {
 	Sums      rules.Sums      `json:"sums" doc:"The totals of counts. tasks is all tasks. done is succeeded, failed, terminated, orphaned, allowed, skipped and cancelled. broken makes the plan fail: failed, terminated and orphaned."`
 }
 
-// PlanOf writes a plan. Stalled is for the caller to say, who knows the nodes.
+// PlanOf writes a plan. ShownPlan adds what follows from the nodes.
 func PlanOf(p *plan.Plan) Plan {
 	ending := ""
 	if p.Ending != plan.PlanRunning {
@@ -769,7 +769,7 @@ func (p *Pause) Domain() plan.Pause {
 	return plan.Pause{Queue: p.Queue, Each: time.Duration(p.Each), Why: p.Why, Tasks: p.Tasks}
 }
 
-// NodeOf writes an instance. State, Status, Most and Running are for the caller to say.
+// NodeOf writes an instance, without State, Status, Most and Running: see ReadNodes.
 func NodeOf(i *plan.Instance) Node {
 	return Node{
 		ID: i.ID, Name: i.Node, Host: i.Host, PID: i.Process.PID, Identity: i.Process.Identity, Lease: Duration(i.Lease), Threads: i.Threads,

@@ -194,7 +194,7 @@ func TestTheJSONPageNamesEveryField(t *testing.T) {
 	types := map[string]any{
 		"Plan": planEntry{}, "Counts": plan.Counts{}, "Sums": rules.Sums{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Failures": failuresEntry{}, "Way": failureWay{}, "Exit": plan.Exit{}, "Progress": plan.Progress{},
 		"Task in full": taskDetails{}, "Retry": api.Retry{}, "Foreach": plan.Foreach{}, "Reason": api.Reason{}, "Mistake": mistake{}, "Log entry": api.LogEntry{},
-		"Queue": queueEntry{}, "Group": groupEntry{}, "Node": nodeEntry{}, "Plugin": pluginEntry{}, "Event": view.EventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
+		"Queue": queueEntry{}, "Group": groupEntry{}, "Node": api.Node{}, "Plugin": pluginEntry{}, "Event": view.EventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
 		"Balance": balanceEntry{}, "Balanced queue": balancedQueue{}, "User": userEntry{}, "Token": tokenEntry{}, "Instant": instantEntry{},
 		"Param": api.Param{}, "Schedule": plan.Schedule{}, "Occurrence": plan.Occurrence{},
 	}
@@ -235,7 +235,7 @@ func TestTheAPISaysItInTheSameWords(t *testing.T) {
 		return slices.Sorted(slices.Values(names))
 	}
 	for name, both := range map[string][2]any{
-		"Plan with tasks": {planDetails{}, api.Plan{}}, "Task in full": {taskDetails{}, api.Task{}}, "Queue": {queueEntry{}, api.Queue{}}, "Group": {groupEntry{}, api.Group{}}, "Node": {nodeEntry{}, api.Node{}},
+		"Plan with tasks": {planDetails{}, api.Plan{}}, "Task in full": {taskDetails{}, api.Task{}}, "Queue": {queueEntry{}, api.Queue{}}, "Group": {groupEntry{}, api.Group{}}, "Node": {api.Node{}, api.Node{}},
 	} {
 		row := regexp.MustCompile(`(?m)^\| \[` + name + `\]\([^)]*\) \|(.*)\|(.*)\|$`).FindStringSubmatch(string(text))
 		if row == nil {

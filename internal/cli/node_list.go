@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
-	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -27,7 +25,7 @@ func nodeList(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "List nodes, newest first"}
 	output := wideFlag(cmd)
 	cmd.RunE = a.onStore(func(ctx context.Context, st store.Store, _ []string) error {
-		entries, limits, err := nodeEntries(ctx, st)
+		entries, limits, err := readNodes(ctx, st)
 		if err != nil {
 			return err
 		}
@@ -35,7 +33,7 @@ func nodeList(a *app) *cobra.Command {
 			return view.JSON(a.Stdout, entries)
 		}
 		for _, name := range slices.Sorted(maps.Keys(limits)) {
-			if !slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Name == name }) {
+			if !slices.ContainsFunc(entries, func(e api.Node) bool { return e.Name == name }) {
 				a.note("node %s has maxthreads %d and is not registered now", cells.Clean(string(name)), limits[name])
 			}
 		}
@@ -47,63 +45,18 @@ func nodeList(a *app) *cobra.Command {
 	return cmd
 }
 
-// A nodeEntry is one instance of a node in JSON listings.
-type nodeEntry struct {
-	ID      plan.InstanceID `json:"id"`
-	Name    plan.NodeName   `json:"name"`
-	State   string          `json:"state"`  // alive, silent, gone
-	Status  int             `json:"status"` // 1, 0, -1
-	Host    string          `json:"host"`
-	PID     int             `json:"pid"`
-	Threads int             `json:"threads"`
-	Most    *int            `json:"maxthreads,omitempty"` // what a person lets all processes of the name have together
-	Running int             `json:"running"`
-	Plugins []string        `json:"plugins"`
-	Active  []plan.QueueID  `json:"active_queues,omitempty"` // the only ones that it serves
-	Ignored []plan.QueueID  `json:"ignore_queues,omitempty"`
-	Plan    plan.PlanID     `json:"plan,omitzero"` // the only one whose tasks it claims
-	Version string          `json:"version,omitempty"`
-	Runner  bool            `json:"runner,omitempty"` // it runs one task that its node claimed
-	Pauses  []api.Pause     `json:"pauses,omitempty"` // the queues with tasks that it could not begin
-	Age     float64         `json:"age"`              // seconds since it was heard of
-}
-
-// nodeEntries returns the instances that are there, newest first, and the limits of nodes, of those that are not there as well.
-func nodeEntries(ctx context.Context, st store.Store) (entries []nodeEntry, limits map[plan.NodeName]int, err error) {
-	nodes, err := st.Instances(ctx)
+// readNodes returns the nodes, newest first, and the limits of nodes, of those that are not there as well.
+func readNodes(ctx context.Context, st store.Store) ([]api.Node, map[plan.NodeName]int, error) {
+	found, err := api.ReadNodes(ctx, st, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	sort.Slice(nodes, func(x, y int) bool { return bytes.Compare(nodes[x].ID.ID[:], nodes[y].ID.ID[:]) > 0 })
-	if limits, err = st.MaxThreads(ctx); err != nil {
-		return nil, nil, err
-	}
-	running := map[plan.InstanceID]int{}
-	err = store.EachTask(ctx, st, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}}, func(t *plan.Task) error {
-		running[t.Instance]++
-		return nil
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	entries = make([]nodeEntry, len(nodes))
-	for i := range nodes {
-		n := &nodes[i]
-		entries[i] = nodeEntry{
-			ID: n.ID, Name: n.Node, Host: n.Host, PID: n.Process.PID, Threads: n.Threads, Running: running[n.ID],
-			Plugins: append([]string{}, n.Plugins...), Active: n.Active, Ignored: n.Ignored, Plan: n.Plan, Version: n.Version,
-			Runner: n.Runner, Pauses: api.PausesOf(n), Age: n.Age.Seconds(),
-		}
-		entries[i].State, entries[i].Status = explain.NodeState(*n)
-		if most, limited := limits[n.Node]; limited {
-			entries[i].Most = &most
-		}
-	}
-	return entries, limits, nil
+	slices.SortFunc(found.Nodes, func(x, y api.Node) int { return bytes.Compare(y.ID.ID[:], x.ID.ID[:]) })
+	return found.Nodes, found.Limits, nil
 }
 
 // notePauses says which queues nodes leave alone since they could not begin tasks.
-func (a *app) notePauses(ctx context.Context, st store.Store, entries []nodeEntry) error {
+func (a *app) notePauses(ctx context.Context, st store.Store, entries []api.Node) error {
 	var names map[plan.QueueID]string
 	for i := range entries {
 		for _, p := range entries[i].Pauses {
@@ -123,7 +76,7 @@ func (a *app) notePauses(ctx context.Context, st store.Store, entries []nodeEntr
 	return nil
 }
 
-func (a *app) printNodes(output *format, entries []nodeEntry) error {
+func (a *app) printNodes(output *format, entries []api.Node) error {
 	ofRunners := map[plan.NodeName]int{} // they are threads of the node
 	for _, e := range entries {
 		if e.Runner {
@@ -147,7 +100,7 @@ func (a *app) printNodes(output *format, entries []nodeEntry) error {
 		heard := duration.Text(time.Duration(e.Age*float64(time.Second))) + " ago"
 		t.Add(string(e.Name), e.State, heard, runs, most, e.Version, only, plugins, e.ID.String())
 	}
-	if !slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Most != nil }) {
+	if !slices.ContainsFunc(entries, func(e api.Node) bool { return e.Most != nil }) {
 		t.Drop("MAXTHREADS")
 	}
 	if !output.wide() {

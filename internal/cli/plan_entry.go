@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -14,45 +13,15 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A planEntry is a plan in JSON listings.
+// A planEntry is a plan in JSON, as the API has it.
 type planEntry struct {
-	ID       plan.PlanID     `json:"id"`
-	Name     string          `json:"name"`
-	Run      int             `json:"run"`
-	State    string          `json:"state"`
-	Status   plan.Lifecycle  `json:"status"`
-	Stalled  bool            `json:"stalled,omitempty"` // it runs, and no live node runs it
-	Runners  int             `json:"runners,omitempty"` // how many of its tasks run in task runners while it is stalled, if that was asked
-	Closing  plan.Closing    `json:"closing,omitempty"`
-	Finally  bool            `json:"finally,omitempty"` // it has tasks of finally,
-	Ending   string          `json:"ending,omitempty"`  // and how the others ended,
-	Stopped  plan.Closing    `json:"stopped,omitempty"` // and what stopped these
-	Timeout  api.Duration    `json:"timeout,omitempty"`
-	Deadline time.Time       `json:"deadline,omitzero"` // when its timeout is over
-	Priority int             `json:"priority,omitempty"`
-	Source   string          `json:"source,omitempty"`
-	By       string          `json:"submitted_by,omitempty"`
-	Size     int             `json:"size,omitempty"` // how many tasks it is submitted with, if that is known
-	Params   json.RawMessage `json:"params,omitempty"`
-	Secrets  []string        `json:"secrets,omitempty"`
-	Created  time.Time       `json:"created"`
-	Retried  time.Time       `json:"retried,omitzero"`
-	Ended    time.Time       `json:"ended,omitzero"`
-	Left     int             `json:"seconds_left,omitempty"` // about how long it still takes, if anybody can tell
-	Counts   plan.Counts     `json:"counts"`
-	Sums     rules.Sums      `json:"sums"`
+	api.Plan
+	Runners int `json:"runners,omitempty"` // how many of its tasks run in task runners while it is stalled, if that was asked
 }
 
 // entryOfPlan returns the plan as JSON has it; nodes are those of its store.
 func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
-	e := planEntry{
-		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Finally: p.Finally, Ending: api.PlanOf(p).Ending, Stopped: p.Stopped, Timeout: api.Duration(p.Timeout), Deadline: p.Deadline, Priority: p.Priority, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
-		Created: p.Created, Retried: p.Retried, Ended: p.Ended, Counts: p.Counts, Sums: rules.SumsOf(p.Counts),
-	}
-	if left, ok := rules.PlanLeft(p, time.Now()); ok {
-		e.Left = duration.Seconds(left)
-	}
-	return e
+	return planEntry{Plan: api.ShownPlan(p, nodes)}
 }
 
 // countRunners counts the tasks of a stalled plan that run in task runners.

@@ -56,8 +56,7 @@ func planStatus(a *app) *cobra.Command {
 // planDetails is a plan with its tasks, items aside, in JSON.
 type planDetails struct {
 	planEntry
-	Outdated []string    `json:"outdated,omitempty"` // those that a retry kept, and whose inputs ran again since
-	Tasks    []taskEntry `json:"tasks"`
+	Tasks []taskEntry `json:"tasks"`
 }
 
 func (a *app) printStatusJSON(ctx context.Context, st store.Store, p *plan.Plan, nodes []plan.Instance) error {

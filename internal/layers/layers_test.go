@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 	"internal/closedport":            {},
 	"internal/polltest":              {},
 	"internal/mongotest":             {"go.mongodb.org/mongo-driver/v2/"},
-	"internal/api":                   {"plan", "internal/rules", "internal/store", "internal/balance", "internal/secret", "internal/textfile"},
+	"internal/api":                   {"plan", "internal/explain", "internal/rules", "internal/store", "internal/balance", "internal/secret", "internal/textfile"},
 	"internal/api/v1":                {"internal/jsontext", "internal/schedule", "internal/timetable", "plan", "internal/states", "den/protocol", "internal/rules", "internal/api", "internal/auth", "internal/store", "internal/store/hiding", "internal/explain", "internal/fold", "internal/approve", "internal/halt", "internal/hint", "internal/items", "internal/layout", "internal/planfile", "internal/submit", "internal/balance", "internal/compiler", "internal/secret", "internal/failures", "internal/bulk", "internal/oste", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/", "internal/textfile", "internal/jobpack"},
 	"internal/dci":                   {"internal/api", "internal/api/v1", "internal/auth", "internal/store", "internal/telemetry"},
 	"internal/client":                {"plan", "den/protocol", "internal/rules", "backoff", "internal/api", "internal/bulk", "internal/store", "internal/balance"},

@@ -3,13 +3,11 @@ package v1
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/balance"
-	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -63,36 +61,7 @@ type pluginsAnswer struct {
 func (a *API) listNodes(ctx context.Context, in *struct {
 	Counts bool `query:"counts" default:"true" doc:"Count the tasks of each node."`
 }) (*api.NodesAnswer, error) {
-	found, err := a.st.Instances(ctx)
-	if err != nil {
-		return nil, err
-	}
-	limits, err := a.st.MaxThreads(ctx)
-	if err != nil {
-		return nil, err
-	}
-	running := map[plan.InstanceID]int{}
-	if in.Counts {
-		err := store.EachTask(ctx, a.st, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}}, func(t *plan.Task) error {
-			running[t.Instance]++
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	out := &api.NodesAnswer{Limits: map[plan.NodeName]int{}}
-	maps.Copy(out.Limits, limits)
-	out.Nodes = api.Each(found, func(i *plan.Instance) api.Node {
-		n := api.NodeOf(i)
-		n.State, n.Status = explain.NodeState(*i)
-		n.Running = running[n.ID]
-		if most, limited := limits[n.Name]; limited {
-			n.Most = &most
-		}
-		return n
-	})
-	return out, nil
+	return api.ReadNodes(ctx, a.st, in.Counts)
 }
 
 func (a *API) balance() (store.Balance, error) {

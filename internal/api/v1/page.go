@@ -72,7 +72,7 @@ func (p *page) plans(ctx context.Context, a *API, q store.PlanQuery, state, text
 			if q.Before = found[i].ID; !contains(found[i].Title(), text) {
 				continue
 			}
-			out.Plans = append(out.Plans, shownPlan(&found[i], nodes))
+			out.Plans = append(out.Plans, api.ShownPlan(&found[i], nodes))
 			if p.add(len(found[i].Params)) && (more || i < len(found)-1) {
 				out.Next = q.Before // there may be none after it, and then the next answer is empty
 				return out, nil

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/compiler"
-	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -195,16 +194,6 @@ func (a *API) getPlanFile(ctx context.Context, p *plan.Plan, _ *InPlan) (*plan.F
 	return &file, err
 }
 
-// shownPlan is a plan with what follows from its nodes and the present time.
-func shownPlan(p *plan.Plan, nodes []plan.Instance) api.Plan {
-	w := api.PlanOf(p)
-	w.Stalled = explain.Stalled(nodes, p)
-	if left, ok := rules.PlanLeft(p, time.Now()); ok {
-		w.Left = int((left + time.Second - 1) / time.Second)
-	}
-	return w
-}
-
 func (a *API) answerPlan(ctx context.Context, p *plan.Plan) (_ *api.Plan, err error) {
 	var nodes []plan.Instance
 	if !p.State.Ended() {
@@ -212,7 +201,7 @@ func (a *API) answerPlan(ctx context.Context, p *plan.Plan) (_ *api.Plan, err er
 			return nil, err
 		}
 	}
-	out := shownPlan(p, nodes)
+	out := api.ShownPlan(p, nodes)
 	if p.State.Ended() {
 		out.Outdated, err = a.outdated.of(ctx, a.st, p)
 	}
