@@ -75,52 +75,40 @@ func taskShow(a *app) *cobra.Command {
 	return cmd
 }
 
-// taskDetails is everything about a task; durations are written as in plan files.
+// taskDetails is everything about a task.
 type taskDetails struct {
 	taskEntry
-	Description     string          `json:"description,omitempty"`
-	When            plan.When       `json:"when,omitempty"`
-	If              string          `json:"if,omitempty"`
-	SkipOn          plan.Causes     `json:"skip_on,omitempty"`
-	Approve         *plan.Approval  `json:"approve,omitempty"`
-	Foreach         *plan.Foreach   `json:"foreach,omitempty"`
-	Attempts        int             `json:"attempts,omitempty"` // as in Retry
-	Retry           *api.Retry      `json:"retry,omitempty"`
-	Timeout         string          `json:"timeout,omitempty"`
-	OnLost          plan.OnLost     `json:"on_lost,omitempty"`
-	ContinueOnError bool            `json:"continue_on_error,omitempty"`
-	Finally         bool            `json:"finally,omitempty"`
-	MaxFailures     string          `json:"max_failures,omitempty"`
-	ItemKey         string          `json:"item_key,omitempty"`
-	Estimate        string          `json:"estimate,omitempty"`
-	Rank            int64           `json:"rank,omitempty"`
-	Cancel          bool            `json:"cancel,omitempty"`
-	Needs           []plan.TaskID   `json:"needs,omitempty"`
-	Params          json.RawMessage `json:"params,omitempty"`
-	Output          json.RawMessage `json:"output"`
-	Batch           plan.ID         `json:"batch,omitzero"`
-	Stdout          *int64          `json:"stdout_bytes,omitempty"`
-	Stderr          *int64          `json:"stderr_bytes,omitempty"`
+	api.Definition
+	Subject  string          `json:"subject,omitempty"`  // both of them have it
+	Attempts int             `json:"attempts,omitempty"` // as in Retry
+	Cancel   bool            `json:"cancel,omitempty"`
+	Needs    []plan.TaskID   `json:"needs,omitempty"`
+	Params   json.RawMessage `json:"params,omitempty"`
+	Output   json.RawMessage `json:"output"`
+	Batch    plan.ID         `json:"batch,omitzero"`
+	Stdout   *int64          `json:"stdout_bytes,omitempty"`
+	Stderr   *int64          `json:"stderr_bytes,omitempty"`
 
 	took string // for people
 }
 
 func detailsOfTask(t *plan.Task, queues map[plan.QueueID]string) taskDetails {
 	d := taskDetails{
-		taskEntry: entryOfTask(t, queues), Description: t.Description, When: t.When, If: t.If, SkipOn: t.SkipOn, Approve: t.Approve, Foreach: t.Foreach, Attempts: t.Retry.Attempts,
-		OnLost: t.OnLost, ContinueOnError: t.ContinueOnError, Finally: t.Finally, MaxFailures: t.MaxFailures, ItemKey: t.ItemKey, Rank: t.Rank, Cancel: t.Cancel, Needs: t.Needs, Params: t.Params,
-		Output: t.Output, Batch: t.Batch, took: tookTask(t, time.Now()), Retry: api.TaskOf(t, "").Retry,
+		taskEntry: entryOfTask(t, queues), Definition: api.TaskOf(t, "").Definition, Subject: t.Subject, Attempts: t.Retry.Attempts,
+		Cancel: t.Cancel, Needs: t.Needs, Params: t.Params, Output: t.Output, Batch: t.Batch, took: tookTask(t, time.Now()),
 	}
 	if len(d.Output) == 0 {
 		d.Output = json.RawMessage("null")
 	}
-	if t.Timeout > 0 {
-		d.Timeout = t.Timeout.String()
-	}
-	if t.Estimate > 0 {
-		d.Estimate = t.Estimate.String()
-	}
 	return d
+}
+
+// limitOf is a duration for people; "" for none.
+func limitOf(d api.Duration) string {
+	if d <= 0 {
+		return ""
+	}
+	return d.String()
 }
 
 // mostNeeds is how many of the tasks that one needs are named.
@@ -203,8 +191,8 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 		b.Add("approve", d.Approve.Question)
 	}
 	b.Foreach(d.Foreach)
-	b.Add("timeout", d.Timeout)
-	b.Add("estimate", d.Estimate)
+	b.Add("timeout", limitOf(d.Timeout))
+	b.Add("estimate", limitOf(d.Estimate))
 	b.Add("on_lost", string(d.OnLost))
 	b.Add("key", d.ItemKey)
 	b.Add("max_failures", d.MaxFailures)
