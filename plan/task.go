@@ -65,39 +65,36 @@ type Retry struct {
 // NoDelay lets a task be tried again at once. Nothing negative was ever stored before, and backoff.Retry takes it for no delay.
 const NoDelay time.Duration = -1
 
-// Definition is what a person wrote about a task; a store keeps it as it is and changes it only by a retry with a new one.
+// Definition is what a person wrote about a task; a store keeps it as it is and changes it only by a retry with a
+// new one. The API has it in the same form, but durations are texts there.
 type Definition struct {
 	Description string `json:"description,omitempty"`
-	Subject     string `json:"subject,omitempty"` // what it is about, as an order number: see MaxSubject; of a foreach task with ${{ item }} for its items
-	When        When   `json:"when,omitempty"`
-	// If is a condition that the node decides as an attempt begins, with the task's params at hand. If it
-	// does not hold, the attempt ends as skipped. Each item of a foreach task is asked. Empty: it runs.
-	If string `json:"if,omitempty"`
-	// SkipOn are exit statuses by which a command says that there was nothing to do. The attempt then ends
-	// as skipped.
-	SkipOn          Causes        `json:"skip_on,omitempty"`
-	Foreach         *Foreach      `json:"foreach,omitempty"`
-	Approve         *Approval     `json:"approve,omitempty"` // the task runs nothing: a person's answer ends it
-	Retry           Retry         `json:"retry,omitzero"`
-	Timeout         time.Duration `json:"timeout,omitempty"` // of one attempt; 0 is none
-	OnLost          OnLost        `json:"on_lost,omitempty"`
-	MaxRescues      int           `json:"max_rescues,omitempty"` // 0 means DefaultRescues
-	ContinueOnError bool          `json:"continue_on_error,omitempty"`
+	Subject     string `json:"subject,omitempty" doc:"What it is about, as an order number: one line of at most 200 bytes. For a foreach task it may hold ${{ item }}, which its items have their own value for."`
+	When        When   `json:"when,omitempty" doc:"Whether it runs, given how its parents ended; default all_succeeded."`
+	// If is a condition that the node decides as an attempt begins, with the task's params at hand. Empty: it runs.
+	If      string        `json:"if,omitempty" doc:"A condition that the node decides as an attempt begins, as in needs.check.changed > 0. If it does not hold, the attempt ends as skipped. Each item of a foreach task is asked."`
+	SkipOn  Causes        `json:"skip_on,omitempty" doc:"Exit statuses by which a command says that there was nothing to do: the attempt ends as skipped."`
+	Foreach *Foreach      `json:"foreach,omitempty" doc:"The source of its items: one of list, value, lines, glob and each. Beside list or value, group says how inputs of workers are grouped."`
+	Approve *Approval     `json:"approve,omitempty" doc:"The task runs nothing: it asks a question, and a person's answer ends it."`
+	Retry   Retry         `json:"retry,omitzero"`
+	Timeout time.Duration `json:"timeout,omitempty"` // of one attempt; 0 is none
+	OnLost  OnLost        `json:"on_lost,omitempty"`
+	// MaxRescues is DefaultRescues if it is 0.
+	MaxRescues      int  `json:"max_rescues,omitempty" minimum:"1" doc:"How often it is queued again after its node died, at most 2147483647; left out: 3."`
+	ContinueOnError bool `json:"continue_on_error,omitempty"`
 	// Finally says that the task is one of finally. It is held until all tasks of its plan that are none
-	// have ended, whatever ends them. Its When asks how these ended together. Its needs are tasks of
-	// finally, and only order them.
-	Finally bool `json:"finally,omitempty"`
-	// ItemKey names an item of a foreach task, by Foreach.Key. It is empty for other tasks.
-	ItemKey string `json:"item_key,omitempty"`
+	// have ended, whatever ends them. Its needs are tasks of finally, and only order them.
+	Finally bool   `json:"finally,omitempty" doc:"It is one of finally: it runs when all other tasks of the plan have ended, and its when asks how these ended together."`
+	ItemKey string `json:"item_key,omitempty" doc:"Of an item of a foreach task: its key, by the key of the foreach."`
 	// MaxFailures is how many items of a foreach task may fail: a number, or a share of the items such as
 	// 1%, rounded down. Empty means none, and that other items start after a failure all the same. An item
 	// of such a task has it too, with ContinueOnError: its plan allows the failure, and its children see it.
-	MaxFailures string        `json:"max_failures,omitempty"`
+	MaxFailures string        `json:"max_failures,omitempty" doc:"Of a foreach task: how many of its items may fail, as 3 or 1%. An item of such a task has it too, with continue_on_error."`
 	Estimate    time.Duration `json:"estimate,omitempty"` // how long it is thought to run
-	Rank        int64         `json:"rank,omitempty"`     // longest path to the end in microseconds of estimate; more goes first
-	Template    bool          `json:"template,omitempty"` // the params hold expressions; else they are data
-	Secrets     []string      `json:"secrets,omitempty"`  // names of params that are never shown, those of its plan among them: see Queue
-	Schedule    string        `json:"schedule,omitempty"` // the name of the schedule that started it
+	Rank        int64         `json:"rank,omitempty" doc:"The longest path to the plan's end, in microseconds of estimates; a higher rank is claimed first."`
+	Template    bool          `json:"template,omitempty" doc:"The params hold expressions."`
+	Secrets     []string      `json:"secrets,omitempty" doc:"Names of params that are never shown, including those of its plan."`
+	Schedule    string        `json:"schedule,omitempty" readOnly:"true" doc:"The schedule that started it."`
 }
 
 // A Task is one unit of work. Which fields a reader fills is said where it is read.

@@ -200,28 +200,12 @@ type Param struct {
 	About   string          `json:"about,omitempty" doc:"A text for people who give it."`
 }
 
-// A Definition is what a person wrote about a task.
+// A Definition is what a person wrote about a task, with durations as texts.
 type Definition struct {
-	Description     string         `json:"description,omitempty"`
-	Subject         string         `json:"subject,omitempty" doc:"What it is about, as an order number: one line of at most 200 bytes. For a foreach task it may hold ${{ item }}, which its items have their own value for."`
-	When            plan.When      `json:"when,omitempty" doc:"Whether it runs, given how its parents ended; default all_succeeded."`
-	If              string         `json:"if,omitempty" doc:"A condition that the node decides as an attempt begins, as in needs.check.changed > 0. If it does not hold, the attempt ends as skipped. Each item of a foreach task is asked."`
-	SkipOn          plan.Causes    `json:"skip_on,omitempty" doc:"Exit statuses by which a command says that there was nothing to do: the attempt ends as skipped."`
-	Foreach         *plan.Foreach  `json:"foreach,omitempty" doc:"The source of its items: one of list, value, lines, glob and each. Beside list or value, group says how inputs of workers are grouped."`
-	Approve         *plan.Approval `json:"approve,omitempty" doc:"The task runs nothing: it asks a question, and a person's answer ends it."`
-	Retry           *Retry         `json:"retry,omitempty"`
-	Timeout         Duration       `json:"timeout,omitempty" doc:"The limit of one attempt."`
-	OnLost          plan.OnLost    `json:"on_lost,omitempty"`
-	MaxRescues      int            `json:"max_rescues,omitempty" minimum:"1" doc:"How often it is queued again after its node died, at most 2147483647; left out: 3."`
-	ContinueOnError bool           `json:"continue_on_error,omitempty"`
-	Finally         bool           `json:"finally,omitempty" doc:"It is one of finally: it runs when all other tasks of the plan have ended, and its when asks how these ended together."`
-	ItemKey         string         `json:"item_key,omitempty" doc:"Of an item of a foreach task: its key, by the key of the foreach."`
-	MaxFailures     string         `json:"max_failures,omitempty" doc:"Of a foreach task: how many of its items may fail, as 3 or 1%. An item of such a task has it too, with continue_on_error."`
-	Estimate        Duration       `json:"estimate,omitempty" doc:"How long it probably runs."`
-	Rank            int64          `json:"rank,omitempty" doc:"The longest path to the plan's end, in microseconds of estimates; a higher rank is claimed first."`
-	Template        bool           `json:"template,omitempty" doc:"The params hold expressions."`
-	Secrets         []string       `json:"secrets,omitempty" doc:"Names of params that are never shown, including those of its plan."`
-	Schedule        string         `json:"schedule,omitempty" readOnly:"true" doc:"The schedule that started it."`
+	plan.Definition
+	Retry    *Retry   `json:"retry,omitempty"`
+	Timeout  Duration `json:"timeout,omitempty" doc:"The limit of one attempt."`
+	Estimate Duration `json:"estimate,omitempty" doc:"How long it probably runs."`
 }
 
 // A AnswerBody is a person's answer to the question of a task.
@@ -235,10 +219,7 @@ type AnswerBody struct {
 type Retry = plan.RetryText
 
 func definitionOf(d *plan.Definition) Definition {
-	w := Definition{
-		Description: d.Description, Subject: d.Subject, When: d.When, If: d.If, SkipOn: d.SkipOn, Foreach: d.Foreach, Approve: d.Approve, Timeout: Duration(d.Timeout), OnLost: d.OnLost, MaxRescues: d.MaxRescues,
-		ContinueOnError: d.ContinueOnError, Finally: d.Finally, MaxFailures: d.MaxFailures, ItemKey: d.ItemKey, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template, Secrets: d.Secrets, Schedule: d.Schedule,
-	}
+	w := Definition{Definition: *d, Timeout: Duration(d.Timeout), Estimate: Duration(d.Estimate)}
 	if r := d.Retry; r != (plan.Retry{}) {
 		w.Retry = &Retry{Attempts: r.Attempts, Delay: Duration(r.Delay), Factor: r.Factor, Max: Duration(r.Max), On: r.On, NotOn: r.NotOn}
 	}
@@ -246,10 +227,8 @@ func definitionOf(d *plan.Definition) Definition {
 }
 
 func (w *Definition) domain() plan.Definition {
-	d := plan.Definition{
-		Description: w.Description, Subject: w.Subject, When: w.When, If: w.If, SkipOn: w.SkipOn, Foreach: w.Foreach, Approve: w.Approve, Timeout: time.Duration(w.Timeout), OnLost: w.OnLost, MaxRescues: w.MaxRescues,
-		ContinueOnError: w.ContinueOnError, Finally: w.Finally, MaxFailures: w.MaxFailures, ItemKey: w.ItemKey, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template, Secrets: w.Secrets, Schedule: w.Schedule,
-	}
+	d := w.Definition
+	d.Timeout, d.Estimate = time.Duration(w.Timeout), time.Duration(w.Estimate)
 	if r := w.Retry; r != nil {
 		d.Retry = r.Retry()
 	}
