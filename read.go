@@ -128,16 +128,10 @@ func (s *Store) Failures(ctx context.Context, id plan.PlanID) ([]Failure, error)
 	if _, err := s.shown.Plan(ctx, id); err != nil {
 		return nil, err
 	}
-	ways := failures.Ways{Tasks: mostAlike}
-	q := store.TaskQuery{Plan: id, Statuses: []plan.Status{plan.Failed, plan.Terminated, plan.Orphaned}}
-	err := store.EachTask(ctx, s.shown, q, func(t *plan.Task) error {
-		ways.Add(t)
-		return nil
-	})
+	ways, err := failures.Read(ctx, s.shown, id, mostAlike)
 	if err != nil {
 		return nil, err
 	}
-	ways.Sort()
 	out := make([]Failure, len(ways.Kinds))
 	for i, k := range ways.Kinds {
 		if err := s.label(ctx, k.First); err != nil {

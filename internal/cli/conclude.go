@@ -11,6 +11,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/rules"
@@ -173,7 +174,7 @@ func lookFailures(ctx context.Context, st store.Reader, r *report.Run) (failed [
 		}
 		r.Failures.Sort()
 	} else {
-		f, err := failuresOf(ctx, st, r.Plan.ID, 1)
+		f, err := failures.Read(ctx, st, r.Plan.ID, 1)
 		if err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func planFailures(a *app) *cobra.Command {
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {
-		f, err := failuresOf(ctx, st, p.ID, mostAlikeJSON)
+		f, err := failures.Read(ctx, st, p.ID, mostAlikeJSON)
 		if err != nil {
 			return err
 		}
@@ -44,17 +44,6 @@ func planFailures(a *app) *cobra.Command {
 		return a.printFailures(ctx, st, &p, f)
 	})
 	return cmd
-}
-
-// failuresOf counts the tasks of a plan by how they failed, and keeps so many of each way.
-func failuresOf(ctx context.Context, r store.Reader, p plan.PlanID, keep int) (*failures.Ways, error) {
-	f := &failures.Ways{Tasks: keep}
-	err := store.EachTask(ctx, r, store.TaskQuery{Plan: p, Statuses: brokenStatuses}, func(t *plan.Task) error {
-		f.Add(t)
-		return nil
-	})
-	f.Sort()
-	return f, err
 }
 
 // A failuresEntry says in JSON how tasks of a plan failed.
@@ -131,7 +120,7 @@ func failuresRow(ctx context.Context, r store.Reader, p *plan.Plan) (string, err
 	if p.Counts.Broken()+p.Counts.Allowed < 2 {
 		return "", nil
 	}
-	f, err := failuresOf(ctx, r, p.ID, 1)
+	f, err := failures.Read(ctx, r, p.ID, 1)
 	line := report.Failed(f)
 	if f.Allowed == 0 {
 		line = strings.Replace(line, " failed in", " in", 1)

@@ -3,6 +3,7 @@ package failures
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/states"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -128,6 +130,18 @@ type Alike struct {
 // Told describes how the tasks failed, in one line. Numbers, ids and quoted text are left out only if
 // the tasks differ by them.
 func (a *Alike) Told() string { return cmp.Or(a.whole, a.Text) }
+
+// Read counts the tasks of a plan, keeps so many of each kind, and sorts the kinds. It reads all tasks of
+// the plan that failed.
+func Read(ctx context.Context, r store.TaskReader, p plan.PlanID, keep int) (*Ways, error) {
+	f := &Ways{Tasks: keep}
+	err := store.EachTask(ctx, r, store.TaskQuery{Plan: p, Statuses: []plan.Status{plan.Failed, plan.Terminated, plan.Orphaned}}, func(t *plan.Task) error {
+		f.Add(t)
+		return nil
+	})
+	f.Sort()
+	return f, err
+}
 
 // Add counts a task, if it failed and is no foreach task that has items.
 func (f *Ways) Add(t *plan.Task) {

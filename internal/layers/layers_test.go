@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"internal/mend":                  {"plan", "internal/cells", "internal/jsontext", "internal/rules", "internal/secret"},
 	"internal/timetable":             {"plan", "github.com/netresearch/go-cron"},
 	"internal/balance":               {"plan", "internal/jsontext", "internal/refusal"},
-	"internal/failures":              {"plan", "internal/states"},
+	"internal/failures":              {"plan", "internal/states", "internal/store"},
 	"internal/rules":                 {"plan", "internal/cells", "internal/states", "den/protocol", "internal/refusal", "internal/expr", "internal/jsontext"},
 	"internal/store":                 {"plan", "den/protocol", "internal/rules"},
 	"internal/store/docs":            {"plan", "den/protocol", "internal/store", "internal/jsontext"},

@@ -10,7 +10,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/failures"
 	"github.com/seed-1177d267/sluice/internal/items"
-	"github.com/seed-1177d267/sluice/internal/states"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -79,19 +78,10 @@ type failuresAnswer struct {
 }
 
 func (a *API) failures(ctx context.Context, p *plan.Plan, _ *InPlan) (*failuresAnswer, error) {
-	codes, _, err := states.Parse(failing)
+	all, err := failures.Read(ctx, a.st, p.ID, tasksNamed)
 	if err != nil {
 		return nil, err
 	}
-	all := failures.Ways{Tasks: tasksNamed}
-	err = store.EachTask(ctx, a.st, store.TaskQuery{Plan: p.ID, Statuses: codes}, func(t *plan.Task) error {
-		all.Add(t)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	all.Sort()
 	kinds := all.Kinds[:min(len(all.Kinds), kindsNamed)]
 	named, err := a.named(ctx, api.Each(kinds, func(k **failures.Alike) []plan.Task { return (*k).First }))
 	if err != nil {
