@@ -9,19 +9,20 @@ import (
 func TestFilesGoToADiskWhenMemoryIsFull(t *testing.T) {
 	memory := t.TempDir() // takes the part of it
 	root := filepath.Join(memory, "root")
-	if err := os.Mkdir(root, 0o700); err != nil {
+	first := &folder{path: filepath.Join(root, "first")}
+	if err := os.MkdirAll(first.path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("/dev/full", filepath.Join(root, "1.params.json")); err != nil {
+	if err := os.Symlink("/dev/full", filepath.Join(first.path, "1.params.json")); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", t.TempDir())
-	s := scratch{root: root}
+	s := scratch{root: root, now: first}
 	f, err := s.open([]byte("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := filepath.Dir(filepath.Dir(f.params)); got != os.TempDir() {
+	if got := filepath.Dir(filepath.Dir(f.in.path)); got != os.TempDir() {
 		t.Errorf("the files are in %s, want %s", got, os.TempDir())
 	}
 	if text, err := os.ReadFile(f.params); err != nil || string(text) != "{}" {

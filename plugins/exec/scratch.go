@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -15,16 +14,22 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// scratch keeps the files of running tasks in one folder of this process, which others cannot read.
-// The files of a task begin with its number. On a busy disk, a folder for each task would cost
-// several times as much as the command /bin/true itself.
+// scratch keeps the files of running tasks in folders of this process, which others cannot read. On a
+// busy disk, a folder for each task would cost several times as much as the command /bin/true itself.
+// So a folder has the files of perFolder tasks, and then the next one takes its place.
 type scratch struct {
 	under string // "" is TMPDIR, if it is set, else the folder of tasks below the user's state, else os.TempDir
 
-	mu      sync.Mutex
-	root    string // "" until there is a first task
-	last    uint64
-	running map[uint64]bool
+	mu   sync.Mutex
+	root string  // "" until there is a first task
+	now  *folder // where the files of the next task go; nil: in a new one
+}
+
+// A folder is one of the root. It is removed when it has been replaced and its tasks have ended, with
+// all that commands left in it.
+type folder struct {
+	path           string
+	begun, running int // tasks; the mutex of scratch guards them
 }
 
 const (
@@ -32,26 +37,24 @@ const (
 	paramsSuffix  = ".params.json"
 	ownerFile     = "owner" // in the root: the identity of the process that it belongs to
 
-	// tidyEvery is the number of tasks between two searches for files that commands left beside
-	// their outputs.
-	tidyEvery = 1024
+	// perFolder is small, because ext4 without a journal skips the files that were removed within
+	// the last minutes, one by one, each time it makes one near them: see folders.Spread. (After
+	// some thousand commands that was a tenth of a millisecond for each.)
+	perFolder = 256
 )
 
 // files are those of one task.
 type files struct {
-	task                     uint64
+	in                       *folder
 	params, output, progress string
 }
 
 // open writes the params of a task to a file and makes an empty one for its output. It names that
 // for its progress, which is not there yet.
 func (s *scratch) open(params []byte) (files, error) {
-	f := files{task: s.begin()}
 	for tries := 0; ; tries++ {
-		root, err := s.folder()
+		f, err := s.begin()
 		if err == nil {
-			name := filepath.Join(root, strconv.FormatUint(f.task, 10))
-			f.params, f.output, f.progress = name+paramsSuffix, name+".output.json", name+".progress"
 			err = writeFile(f.params, params)
 		}
 		if err == nil {
@@ -60,33 +63,38 @@ func (s *scratch) open(params []byte) (files, error) {
 		if err == nil {
 			return f, nil
 		}
+		s.close(f) // a part of it may be on the full disk
 		// Without the folder, something tidied up, as many systems do with what is old among their temporary files.
 		tidied, full := errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOSPC) || errors.Is(err, errQuota)
-		if root == "" || tries > 0 || !tidied && !full {
-			s.close(f)
+		if tries > 0 || !tidied && !full {
 			return files{}, err
 		}
-		os.Remove(f.params) // a part of it may be on the full disk
-		os.Remove(f.output)
-		s.leave(root, full)
+		s.leave(f.in, full)
 	}
 }
 
 // close removes the files of a task.
 func (s *scratch) close(f files) {
-	if f.params != "" {
-		os.Remove(f.params)
-		for _, path := range []string{f.output, f.progress} {
-			if there(path) {
-				os.RemoveAll(path) // a command may have made anything of it
-			}
-		}
+	if f.in == nil {
+		return
+	}
+	os.Remove(f.params)
+	os.RemoveAll(f.output) // a command may have made anything of it
+	if there(f.progress) {
+		os.RemoveAll(f.progress)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.running, f.task)
-	if f.task%tidyEvery == 0 {
-		s.tidy()
+	f.in.running--
+	if f.in != s.now {
+		f.in.tidy()
+	}
+}
+
+// tidy removes a folder that was replaced, unless a task still has its files there.
+func (f *folder) tidy() {
+	if f.running == 0 {
+		os.RemoveAll(f.path)
 	}
 }
 
@@ -110,44 +118,41 @@ func there(path string) bool {
 	return err == nil
 }
 
-func (s *scratch) begin() uint64 {
+// begin names the files of the next task.
+func (s *scratch) begin() (files, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last++
-	if s.running == nil {
-		s.running = map[uint64]bool{}
-	}
-	s.running[s.last] = true
-	return s.last
-}
-
-// tidy removes the files that ended commands left beside their outputs.
-func (s *scratch) tidy() {
-	left, _ := os.ReadDir(s.root) // the next time, if not now
-	for _, entry := range left {
-		number, _, _ := strings.Cut(entry.Name(), ".")
-		if task, err := strconv.ParseUint(number, 10, 64); err == nil && !s.running[task] {
-			os.RemoveAll(filepath.Join(s.root, entry.Name()))
+	if s.now == nil || s.now.begun == perFolder {
+		next, err := s.folder()
+		if err != nil {
+			return files{}, err
 		}
+		if s.now != nil {
+			s.now.tidy()
+		}
+		s.now = next
 	}
+	s.now.begun++
+	s.now.running++
+	name := filepath.Join(s.now.path, strconv.Itoa(s.now.begun))
+	return files{s.now, name + paramsSuffix, name + ".output.json", name + ".progress"}, nil
 }
 
-// folder returns the root, which it makes if there is none.
-func (s *scratch) folder() (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// folder makes a folder, and the root if there is none.
+func (s *scratch) folder() (*folder, error) {
+	path, err := "", fs.ErrNotExist
 	if s.root != "" {
-		return s.root, nil
+		path, err = os.MkdirTemp(s.root, "")
 	}
-	var err error
-	for _, under := range s.places() {
-		var root string
-		if root, err = makeRoot(under); err == nil {
-			s.root = root
-			return root, nil
+	if errors.Is(err, fs.ErrNotExist) {
+		for _, under := range s.places() {
+			if s.root, err = makeRoot(under); err == nil {
+				path, err = os.MkdirTemp(s.root, "")
+				break
+			}
 		}
 	}
-	return "", err
+	return &folder{path: path}, err
 }
 
 // places returns the folders that may hold the root, the best first. Sessions that end and jobs of
@@ -191,19 +196,25 @@ func makeRoot(under string) (string, error) {
 		os.RemoveAll(root)
 		return "", err
 	}
+	folders.Spread(root)
 	return root, nil
 }
 
-// leave puts the next task's files into another root, which is on a disk if this one is full.
-// Running tasks keep the old root, and a later process sweeps it.
-func (s *scratch) leave(root string, full bool) {
+// leave puts the next task's files into another folder, which is in another root if this one is full:
+// on a disk, if nothing was said. Running tasks keep the old root, and a later process sweeps it.
+func (s *scratch) leave(old *folder, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.root != root {
+	if s.now != old {
 		return
 	}
-	s.root = ""
-	if full && s.under == "" {
+	if s.now = nil; old != nil {
+		old.tidy()
+	}
+	if !full {
+		return
+	}
+	if s.root = ""; s.under == "" {
 		s.under = os.TempDir()
 	}
 }
@@ -213,7 +224,7 @@ func (s *scratch) remove() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	root := s.root
-	s.root = ""
+	s.root, s.now = "", nil
 	if root == "" {
 		return nil
 	}

@@ -62,11 +62,11 @@ func TestFilesOfProcessesThatAreGoneAreRemoved(t *testing.T) {
 
 func TestFoldersThatWereTidiedAwayAreMadeAgain(t *testing.T) {
 	p := newPlugin(t, Options{})
-	for range 2 {
+	for _, tidied := range []func() string{func() string { return p.scratch.now.path }, func() string { return p.scratch.root }, func() string { return "" }} {
 		if r := p.Run(t.Context(), task(t, object{"run": "true"})); r.Status != plan.Succeeded {
 			t.Fatalf("%+v", r)
 		}
-		if err := os.RemoveAll(p.scratch.root); err != nil {
+		if err := os.RemoveAll(tidied()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,12 +74,12 @@ func TestFoldersThatWereTidiedAwayAreMadeAgain(t *testing.T) {
 
 func TestNothingIsLeftOfATask(t *testing.T) {
 	p := newPlugin(t, Options{})
-	inRoot := func() (names []string) {
-		left, err := os.ReadDir(p.scratch.root)
+	left := func(in string) (names []string) {
+		entries, err := os.ReadDir(in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, entry := range left {
+		for _, entry := range entries {
 			names = append(names, entry.Name())
 		}
 		return names
@@ -89,23 +89,27 @@ func TestNothingIsLeftOfATask(t *testing.T) {
 		wg.Go(func() { p.Run(t.Context(), task(t, object{"run": line})) })
 	}
 	wg.Wait()
-	if left := inRoot(); !slices.Equal(left, []string{ownerFile}) {
-		t.Errorf("%q are left, want only %s", left, ownerFile)
+	first := p.scratch.now
+	if names := left(first.path); len(names) > 0 {
+		t.Errorf("%q are left, want nothing", names)
 	}
 
 	// A file that a command puts beside its output is removed later. Files of a running task stay.
-	p.scratch.last = tidyEvery - 3
+	first.begun = perFolder - 2
 	running, err := p.scratch.open(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Run(t.Context(), task(t, object{"run": `mkdir "$SLUICE_OUTPUT.d"; touch "$SLUICE_OUTPUT.d/x"`}))
-	if left := inRoot(); len(left) != 4 {
-		t.Errorf("%q are left, want the owner, the params and the output that are in use, and what was put beside the output", left)
+	for range 2 {
+		p.Run(t.Context(), task(t, object{"run": "true"}))
 	}
-	p.Run(t.Context(), task(t, object{"run": "true"}))
-	if left := inRoot(); !slices.Equal(left, []string{filepath.Base(running.output), filepath.Base(running.params), ownerFile}) {
-		t.Errorf("%q are left, want only the files that are in use, and %s", left, ownerFile)
+	if names := left(first.path); len(names) != 3 {
+		t.Errorf("%q are left, want the params and the output that are in use, and what was put beside the output of another task", names)
+	}
+	p.scratch.close(running)
+	if names := left(p.scratch.root); !slices.Equal(names, []string{filepath.Base(p.scratch.now.path), ownerFile}) {
+		t.Errorf("%q are left, want only the folder of the next tasks, and %s", names, ownerFile)
 	}
 }
 
@@ -141,7 +145,7 @@ func TestWhereTheFilesAre(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := filepath.Dir(filepath.Dir(f.params)); got != c.want {
+			if got := filepath.Dir(filepath.Dir(f.in.path)); got != c.want {
 				t.Errorf("they are in %s, want %s", got, c.want)
 			}
 			if err := s.remove(); err != nil {

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package folders
+
+// Spread does nothing: ext4 is Linux's.
+func Spread(string) {}
