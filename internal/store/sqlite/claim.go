@@ -39,7 +39,7 @@ type lane struct {
 
 // Claim implements engine.Instance. It takes of each queue that has work and a free thread its share,
 // and starts with another queue each time. Tasks that this transaction queued are among those that it
-// takes.
+// takes. It returns none of them: handOver reads them for the answer.
 func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]protocol.ClaimedTask, error) {
 	if turn.Slots <= 0 || len(turn.Plugins) == 0 {
 		return nil, nil
@@ -62,7 +62,8 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 	}
 	t.s.rotor = offers[0].n
 	t.takeShares(offers, turn, left, weights)
-	return t.takeAll(turn.Start, s, offers), t.err
+	t.takeAll(turn.Start, s, offers)
+	return nil, t.err
 }
 
 // beforeClaim counts the queues that have work and a free thread. It asks whether a queue is in a group, or has a weight: else all queues
@@ -180,8 +181,9 @@ func comparePlans(a, b plan.PlanID) int { return bytes.Compare(a.ID[:], b.ID[:])
 
 // The selected columns, and their table: only tasks of which this transaction queued some have to be compared.
 const (
-	justThese  = "SELECT n"
-	compared   = "SELECT n, prio, id"
+	ofLane     = "SELECT n, lane" // in a queue whose plans take turns, the lane is the plan
+	ofPlan     = "SELECT n, plan"
+	compared   = ", prio, id"
 	queuedUp   = " FROM tasks " + inReady + " AND queue = ? AND lane = ? ORDER BY prio, id LIMIT ? + 0"
 	queuedDown = " FROM tasks " + inReady + " AND queue = ? AND lane = ? ORDER BY prio DESC, id DESC LIMIT ? + 0"
 	going      = "NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND (p.closing <> '' OR p.retry <> 0)) AND (w.plan <> 0 OR NOT EXISTS (" + retryOfNone + "))"
@@ -229,7 +231,7 @@ func (t *tx) first(o *offer, l *lane, limit int) (found []candidate) {
 // written is first for what earlier transactions queued. Tasks that are to be compared with others say how.
 func (t *tx) written(o *offer, l *lane, limit int, compare bool) (found []candidate) {
 	t.flushUnstarted()
-	columns, down := pick(compare, compared, justThese), o.Sort == plan.SortLIFO
+	columns, down := pick(o.Sort == plan.SortDefault, ofLane, ofPlan)+pick(compare, compared, ""), o.Sort == plan.SortLIFO
 	var r *rows
 	switch {
 	case o.only != 0:
@@ -240,9 +242,9 @@ func (t *tx) written(o *offer, l *lane, limit int, compare bool) (found []candid
 		r = t.query(columns+pick(down, queuedDown, queuedUp), o.n, l.n, limit)
 	}
 	for r.next() {
-		c := candidate{n: r.int(0)}
+		c := candidate{n: r.int(0), plan: r.int(1)}
 		if compare {
-			c.prio, c.id = r.int(1), r.id(2)
+			c.prio, c.id = r.int(2), r.id(3)
 		}
 		found = append(found, c)
 	}
@@ -432,9 +434,8 @@ func (t *tx) waits(o *offer) bool {
 	return len(t.first(o, o.lanes[o.of.ID], 1)) > 0
 }
 
-// takeAll claims what was taken, and returns it as its node gets it: higher ranks first, then older
-// tasks, whatever the order of their queues is.
-func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) (claimed []protocol.ClaimedTask) {
+// takeAll claims what was taken.
+func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) {
 	token := t.s.newToken()
 	started := int64(0)
 	if start {
@@ -445,11 +446,8 @@ func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) (claimed []proto
 			continue
 		}
 		ns := each(o.taken, func(c *candidate) int64 { return c.n })
-		if read := t.readClaims(o.queueRow, ns, readyStatus, s, token); claimed == nil {
-			claimed = read // mostly that is all
-		} else {
-			claimed = append(claimed, read...)
-		}
+		t.claims = append(t.claims, claims{o.queueRow, token, ns})
+		t.moveTaken(o, s.Status)
 		taken, written := t.takeNew(o.n, ns)
 		for at, fresh := range taken {
 			t.execEach(`UPDATE tasks SET gate = 0, flags = flags | ?, not_before = 0, status = ?, attempt = attempt + 1, token = ?, instance = ?,
@@ -466,6 +464,33 @@ func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) (claimed []proto
 	for _, o := range offers {
 		t.rests(o)
 	}
+}
+
+// moveTaken is move for what was taken of an offer. A queued task stands for no items, so that its plan
+// counts it by nothing but its status.
+func (t *tx) moveTaken(o *offer, to plan.Status) {
+	was, is := rules.Counted{Status: readyStatus}, rules.Counted{Status: to}
+	for _, c := range o.taken {
+		rules.CountInQueue(&o.Queue, was.Status, -1)
+		rules.CountInQueue(&o.Queue, is.Status, 1)
+		if p := t.plan(c.plan); p != nil {
+			rules.Count(&p.Counts, was, -1)
+			rules.Count(&p.Counts, is, 1)
+		}
+		t.changed = append(t.changed, c.n)
+	}
+}
+
+// handOver returns what the transaction claimed as its node gets it: higher ranks first, then older
+// tasks, whatever the order of their queues is.
+func (t *tx) handOver() (claimed []protocol.ClaimedTask) {
+	for _, c := range t.claims {
+		if read := t.readClaims(c); claimed == nil {
+			claimed = read // mostly that is all
+		} else {
+			claimed = append(claimed, read...)
+		}
+	}
 	before := func(i, j int) bool {
 		a, b := &claimed[i], &claimed[j]
 		return cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.Task.ID[:], b.Task.ID[:])) < 0
@@ -476,43 +501,37 @@ func (t *tx) takeAll(start bool, s rules.Step, offers []*offer) (claimed []proto
 	return claimed
 }
 
-// readClaims returns what a node needs of tasks of a queue, in any order. It counts
-// the tasks, which had one status, by the status of the step that gives them to the node.
-func (t *tx) readClaims(q *queueRow, ns []int64, was plan.Status, s rules.Step, token int64) []protocol.ClaimedTask {
-	claimed := make([]protocol.ClaimedTask, 0, len(ns))
+// readClaims returns what a node needs of claimed tasks, in any order.
+func (t *tx) readClaims(of claims) []protocol.ClaimedTask {
+	claimed := make([]protocol.ClaimedTask, 0, len(of.ns))
 	var parents [][]int64 // of each of those with inputs,
-	var of []int          // which these are
+	var with []int        // which these are
 	t.queryEach(`SELECT t.n, t.id, t.plan, t.flags, t.attempt, t.rank, t.rule, t.rescues, t.idx, t.name, t.reason, b.def, b.params, b.needs, g.bytes, g.largest
-		FROM tasks AS t CROSS JOIN bodies AS b ON b.n = t.n LEFT JOIN gates AS g ON g.n = t.n WHERE t.n`, slices.Clone(ns), func(r *rows) {
-		row := taskRow{
-			n: r.int(0), id: plan.TaskID{ID: r.id(1)}, plan: r.int(2), flags: r.int(3), status: was, reason: plan.Reason(r.text(10)), queue: q.n,
-		}
+		FROM tasks AS t CROSS JOIN bodies AS b ON b.n = t.n LEFT JOIN gates AS g ON g.n = t.n WHERE t.n`, of.ns, func(r *rows) {
+		id, flags := plan.TaskID{ID: r.id(1)}, r.int(3)
 		claimed = append(claimed, protocol.ClaimedTask{
-			Claim: protocol.Claim{Task: row.id, Attempt: int(r.int(4)) + s.Attempts, Token: packToken(row.n, token)},
-			Name:  r.text(9), Queue: q.ID, QueueName: q.Name, Plugin: q.Plugin, Settings: q.QueueSettings,
-			Params: r.bytes(12), ByReference: row.is(flagByRef), Reason: row.reason, Rescues: int(r.int(7)), Index: int(r.int(8)),
+			Claim: protocol.Claim{Task: id, Attempt: int(r.int(4)), Token: packToken(r.int(0), of.token)},
+			Name:  r.text(9), Queue: of.ID, QueueName: of.Name, Plugin: of.Plugin, Settings: of.QueueSettings,
+			Params: r.bytes(12), ByReference: flags&flagByRef != 0, Reason: plan.Reason(r.text(10)), Rescues: int(r.int(7)), Index: int(r.int(8)),
 		})
 		c := &claimed[len(claimed)-1]
 		var err error
-		if c.Definition, err = unpackDefinition(r.bytes(11), r.int(5), plan.When(r.text(6)), row.flags); err != nil {
-			t.fail(fmt.Errorf("definition of task %s: %w", row.id, err))
+		if c.Definition, err = unpackDefinition(r.bytes(11), r.int(5), plan.When(r.text(6)), flags); err != nil {
+			t.fail(fmt.Errorf("definition of task %s: %w", id, err))
 		}
 		if !r.null(14) {
 			if c.ByReference = !rules.Copied(int(r.int(14)), int(r.int(15))); !c.ByReference {
-				parents, of = append(parents, r.parents(13)), append(of, len(claimed)-1)
+				parents, with = append(parents, r.parents(13)), append(with, len(claimed)-1)
 			}
 		}
-		if p := t.plan(row.plan); p != nil {
+		if p := t.plan(r.int(2)); p != nil {
 			c.Plan, c.PlanName = p.ID, p.Title()
-		}
-		if s.Status != was {
-			t.move(&row, s.Status, row.reason)
 		}
 	})
 	found := t.outputs(distinct(slices.Concat(parents...)))
 	var in []plan.Input
 	for i, ns := range parents {
-		c := &claimed[of[i]]
+		c := &claimed[with[i]]
 		in = among(found, ns, in[:0])
 		params, err := rules.Deliver(c.Params, in)
 		if err != nil { // letRun has looked at that

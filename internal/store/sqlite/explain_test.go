@@ -103,8 +103,8 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 			"SEARCH tasks USING COVERING INDEX tasks_id (id=?)", "SCALAR SUBQUERY 1", "SEARCH plans USING COVERING INDEX sqlite_autoindex_plans_1 (id=?)",
 			"USE TEMP B-TREE FOR ORDER BY",
 		}},
-		{"a claim reads the index of what is queued, in its order", justThese + queuedUp, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (queue=? AND lane=?)"}},
-		{"so does one that begins with the newest", compared + queuedDown, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (queue=? AND lane=?)"}},
+		{"a claim reads the index of what is queued, in its order", ofLane + queuedUp, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (queue=? AND lane=?)"}},
+		{"so does one that begins with the newest", ofPlan + compared + queuedDown, []string{"SEARCH tasks USING INDEX tasks_ready (queue=? AND lane=?)"}},
 		{"and finds the next plan that has work in a queue", nextLane, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (queue=? AND lane>?)"}},
 		{"and whether queues have work, and shares of their own", beforeClaim, []string{
 			"SCAN CONSTANT ROW", "SCALAR SUBQUERY 1", "SCAN queues USING INDEX queues_open", "SCALAR SUBQUERY 2", "SCAN queues USING INDEX queues_weighted",

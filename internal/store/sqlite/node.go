@@ -20,6 +20,7 @@ func (s *Store) Turn(ctx context.Context, turn protocol.Turn) (did protocol.Turn
 	err = s.write(ctx, func(t *tx) (err error) {
 		if t.by, err = t.instance(turn.Instance); err == nil {
 			did, err = engine.Turn(ctx, t, &turn)
+			t.answer = func() { did.Claimed = t.handOver() }
 		}
 		return err
 	})

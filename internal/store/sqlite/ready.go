@@ -24,7 +24,7 @@ func (t *tx) newcomers(queue, lane, only int64) (found []candidate) {
 	for _, delivered := range []bool{false, true} {
 		for _, c := range t.ready[place{queue, lane, delivered}] {
 			if p := t.plan(c.plan); (only == 0 || c.plan == only) && (p == nil || !p.stopped()) {
-				found = append(found, c.candidate)
+				found = append(found, c)
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func (t *tx) flushReady() {
 		if len(ready) == 0 {
 			continue
 		}
-		ns := each(ready, func(c *newcomer) int64 { return c.n })
+		ns := each(ready, func(c *candidate) int64 { return c.n })
 		t.execEach(`UPDATE tasks SET `+isReady+`, gate = 0, flags = flags | ?, lane = ?, prio = rank * ?, instance = 0, not_before = 0, modified = ?
 			WHERE n`, ns, at.flag(), at.lane, t.ranked(at.queue), t.now)
 		t.ready[at] = ready[:0]

@@ -58,5 +58,5 @@ func (t *tx) Take(ctx context.Context, r *taskRow, start *rules.Step) (taken boo
 }
 
 func (t *tx) Handed(_ context.Context, r *taskRow, _ *protocol.Take) (protocol.ClaimedTask, error) {
-	return t.readClaims(t.queue(r.queue), []int64{r.n}, r.status, rules.Step{Status: r.status}, r.token)[0], t.err
+	return t.readClaims(claims{t.queue(r.queue), r.token, []int64{r.n}})[0], t.err
 }

@@ -232,7 +232,8 @@ func orNone(params []byte) []byte {
 
 // candidate is a queued task that may be claimed.
 type candidate struct {
-	n, prio int64
+	n, plan int64
+	prio    int64 // this and the id only where tasks are to be compared
 	id      plan.ID
 }
 
@@ -240,12 +241,6 @@ type candidate struct {
 type place struct {
 	queue, lane int64
 	delivered   bool
-}
-
-// A newcomer is a task that this transaction queued, and has not written.
-type newcomer struct {
-	candidate
-	plan int64
 }
 
 // flag is what is set in tasks that are queued there.
@@ -278,6 +273,13 @@ type parent struct {
 type printed struct {
 	task int64
 	*protocol.Printed
+}
+
+// claims are tasks of a queue that the transaction claimed.
+type claims struct {
+	*queueRow
+	token int64
+	ns    []int64
 }
 
 // A claimGroup is a group that a claim takes from.

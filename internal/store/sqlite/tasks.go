@@ -154,7 +154,7 @@ func (t *tx) enqueue(r *taskRow, s rules.Step) {
 		at.lane = r.plan
 	}
 	t.move(r, s.Status, r.reason)
-	t.ready[at] = append(t.ready[at], newcomer{candidate{n: r.n, prio: r.rank * t.ranked(r.queue), id: r.id.ID}, r.plan})
+	t.ready[at] = append(t.ready[at], candidate{n: r.n, plan: r.plan, prio: r.rank * t.ranked(r.queue), id: r.id.ID})
 }
 
 // fresh is query for rows of tasks that the transaction may have changed: it writes these first.

@@ -56,22 +56,25 @@ type tx struct {
 	done    []int64         // tasks to be written as succeeded with null, all together
 	// tasks to be written as ended that were held or queued, those that end alike together
 	unstarted map[unstarted][]int64
-	reset     []int64              // tasks to be written as a retry takes them back, all together
-	ready     map[place][]newcomer // tasks to be queued, those of a place together
-	changed   []int64              // tasks whose change the feed shows
-	shown     []int64              // plans, the same
+	reset     []int64               // tasks to be written as a retry takes them back, all together
+	ready     map[place][]candidate // tasks to be queued, those of a place together
+	changed   []int64               // tasks whose change the feed shows
+	shown     []int64               // plans, the same
 
 	apart *int64 // the retry of tasks of no plan, see noted; nil: nobody has asked
 	moved *int64 // see shift; nil: likewise
 
-	rows   int64                // that it changed
-	queued int                  // tasks that were queued,
-	taken  int                  // and claimed
-	ended  []protocol.EndedPlan // plans that ended
-	rest   time.Duration        // until the first rate lets the next task start; 0: none holds one up
-	told   bool                 // one of them has a node of its own, which is to be told
-	begun  int                  // plans of which the tasks of finally began,
-	worked int                  // and those of them for which work was called since
+	rows    int64                // that it changed
+	queued  int                  // tasks that were queued,
+	taken   int                  // and claimed,
+	claims  []claims             // as these say
+	answer  func()               // reads what the caller gets besides; nil: nothing
+	flushed <-chan error         // how the flush of the log went; nil: it has not begun
+	ended   []protocol.EndedPlan // plans that ended
+	rest    time.Duration        // until the first rate lets the next task start; 0: none holds one up
+	told    bool                 // one of them has a node of its own, which is to be told
+	begun   int                  // plans of which the tasks of finally began,
+	worked  int                  // and those of them for which work was called since
 }
 
 func (t *tx) begin() {

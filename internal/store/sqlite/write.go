@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -13,9 +14,13 @@ import (
 // The caller must then discard do's changes in memory. write returns when the commit is on the
 // disk.
 func (s *Store) write(ctx context.Context, do func(*tx) error) error {
-	wrote, err := s.commit(ctx, do)
-	if err == nil && wrote {
-		err = s.wal.sync()
+	var did *tx
+	wrote, err := s.commit(ctx, func(t *tx) error { did = t; return do(t) })
+	switch {
+	case did != nil && did.flushed != nil:
+		return cmp.Or(<-did.flushed, err)
+	case err == nil && wrote:
+		return s.wal.sync()
 	}
 	return err
 }
@@ -34,7 +39,7 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) (wrote bool, e
 	at, ahead, known := s.clock.read()
 	t := &tx{
 		conn: s.w, s: s, ctx: ctx, began: time.Now(), at: at, now: at.UnixMicro(), budget: protocol.DefaultBudget,
-		plans: map[int64]*planRow{}, planIDs: map[plan.PlanID]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]newcomer{},
+		plans: map[int64]*planRow{}, planIDs: map[plan.PlanID]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]candidate{},
 		unstarted: map[unstarted][]int64{},
 	}
 	t.begin()
@@ -44,6 +49,9 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) (wrote bool, e
 	err = do(t)
 	if t.err == nil && err == nil {
 		t.flush()
+		if t.answer != nil && t.taken < answeredBeside {
+			t.answer()
+		}
 	}
 	if err = t.end(err); errors.Is(err, plan.ErrFull) {
 		s.shorten()
@@ -54,7 +62,26 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) (wrote bool, e
 	if s.watch != nil && t.rows > 0 {
 		s.watch(t)
 	}
+	if err == nil && t.answer != nil && t.taken >= answeredBeside {
+		err = t.answerBeside()
+	}
 	return t.rows > 0, err
+}
+
+// answeredBeside is for how many claimed tasks it pays to have another goroutine flush the log meanwhile.
+const answeredBeside = 16
+
+// answerBeside reads what the caller gets while the log is flushed. The caller still has the turn, so that
+// nobody changes anything. An error is as one of the flush: what was committed stays.
+func (t *tx) answerBeside() error {
+	flushed := make(chan error, 1)
+	t.flushed = flushed
+	go func() { flushed <- t.s.wal.sync() }()
+	t.conn.exec("BEGIN")
+	t.answer()
+	err := t.clear()
+	t.conn.exec("ROLLBACK")
+	return t.s.translate(cmp.Or(err, t.clear()))
 }
 
 // flush writes what was gathered.
