@@ -44,12 +44,11 @@ func (t *tx) Claim(_ context.Context, turn *protocol.Turn, s rules.Step) ([]prot
 	if turn.Slots <= 0 || len(turn.Plugins) == 0 {
 		return nil, nil
 	}
-	t.flushQueues() // the index of open queues is asked
 	asked := t.query(beforeClaim, string(t.by.node))
 	if !asked.one() {
 		return nil, t.err
 	}
-	open, weights, left := int(asked.int(0)), asked.bool(1), turn.Slots
+	open, weights, left := int(asked.int(0))+t.opened(), asked.bool(1), turn.Slots
 	if !asked.null(2) {
 		left = min(left, t.room(int(asked.int(2))))
 	}
@@ -275,21 +274,23 @@ func (t *tx) offers(turn *protocol.Turn, open int, all bool) []*offer {
 		}
 		only = p
 	}
-	t.flushQueues() // the index of open queues is asked
 	var offers []*offer
 	seen := map[int64]bool{}
 	starts := []int64{t.s.rotor, 0} // from behind where the last turn began, and from the start
 	for _, from := range starts[2-min(open, 2):] {
+		news := t.openedBehind(from)
 		r := t.query(openQueues, from)
-		for (all || len(offers) < turn.Slots) && r.next() {
-			if !slices.Contains(turn.Plugins, r.text(queuePlugin)) {
-				continue
+		for row := r.next(); (row || len(news) > 0) && (all || len(offers) < turn.Slots); {
+			var q *queueRow
+			if !row || len(news) > 0 && news[0].n < r.int(0) {
+				q, news = news[0], news[1:]
+			} else {
+				if q = t.queues[r.int(0)]; q == nil && slices.Contains(turn.Plugins, r.text(queuePlugin)) {
+					q = r.queue()
+				}
+				row = r.next()
 			}
-			q := t.queues[r.int(0)]
-			if q == nil {
-				q = r.queue()
-			}
-			if seen[q.n] || !turn.Serves(&q.Queue, t.by.node) {
+			if q == nil || seen[q.n] || !q.open() || !slices.Contains(turn.Plugins, q.Plugin) || !turn.Serves(&q.Queue, t.by.node) {
 				continue
 			}
 			seen[q.n] = true
@@ -379,6 +380,32 @@ func (t *tx) join(known *protocol.PlanShares, lane int64) (id plan.PlanID) {
 
 // activeIn counts what the instances of a node have claimed of a queue, among all that is claimed.
 const activeIn = activeOn + " AND queue = ?"
+
+// opened returns how many more queues are open than the index of open queues has: this transaction writes what it
+// changed of queues at its end.
+func (t *tx) opened() (more int) {
+	for _, q := range t.queues {
+		if q.open() {
+			more++
+		}
+		if q.wasOpen() {
+			more--
+		}
+	}
+	return more
+}
+
+// openedBehind returns the queues behind one that are open, and that the index of open queues does not have, in
+// the order of their numbers.
+func (t *tx) openedBehind(n int64) (news []*queueRow) {
+	for _, q := range t.queues {
+		if q.n > n && q.open() && !q.wasOpen() {
+			news = append(news, q)
+		}
+	}
+	slices.SortFunc(news, func(a, b *queueRow) int { return cmp.Compare(a.n, b.n) })
+	return news
+}
 
 // roomIn sees how many of an offer's tasks the instances of the caller's node may still claim
 // together, and the rate of its queue lets start. It reports whether it is any.

@@ -129,3 +129,33 @@ func TestATaskIntoWhichNothingCanBeDeliveredFailsAndStopsNobody(t *testing.T) {
 		}
 	}
 }
+
+func TestQueuesTakeTurnsAlsoWhereTheTurnItselfQueuesTheTasks(t *testing.T) {
+	s := openTest(t, Options{})
+	defer s.Close()
+	x := protocol.Turn{Instance: register(t, s, "n1"), Slots: 1, Start: true}
+	var tasks []task
+	for _, queue := range []string{"a", "b", "c"} {
+		for i := range 3 {
+			one := task{name: fmt.Sprint(queue, i), spec: plan.TaskSpec{Queue: queue}}
+			if i > 0 && queue != "b" {
+				one.needs = []string{fmt.Sprint(queue, i-1)}
+			}
+			tasks = append(tasks, one)
+		}
+	}
+	newPlan(t, s, "nightly", tasks...)
+	var ran []string
+	for range tasks {
+		for _, c := range turn(t, s, x).Claimed {
+			ran, x.Ended = append(ran, c.Name), []protocol.Ending{{Claim: c.Claim, Status: plan.Succeeded}}
+		}
+	}
+	if got, want := strings.Join(ran, " "), "a0 b0 c0 a1 b1 c1 a2 b2 c2"; got != want {
+		t.Errorf("ran %s, want %s", got, want)
+	}
+	turn(t, s, x)
+	if n := s.number("SELECT sum(queued + active) FROM queues"); n != 0 {
+		t.Errorf("the queues count %d tasks, want none", n)
+	}
+}

@@ -156,6 +156,14 @@ func (q *queueRow) free(most int) int {
 	return max(0, min(most, q.Queued))
 }
 
+// open reports whether the queue has work and a free thread; wasOpen whether it had, as its row is stored.
+func (q *queueRow) open() bool    { return q.isOpen(q.Queued, q.Active) }
+func (q *queueRow) wasOpen() bool { return q.isOpen(q.wasQueued, q.wasActive) }
+
+func (q *queueRow) isOpen(queued, active int) bool {
+	return queued > 0 && (q.Unlimited || active < q.Threads)
+}
+
 // Special values of a queue's column threads. Stored: never renumbered. Tasks of such a queue are
 // not claimed.
 const (
