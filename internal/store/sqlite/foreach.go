@@ -82,6 +82,7 @@ func (t *tx) List(_ context.Context, r *taskRow) (items []json.RawMessage, none 
 	if t.err != nil {
 		return nil, "", nil, t.err
 	}
+	t.flushTasks() // the ends of parents
 	list, all, why := t.listInputs(r.n, b.Foreach)
 	if why == nil {
 		items, why = rules.ExpandItems(b.Foreach, list)
@@ -202,6 +203,7 @@ func (t *tx) itemParams(n int64, f *plan.Foreach, params json.RawMessage) (json.
 	if !t.query("SELECT 1 FROM gates WHERE n = ?", n).one() {
 		return params, false, nil // it has no parents
 	}
+	t.flushTasks() // the ends of parents
 	h := t.heads(n)
 	if !rules.MayCopyIntoItems(f, h.all()) {
 		return params, true, nil

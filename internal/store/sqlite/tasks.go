@@ -103,10 +103,10 @@ func (t *tx) finish(r *taskRow, s rules.Step) {
 	if r.is(flagGathered) {
 		size = t.foreach(r.n).size()
 	}
-	switch alike := s.Output == nil && !r.is(flagForeach); {
-	case alike && s.Plain():
-		t.done = append(t.done, r.n)
-	case alike && rules.Pending(was) && !s.Attempted:
+	switch {
+	case s.Plain() && len(s.Output) <= inlineOutput && !r.is(flagForeach):
+		t.done[string(s.Output)] = append(t.done[string(s.Output)], r.n)
+	case s.Output == nil && !r.is(flagForeach) && rules.Pending(was) && !s.Attempted:
 		how := unstarted{s.Status, s.Reason, s.Detail, outcome}
 		t.unstarted[how] = append(t.unstarted[how], r.n)
 	default:
@@ -179,11 +179,15 @@ func (t *tx) flushUnstarted() {
 }
 
 func (t *tx) flushDone() {
-	if len(t.done) > 0 {
-		t.execEach("UPDATE tasks SET "+setPlain+", outcome = ?, out_len = 0, output = NULL, ended = ?, modified = ? WHERE n",
-			t.done, int64(rules.OutcomeSucceeded), t.now, t.now)
-		t.done = t.done[:0]
+	for text, ns := range t.done {
+		var output []byte
+		if text != "" {
+			output = []byte(text)
+		}
+		t.execEach("UPDATE tasks SET "+setPlain+", outcome = ?, out_len = ?, output = ?, ended = ?, modified = ? WHERE n",
+			ns, int64(rules.OutcomeSucceeded), len(output), output, t.now, t.now)
 	}
+	clear(t.done)
 }
 
 // delay holds a task until its next attempt.

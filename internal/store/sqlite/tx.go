@@ -53,7 +53,8 @@ type tx struct {
 	holder  plan.InstanceID // that has the task which is taken
 	ends    []parent        // what ended here and whose children are still to be told
 	kept    int             // of those that were kept by others, how many are looked at together
-	done    []int64         // tasks to be written as succeeded with null, all together
+	// tasks to be written as succeeded, by their output; those with one output together
+	done map[string][]int64
 	// tasks to be written as ended that were held or queued, those that end alike together
 	unstarted map[unstarted][]int64
 	reset     []int64               // tasks to be written as a retry takes them back, all together

@@ -40,7 +40,7 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) (wrote bool, e
 	t := &tx{
 		conn: s.w, s: s, ctx: ctx, began: time.Now(), at: at, now: at.UnixMicro(), budget: protocol.DefaultBudget,
 		plans: map[int64]*planRow{}, planIDs: map[plan.PlanID]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]candidate{},
-		unstarted: map[unstarted][]int64{},
+		unstarted: map[unstarted][]int64{}, done: map[string][]int64{},
 	}
 	t.begin()
 	if t.seen = s.lead; known && t.err == nil {
