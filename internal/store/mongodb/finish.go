@@ -189,7 +189,9 @@ func (s *Store) give(tasks []taskDoc) {
 		clear(s.given)
 	}
 	for i := range tasks {
-		if t := &tasks[i]; t.Items == 0 {
+		t := &tasks[i]
+		s.horizons.claimed(ofPlan{t.Queue, t.Plan})
+		if t.Items == 0 {
 			s.given[t.ID] = t.running()
 		}
 	}

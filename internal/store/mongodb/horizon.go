@@ -32,13 +32,11 @@ type horizon struct {
 
 type horizons map[ofPlan]horizon
 
-// near returns the horizon for a read of so many tasks, and counts this; nil if there is none, or too little before it. seeks is whether one
+// near returns the horizon for a read of so many tasks; nil if there is none, or too little before it. seeks is whether one
 // is to be looked for.
 func (all horizons) near(of ofPlan, ask int) (h *horizon, seeks bool) {
 	known := all[of]
 	if known.left >= ask {
-		known.left -= ask
-		all[of] = known
 		return &known, false
 	}
 	known.left = 0
@@ -48,6 +46,14 @@ func (all horizons) near(of ofPlan, ask int) (h *horizon, seeks bool) {
 	}
 	all[of] = known
 	return nil, known.reads%seeksEach == seeksFirst && ask <= fewAhead
+}
+
+// claimed counts a task that was claimed.
+func (all horizons) claimed(of ofPlan) {
+	if h := all[of]; h.left > 0 {
+		h.left--
+		all[of] = h
+	}
 }
 
 // found takes a horizon that has so many tasks before it.
