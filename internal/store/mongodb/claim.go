@@ -28,7 +28,7 @@ func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) 
 	if t.Slots <= 0 {
 		return nil, nil
 	}
-	c := claimer{round: r, turn: t, token: bson.NewObjectID(), left: t.Slots, shares: cmp.Or(t.Shares, &protocol.Shares{})}
+	c := claimer{round: r, turn: t, token: cmp.Or(r.guess.token, bson.NewObjectID()), left: t.Slots, shares: cmp.Or(t.Shares, &protocol.Shares{})}
 	limit, err := r.limitOf(ctx, r.node)
 	if err != nil {
 		return nil, err

@@ -115,10 +115,20 @@ func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got 
 	}
 	err = c.marked(ctx, draws, whole, func() (int, []wire.Misfit, error) {
 		var changes []wire.Change
+		chosen := 0
 		for _, one := range draws {
-			changes = append(changes, c.changes(one.queue, one.docs, slots{})...)
+			more := slices.DeleteFunc(slices.Clone(one.docs), c.chosen)
+			chosen += len(one.docs) - len(more)
+			changes = append(changes, c.changes(one.queue, more, slots{})...)
 		}
-		return c.markAlso(ctx, changes)
+		if len(changes) == 0 {
+			return chosen, nil, nil
+		}
+		n, misfits, err := c.markAlso(ctx, changes)
+		if n >= 0 {
+			n += chosen
+		}
+		return n, misfits, err
 	})
 	for _, one := range draws {
 		got += len(one.got)
@@ -126,11 +136,18 @@ func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got 
 	return got, err
 }
 
+// chosen reports whether the turn has claimed the task with its endings, and keeps it.
+func (c *claimer) chosen(t taskDoc) bool {
+	_, is := c.guess.mine[t.ID]
+	delete(c.guess.mine, t.ID)
+	return is
+}
+
 // markAlso makes claims, in one command with the changes that take marks off. If some of all of these find nothing, it returns -1: the tasks
 // tell which ones are claimed.
 func (c *claimer) markAlso(ctx context.Context, claims []wire.Change) (n int, misfits []wire.Misfit, err error) {
-	also := c.unmark(c.unmarked)
-	n, misfits, err = c.BulkParts(ctx, c.tasks, append(also, claims...))
+	also := c.unmarked
+	n, misfits, err = c.BulkParts(ctx, c.tasks, slices.Concat(also, claims))
 	if len(also) == 0 || err != nil {
 		return n, misfits, err
 	}

@@ -133,10 +133,20 @@ func (r *round) writeEndings(ctx context.Context) error {
 	for i, e := range pending {
 		changes[i] = r.change(e)
 	}
+	changes = slices.Concat(changes, r.guess.off, r.guess.changes)
+	others := len(changes) - len(pending)
 	n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
+	r.guess.off = nil
+	if err == nil {
+		err = r.guessed(ctx, n == len(changes))
+	}
 	if err != nil {
 		return err
 	}
+	n -= others
+	misfits = slices.DeleteFunc(misfits, func(m wire.Misfit) bool {
+		return !slices.ContainsFunc(pending, func(e *ending) bool { return e.task.ID == m.ID })
+	})
 	if len(misfits) > 0 {
 		more, left, err := r.finishMisfits(ctx, pending, misfits)
 		if err != nil {
@@ -153,6 +163,42 @@ func (r *round) writeEndings(ctx context.Context) error {
 		g.Do(func(ctx context.Context) error { return r.applied(ctx, e) })
 	}
 	return g.Err
+}
+
+// guessed takes note of what was claimed with endings. all is whether all changes of the command found their documents.
+func (r *round) guessed(ctx context.Context, all bool) error {
+	g := &r.guess
+	if g.changes == nil {
+		return nil
+	}
+	g.changes, g.mine = nil, map[bson.ObjectID]*taskDoc{}
+	for i := range g.docs {
+		g.mine[g.docs[i].ID] = &g.docs[i]
+	}
+	if all {
+		return nil
+	}
+	got, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", idsOfTasks(g.docs)), "token", g.token), wire.Query{Fields: ones("_id")})
+	if len(got) < len(g.docs) {
+		r.locked(func() { r.erred = time.Now() })
+	}
+	there := byID(got)
+	maps.DeleteFunc(g.mine, func(id bson.ObjectID, _ *taskDoc) bool { return there[id] == nil })
+	return err
+}
+
+// letBack gives back what was claimed with endings and not chosen. Nothing of it was started, whatever its document says.
+func (r *round) letBack(ctx context.Context) error {
+	if len(r.guess.mine) == 0 {
+		return nil
+	}
+	r.locked(func() { r.erred = time.Now() })
+	var docs []taskDoc
+	for _, t := range r.guess.mine {
+		docs = append(docs, t.claimedNow(r.guess.token))
+	}
+	r.guess.mine = nil
+	return engine.GiveBack(ctx, r, endingsOf(docs))
 }
 
 // tasksOf returns the tasks of endings: as this handle claimed them, where the ending needs to know no more, else as they are.

@@ -22,30 +22,38 @@ const (
 )
 
 // startSmall starts the round of a small turn, whose endings are written, with a preview.
-func (r *round) startSmall(ctx context.Context, t *protocol.Turn) error {
-	v := r.previewOf(t)
-	queues, err := r.start(ctx, t.Instance, t.Slots > 0, t, v)
+func (r *round) startSmall(ctx context.Context, t *protocol.Turn, v *preview, ask asking) error {
+	if v == nil {
+		v = r.previewOf(t, r.queue)
+		ask = r.opening(t.Instance, t, v)
+	}
+	queues, err := r.start(ctx, t.Instance, t.Slots > 0, v, ask)
 	if err != nil {
 		return err
 	}
 	r.serve(t, queues)
-	r.takePreview(v)
-	return nil
+	return r.takePreview(ctx, v)
 }
 
-// previewOf returns a preview that is to be read.
-func (r *round) previewOf(t *protocol.Turn) (v *preview) {
+// previewOf returns a preview that is to be read, with what waits for these tasks.
+func (r *round) previewOf(t *protocol.Turn, ends []parent) (v *preview) {
 	v = &preview{at: time.Now(), outlooks: map[bson.ObjectID]*outlook{}}
 	var plans idSet
 	plans.add(r.only)
-	if len(r.queue) > 0 && !slices.ContainsFunc(r.queue, func(p parent) bool { return !p.here || !p.of.IsZero() }) {
-		v.ended = keys(r.queue)
-		for _, p := range r.queue {
+	if len(ends) > 0 && !slices.ContainsFunc(ends, func(p parent) bool { return !p.here || !p.of.IsZero() }) {
+		v.ended = keys(ends)
+		for _, p := range ends {
 			plans.add(p.plan)
 		}
+	}
+	above := v.ended
+	for i := range r.guess.unsure {
+		above = append(above, r.guess.unsure[i].ID)
+	}
+	if len(above) > 0 {
 		v.stages = append(v.stages,
-			tagged(r.tasks, "child", d("$match", onlyHeld(d("needs", d("$in", v.ended)))), d("$limit", mostSeen+1), d("$project", childFields)),
-			tagged(r.joins, "join", d("$match", d("needs", wire.AnyOf(v.ended)))))
+			tagged(r.tasks, "child", d("$match", onlyHeld(d("needs", d("$in", above)))), d("$limit", mostSeen+1), d("$project", childFields)),
+			tagged(r.joins, "join", d("$match", d("needs", wire.AnyOf(above)))))
 	}
 	r.outlook(t, v, &plans)
 	if v.plans = plans.list; len(v.plans) > 0 {
@@ -77,9 +85,10 @@ func (r *round) outlook(t *protocol.Turn, v *preview, plans *idSet) {
 	}
 	c := claimer{round: r, turn: t, shares: cmp.Or(t.Shares, &protocol.Shares{})}
 	for i := range queues {
-		o := &outlook{queue: queues[i], parts: map[bson.ObjectID]*part{}}
-		one := &draw{queue: &o.queue, ask: t.Slots, parts: map[plan.PlanID]*part{}}
-		parts := []*part{{draw: one, ask: t.Slots}}
+		o := &outlook{queue: queues[i], parts: map[bson.ObjectID]*part{}, rest: map[bson.ObjectID][]taskDoc{}}
+		ask := t.Slots + min(t.Slots, fewMarked) // the rest is for a guess
+		one := &draw{queue: &o.queue, ask: ask, parts: map[plan.PlanID]*part{}}
+		parts := []*part{{draw: one, ask: ask}}
 		if known := c.sharing(one.queue); known != nil {
 			o.scope = scopeOf(known, false)
 			v.stages = append(v.stages, tagged(r.tasks, "share", o.looking(one.queue.ID)...))
@@ -119,9 +128,9 @@ func (c *claimer) next(p *part) (stages bson.A) {
 }
 
 // takePreview takes what was read, now that it is known which queues the turn serves.
-func (r *round) takePreview(v *preview) {
+func (r *round) takePreview(ctx context.Context, v *preview) error {
 	if len(v.children) > mostSeen {
-		v.ended, v.children = nil, nil
+		v.ended = nil
 	}
 	for _, q := range r.turn.queues {
 		if o := v.outlooks[q.ID]; o != nil && !reflect.DeepEqual(o.queue, q) {
@@ -143,4 +152,43 @@ func (r *round) takePreview(v *preview) {
 		}
 		r.served[r.instance] = r.turn.queues
 	})
+	return r.takeGuessed(ctx, v)
+}
+
+// takeGuessed has a preview tell of the guessed tasks as if they were queued. It gives them back if the turn does not serve their queue as it
+// was. If the preview has nothing that waits for the tasks of the turn before, their marks go. Else these are released once more.
+func (r *round) takeGuessed(ctx context.Context, v *preview) error {
+	g := &r.guess
+	unsure := g.unsure
+	r.unmarked = append(r.unmarked, g.off...)
+	g.off, g.unsure = nil, nil
+	waits := func(needs []bson.ObjectID) bool {
+		return slices.ContainsFunc(unsure, func(c wire.Change) bool { return slices.Contains(needs, c.ID) })
+	}
+	if len(v.children) > mostSeen || slices.ContainsFunc(v.children, func(t taskDoc) bool { return waits(t.Needs) }) ||
+		slices.ContainsFunc(v.joins, func(j joinDoc) bool { return waits(j.Needs) }) {
+		v.ended = nil
+		for _, c := range unsure {
+			r.queue = append(r.queue, parent{id: c.ID})
+		}
+	} else {
+		r.unmarked = append(r.unmarked, unsure...)
+	}
+	if v.early { // what was queued meanwhile may be in it, or not
+		v.before = 0
+	}
+	o := v.outlooks[g.queue.ID]
+	if o == nil {
+		return r.letBack(ctx)
+	}
+	v.before -= len(g.mine)
+	for _, p := range o.parts {
+		if p != nil {
+			p.docs = slices.DeleteFunc(p.docs, func(t taskDoc) bool { return g.mine[t.ID] != nil })
+		}
+	}
+	for _, t := range g.mine {
+		v.queued = append(v.queued, *t)
+	}
+	return nil
 }

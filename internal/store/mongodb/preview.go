@@ -15,7 +15,7 @@ import (
 
 // A small turn writes its endings first. Then one command reads what its other steps have to know: a preview. A node of one thread waits for
 // each command, so that commands are most of the time of a short task. A step reads for itself what is not in the preview, or is there in
-// another way than was expected. No preview is kept for the next turn.
+// another way than was expected. The next turn reads its own.
 
 const (
 	mostSeen  = 64                     // so many tasks to claim a preview has, and so many children
@@ -26,6 +26,7 @@ const (
 type preview struct {
 	stages   bson.A                     // of a pipeline, that read it
 	at       time.Time                  // when it was asked for
+	early    bool                       // that was before the endings were written
 	ended    idList                     // tasks that the turn ended, if what waits for them was asked for,
 	children []taskDoc                  // what is held for them,
 	joins    []joinDoc                  // and the joins that they are in
@@ -39,11 +40,12 @@ type preview struct {
 
 // An outlook is what a preview has for claims from a queue.
 type outlook struct {
-	queue queueDoc                // as the handle knew it when it asked
-	scope                         // which plans with work it asked for
-	used  bool                    // by a look
-	found []shareDoc              // the plans
-	parts map[bson.ObjectID]*part // by plan; nil: it was used
+	queue queueDoc                    // as the handle knew it when it asked
+	scope                             // which plans with work it asked for
+	used  bool                        // by a look
+	found []shareDoc                  // the plans
+	parts map[bson.ObjectID]*part     // by plan; nil: it was used
+	rest  map[bson.ObjectID][]taskDoc // and this was left
 }
 
 // told is a part of the answer, by what it is.
@@ -104,7 +106,7 @@ func (v *preview) belowEnded(chunk []parent) (children []taskDoc, joins []joinDo
 		return nil, nil, false
 	}
 	v.ended = nil
-	return v.children, v.joins, true
+	return v.children, v.joins, !v.early || len(v.children)+len(v.joins) == 0
 }
 
 // lookFor returns the plans that have work in a queue, if the preview has them. It asked for others than those that it knew, which still take turns.
@@ -149,7 +151,8 @@ func (v *preview) heads(parts []*part, of bson.ObjectID, not idList) bool {
 			}
 		}
 		p.queue.order(p.docs)
-		p.docs = p.docs[:min(len(p.docs), p.ask)]
+		n := min(len(p.docs), p.ask)
+		p.docs, o.rest[p.plan] = p.docs[:n:n], p.docs[n:]
 	}
 	return true
 }

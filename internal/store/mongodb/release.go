@@ -82,7 +82,9 @@ func fewer(chunk []parent, children []taskDoc) []parent {
 // below returns tasks that are held for one of the finished tasks, and the joins that those are in. full is true if there are more of the
 // tasks than a round changes, or has in memory.
 func (r *round) below(ctx context.Context, chunk []parent) (children []taskDoc, joins []joinDoc, full bool, err error) {
+	r.turn.hint = false
 	if children, joins, is := r.preview.belowEnded(chunk); is {
+		r.turn.hint = r.preview.early
 		return children, joins, len(children) > r.budget, nil
 	}
 	var g errgroup.Group
@@ -162,15 +164,20 @@ func (r *round) children(ctx context.Context, chunk []parent) (children []taskDo
 
 // released takes the mark off tasks that were finished but open: nobody has to look for them any more.
 func (r *round) released(ctx context.Context, done []parent) error {
-	var open idList
+	var open, ended idList
 	for _, e := range done {
 		switch {
 		case !e.known || !e.open:
 		case e.here:
-			r.unmarked = append(r.unmarked, e.id)
+			ended = append(ended, e.id)
 		default:
 			open = append(open, e.id)
 		}
+	}
+	if r.turn.hint {
+		r.turn.unsure = append(r.turn.unsure, r.unmark(ended)...)
+	} else {
+		r.unmarked = append(r.unmarked, r.unmark(ended)...)
 	}
 	if len(open) == 0 {
 		return nil
@@ -192,7 +199,7 @@ func (r *round) unmark(ids idList) []wire.Change {
 
 // unmarkAll takes the marks off that are still to be taken off.
 func (r *round) unmarkAll(ctx context.Context) error {
-	changes := r.unmark(r.unmarked)
+	changes := r.unmarked
 	r.unmarked = nil
 	_, _, err := r.BulkEach(ctx, r.tasks, changes)
 	return err

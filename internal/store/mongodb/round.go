@@ -70,7 +70,7 @@ type round struct {
 	budget    int                        // documents that may still be changed
 	queue     []parent                   // to be released, first come first
 	unsure    []bson.ObjectID            // what this instance still has, and noted that it ends
-	unmarked  idList                     // tasks that the round ended and released, whose mark is to be taken off
+	unmarked  []wire.Change              // that take the mark off tasks that the round ended and released
 	jobs      []workDoc                  // other work
 	docs      []workDoc                  // of work, that are done with when the queue is empty
 	known     map[bson.ObjectID]*planDoc // plans as they were read last
@@ -100,6 +100,7 @@ type round struct {
 	lost      []plan.TaskID                            // and tasks whose claims were lost
 	ready     []taskDoc                                // of the first endings of a turn
 	turn      turning
+	guess     guessing
 	taking    taking
 	claims    int                    // tasks that the turn claimed
 	sweeping  bool                   // it is a sweep
@@ -347,6 +348,8 @@ type turning struct {
 	marks   bool                        // fewer still do: each stays open until its children are released, and no note tells of it
 	ended   map[bson.ObjectID]*taskDoc  // by a small one, with parentFields: a retry that takes one back since changes its children
 	unread  func(context.Context) error // reads the beginning of a small one, once its endings are written
+	hint    bool                        // the preview that has no children of the released tasks was read before they ended
+	unsure  []wire.Change               // that would take the marks off these
 	queues  []queueDoc                  // that the turn may claim from
 	ahead   *round                      // claims concurrently with the other steps; nil: none does
 	done    chan struct{}               // is closed when it has claimed

@@ -107,6 +107,13 @@ func (t *taskDoc) running() taskDoc {
 	}
 }
 
+// claimedNow is a queued task after a claim with the token that no node knows of.
+func (t *taskDoc) claimedNow(token bson.ObjectID) taskDoc {
+	c := t.running()
+	c.Status, c.Token, c.Attempt = plan.Claimed, token, t.Attempt+1
+	return c
+}
+
 // queues is the update that queues held tasks, and takes these fields away.
 func queues(without string) bson.D {
 	return d("$set", d("status", plan.Queued), "$unset", ones(without), "$currentDate", d("mtime", true))

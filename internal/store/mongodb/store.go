@@ -56,6 +56,8 @@ type Store struct {
 	horizons  horizons                          // of plans in queues
 	reach     int                               // farAhead; else a test's
 	served    map[bson.ObjectID][]queueDoc      // by instance: the queues of its last turn
+	guesses   map[bson.ObjectID]guess           // by instance: of its next turn
+	erred     time.Time                         // when a guess was last wrong
 	trusts    time.Duration                     // stillTrue; else a test's
 }
 

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -30,6 +31,9 @@ func (s *Store) Turn(ctx context.Context, t protocol.Turn) (did protocol.Turned,
 	r.claimAhead(ctx, &t)
 	if did, err = engine.Turn(ctx, r, &t); err == nil {
 		return did, r.wake(ctx)
+	}
+	if errors.Is(err, plan.ErrInstanceGone) {
+		_ = r.letBack(ctx) // else a sweep takes it away
 	}
 	if r.turn.ahead != nil {
 		<-r.turn.done
@@ -73,6 +77,12 @@ func (r *round) Claim(ctx context.Context, t *protocol.Turn, _ rules.Step) (clai
 		claimed = append(claimed, more...)
 	}
 	r.claims = len(claimed)
+	if err := r.letBack(ctx); err != nil {
+		return nil, err
+	}
+	if r.turn.small {
+		r.foresee(t)
+	}
 	return claimed, nil
 }
 
@@ -188,9 +198,16 @@ func (s *Store) beginSmall(ctx context.Context, t *protocol.Turn, node plan.Node
 	r.instance, r.node, r.only = oid(t.Instance.ID), node, oid(t.Plan.ID)
 	r.turn.marks = len(t.Ended) <= fewMarked
 	r.turn.small, r.turn.ended = true, map[bson.ObjectID]*taskDoc{}
-	r.turn.unread = func(ctx context.Context) error { return r.startSmall(ctx, t) }
-	r.ready, err = s.tasksOf(ctx, t.Ended)
-	return r, err
+	s.locked(func() {
+		r.guess.guess = s.guesses[r.instance]
+		delete(s.guesses, r.instance)
+	})
+	if r.ready, err = s.tasksOf(ctx, t.Ended); err != nil {
+		return r, err
+	}
+	v, ask := r.beginEarly(ctx, t)
+	r.turn.unread = func(ctx context.Context) error { return r.startSmall(ctx, t, v, ask) }
+	return r, nil
 }
 
 // Start implements store.Node.

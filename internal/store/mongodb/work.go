@@ -22,33 +22,8 @@ const passBy = time.Second
 // and what is nobody's, and for a turn the queues that it may serve, fewQueues or less if these are
 // all. The handle knows the node's name only after it has seen the instance. Before that, the queues
 // may include some that the node does not serve.
-func (r *round) open(ctx context.Context, instance plan.InstanceID, t *protocol.Turn, v *preview) (left []workDoc, queues []queueDoc, err error) {
-	type part struct {
-		ID          bson.ObjectID `bson:"_id"`
-		Node        plan.NodeName `bson:"node"`
-		Work, Queue bson.Raw
-		Audit       bson.Raw
-
-		Told told `bson:",inline"` // of a preview
-	}
-	pipeline := bson.A{
-		d("$match", d("_id", oid(instance.ID), "gone", nil)), d("$project", ones("node")),
-		wire.Union(r.work, bson.A{
-			d("$match", d("owner", d("$in", bson.A{nil, oid(instance.ID)}), "_id", wire.Addressable)),
-			d("$sort", d("_id", 1)), d("$limit", mostResumed), d("$project", d("work", "$$ROOT")),
-		}),
-	}
-	if t == nil {
-		pipeline = append(pipeline, wire.Union(r.meta, bson.A{d("$match", d("_id", auditKey)), d("$project", d("_id", 0, "audit", "$$ROOT"))}))
-	} else if len(t.Plugins) > 0 && t.Slots > 0 {
-		pipeline = append(pipeline, wire.Union(r.queues, bson.A{
-			d("$match", r.mayServe(t)), d("$sort", d("_id", 1)), d("$limit", fewQueues+1), d("$project", d("queue", "$$ROOT")),
-		}))
-	}
-	if v != nil {
-		pipeline = append(pipeline, v.stages...)
-	}
-	parts, err := wire.Aggregate[part](ctx, r.instances, pipeline)
+func (r *round) open(ctx context.Context, instance plan.InstanceID, v *preview, ask asking) (left []workDoc, queues []queueDoc, err error) {
+	parts, err := ask(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,13 +48,48 @@ func (r *round) open(ctx context.Context, instance plan.InstanceID, t *protocol.
 	return left, queues, wire.Translate(err)
 }
 
+// opened is a part of what open reads.
+type opened struct {
+	ID          bson.ObjectID `bson:"_id"`
+	Node        plan.NodeName `bson:"node"`
+	Work, Queue bson.Raw
+	Audit       bson.Raw
+
+	Told told `bson:",inline"` // of a preview
+}
+
+// asking is the command of open.
+type asking func(context.Context) ([]opened, error)
+
+// opening returns the command of open.
+func (r *round) opening(instance plan.InstanceID, t *protocol.Turn, v *preview) asking {
+	pipeline := bson.A{
+		d("$match", d("_id", oid(instance.ID), "gone", nil)), d("$project", ones("node")),
+		wire.Union(r.work, bson.A{
+			d("$match", d("owner", d("$in", bson.A{nil, oid(instance.ID)}), "_id", wire.Addressable)),
+			d("$sort", d("_id", 1)), d("$limit", mostResumed), d("$project", d("work", "$$ROOT")),
+		}),
+	}
+	if t == nil {
+		pipeline = append(pipeline, wire.Union(r.meta, bson.A{d("$match", d("_id", auditKey)), d("$project", d("_id", 0, "audit", "$$ROOT"))}))
+	} else if len(t.Plugins) > 0 && t.Slots > 0 {
+		pipeline = append(pipeline, wire.Union(r.queues, bson.A{
+			d("$match", r.mayServe(t)), d("$sort", d("_id", 1)), d("$limit", fewQueues+1), d("$project", d("queue", "$$ROOT")),
+		}))
+	}
+	if v != nil {
+		pipeline = append(pipeline, v.stages...)
+	}
+	return func(ctx context.Context) ([]opened, error) { return wire.Aggregate[opened](ctx, r.instances, pipeline) }
+}
+
 // begin begins a round for an instance, with the remaining work of earlier rounds of anybody. A
 // busy instance postpones, for a while, work without an owner that would only queue more tasks.
 // begin returns plan.ErrInstanceGone if the instance is not registered. For a turn it also returns
 // the queues that it may claim from. The caller calls end.
 func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int, busy bool, t *protocol.Turn) (r *round, queues []queueDoc, err error) {
 	if r, err = s.newRound(ctx, budget); err == nil {
-		queues, err = r.start(ctx, instance, busy, t, nil)
+		queues, err = r.start(ctx, instance, busy, nil, r.opening(instance, t, nil))
 	}
 	if err != nil {
 		r.end()
@@ -89,8 +99,8 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 }
 
 // start is what begin does with a round. It reads a preview, too, if there is to be one.
-func (r *round) start(ctx context.Context, instance plan.InstanceID, busy bool, t *protocol.Turn, v *preview) (queues []queueDoc, err error) {
-	left, queues, err := r.open(ctx, instance, t, v)
+func (r *round) start(ctx context.Context, instance plan.InstanceID, busy bool, v *preview, ask asking) (queues []queueDoc, err error) {
+	left, queues, err := r.open(ctx, instance, v, ask)
 	if err != nil {
 		return nil, err
 	}
