@@ -21,7 +21,7 @@ import (
 )
 
 // claimedFields are what a node has to know of a task, and what says that it is the same still: see mark.
-var claimedFields = ones("plan name queue rank def params parameters text byref reason rescues index attempt gen token of coe budget items lines ran")
+var claimedFields = ones("plan name queue rank def params parameters text byref reason rescues index attempt gen token of coe budget items lines ran ours started")
 
 // claim takes up to t.Slots tasks, of each queue that has work its share.
 func (r *round) claim(ctx context.Context, t *protocol.Turn, served []queueDoc) ([]protocol.ClaimedTask, error) {

@@ -297,6 +297,9 @@ func (r *round) change(e *ending) wire.Change {
 	filter := onlyActive(d("token", e.task.Token, "attempt", e.task.Attempt))
 	u := (&stepDoc{step: e.Step, claimed: true}).update(r.turn.marks, e.task.nobody())
 	u.put("last", true, r.id)
+	if r.unknown(e) {
+		u.put("started", !e.task.Started.IsZero(), e.task.Started) // as before the claim
+	}
 	// A mark that a person sets meanwhile is not to be lost: this is looked at again then.
 	filter = addIf(filter, !e.Step.Finishes(), "cancel", d("$ne", true))
 	if e.bare {
@@ -330,6 +333,11 @@ func (e *ending) log() []plan.LogEntry {
 	return e.Ending.Log
 }
 
+// unknown reports whether nobody knows of the claim that is given back: it is of a guess.
+func (r *round) unknown(e *ending) bool {
+	return e.Ending == nil && !r.guess.token.IsZero() && e.task.Token == r.guess.token
+}
+
 // compare returns those of the endings that were applied, after some were not. Endings whose task was
 // only marked for cancelling meanwhile are tried again. The other claims were lost, and their lists
 // of items go.
@@ -348,6 +356,9 @@ func (r *round) compare(ctx context.Context, pending []*ending) (applied []*endi
 		case t != nil && t.Last == r.id:
 			applied = append(applied, e)
 		case t != nil && t.Status.Active() && t.Token == e.task.Token && t.Attempt == e.task.Attempt:
+			if r.unknown(e) {
+				t.Status, t.Started = e.task.Status, e.task.Started
+			}
 			e.task = t
 			r.again = append(r.again, engine.Attempt[*ending]{Task: e, Ending: e.Ending})
 		default:

@@ -161,7 +161,7 @@ func (r *round) takeGuessed(ctx context.Context, v *preview) error {
 	g := &r.guess
 	unsure := g.unsure
 	r.unmarked = append(r.unmarked, g.off...)
-	g.off, g.unsure = nil, nil
+	g.off, g.unsure, g.changes = nil, nil, nil
 	waits := func(needs []bson.ObjectID) bool {
 		return slices.ContainsFunc(unsure, func(c wire.Change) bool { return slices.Contains(needs, c.ID) })
 	}
@@ -184,7 +184,9 @@ func (r *round) takeGuessed(ctx context.Context, v *preview) error {
 	v.before -= len(g.mine)
 	for _, p := range o.parts {
 		if p != nil {
+			read := len(p.docs)
 			p.docs = slices.DeleteFunc(p.docs, func(t taskDoc) bool { return g.mine[t.ID] != nil })
+			p.ask -= read - len(p.docs) // so that it still tells whether there may be more
 		}
 	}
 	for _, t := range g.mine {

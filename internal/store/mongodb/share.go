@@ -260,6 +260,9 @@ func (c *claimer) readParts(ctx context.Context, parts []*part, whole bool) erro
 	if c.preview.heads(parts, oid(c.turn.Plan.ID), c.leftAlone()) {
 		return nil
 	}
+	if err := c.letBack(ctx); err != nil { // what is read now does not have them
+		return err
+	}
 	fields := choiceFields
 	if whole {
 		fields = claimedFields

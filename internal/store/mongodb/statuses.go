@@ -110,7 +110,7 @@ func (t *taskDoc) running() taskDoc {
 // claimedNow is a queued task after a claim with the token that no node knows of.
 func (t *taskDoc) claimedNow(token bson.ObjectID) taskDoc {
 	c := t.running()
-	c.Status, c.Token, c.Attempt = plan.Claimed, token, t.Attempt+1
+	c.Status, c.Token, c.Attempt, c.Ours, c.Started = plan.Claimed, token, t.Attempt+1, t.Ours, t.Started
 	return c
 }
 

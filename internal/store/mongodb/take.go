@@ -17,8 +17,7 @@ import (
 )
 
 // takenFields are what a take has to know of a task, and an ending.
-var takenFields = slices.Concat(claimedFields, d("status", 1, "node", 1, "instance", 1, "cancel", 1, "last", 1,
-	"ours", 1))
+var takenFields = slices.Concat(claimedFields, d("status", 1, "node", 1, "instance", 1, "cancel", 1, "last", 1))
 
 // Take implements store.Node. A task whose claim has no token was claimed by another program.
 func (s *Store) Take(ctx context.Context, k protocol.Take) (protocol.ClaimedTask, error) {

@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -32,9 +31,9 @@ func (s *Store) Turn(ctx context.Context, t protocol.Turn) (did protocol.Turned,
 	if did, err = engine.Turn(ctx, r, &t); err == nil {
 		return did, r.wake(ctx)
 	}
-	if errors.Is(err, plan.ErrInstanceGone) {
-		_ = r.letBack(ctx) // else a sweep takes it away
-	}
+	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = r.letBack(back) // else a sweep takes it away, and says that it ran
 	if r.turn.ahead != nil {
 		<-r.turn.done
 		s.locked(func() { s.ample = false }) // the tasks that were claimed ahead are not handed out: the next try claims after its other steps

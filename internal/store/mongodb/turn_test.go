@@ -541,7 +541,7 @@ func TestRoundTripsOfATurn(t *testing.T) {
 			if c.group != "" {
 				no(s.PutGroup(t.Context(), plan.Group{}, plan.Group{Name: c.group}))
 			}
-			of := plan.Queue{Name: "q", Plugin: "x", Unlimited: true}
+			of := plan.Queue{Name: "of" + c.group, Plugin: "x", Unlimited: true}
 			of.Group = c.group
 			q, err := s.EnsureQueue(t.Context(), of)
 			no(err)

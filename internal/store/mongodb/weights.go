@@ -173,8 +173,11 @@ func (c *claimer) drawDealt(ctx context.Context, draws []*draw) error {
 		if one.want == 0 || c.full || !c.narrow(one.queue) {
 			continue
 		}
-		var err error
-		if one.got, one.more, err = c.take(ctx, one.queue, one.want); err != nil {
+		err := c.letBack(ctx) // they have no slots, and no rate was spent for them
+		if err == nil {
+			one.got, one.more, err = c.take(ctx, one.queue, one.want)
+		}
+		if err != nil {
 			return err
 		}
 		c.left -= len(one.got)
