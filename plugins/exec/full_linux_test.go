@@ -36,3 +36,21 @@ func TestFilesGoToADiskWhenMemoryIsFull(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFilesGoToADiskWhenNoFolderCanBeMade is the same, where a folder was used up and there is no room for the next one.
+func TestFilesGoToADiskWhenNoFolderCanBeMade(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	root := filepath.Join(t.TempDir(), "root")
+	if err := os.WriteFile(root, nil, 0o600); err != nil { // so that nothing can be made in it
+		t.Fatal(err)
+	}
+	s := scratch{root: root, now: &folder{path: filepath.Join(root, "first"), begun: perFolder}}
+	f, err := s.begin()
+	if err == nil {
+		t.Fatal("a folder was made in a file")
+	}
+	s.leave(f.in, true)
+	if f, err = s.begin(); err != nil || filepath.Dir(filepath.Dir(f.in.path)) != os.TempDir() {
+		t.Errorf("the files are to be %+v, %v; want them in %s", f, err, os.TempDir())
+	}
+}

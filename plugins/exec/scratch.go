@@ -122,13 +122,14 @@ func there(path string) bool {
 func (s *scratch) begin() (files, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.now == nil || s.now.begun == perFolder {
+	if old := s.now; old != nil && old.begun == perFolder {
+		s.now = nil // also if the next one cannot be made: see leave
+		old.tidy()
+	}
+	if s.now == nil {
 		next, err := s.folder()
 		if err != nil {
 			return files{}, err
-		}
-		if s.now != nil {
-			s.now.tidy()
 		}
 		s.now = next
 	}
