@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-1177d267/sluice/den/protocol"
@@ -81,7 +82,10 @@ func (t *tx) answerBeside() error {
 	t.answer()
 	err := t.clear()
 	t.conn.exec("ROLLBACK")
-	return t.s.translate(cmp.Or(err, t.clear()))
+	if err = cmp.Or(err, t.clear()); err != nil { // not plan.ErrFull, of which nothing was kept
+		err = fmt.Errorf("%s: the answer of a turn that was kept: %w: %w", t.s.path, plan.ErrUnavailable, err)
+	}
+	return err
 }
 
 // flush writes what was gathered.
