@@ -51,6 +51,9 @@ func readNodes(ctx context.Context, st store.Store) ([]api.Node, map[plan.NodeNa
 	if err != nil {
 		return nil, nil, err
 	}
+	for i := range found.Nodes {
+		found.Nodes[i].Identity = "" // it has the id of the machine, which is not for reports: see machine-id(5)
+	}
 	slices.SortFunc(found.Nodes, func(x, y api.Node) int { return bytes.Compare(y.ID.ID[:], x.ID.ID[:]) })
 	return found.Nodes, found.Limits, nil
 }
