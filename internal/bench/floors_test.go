@@ -20,7 +20,7 @@ var floors = []floor{
 	{`noop/sqlite/layered/256`, `tasks`, least, 0.2},
 	{`noop/mongodb/flat/256`, `tasks`, least, 0.4},
 	{`noop/mongodb/layered/256`, `tasks`, least, 0.3},
-	{`few/mongodb/1`, `tasks`, least, 0.3},
+	{`few/mongodb/1`, `tasks`, least, 0.5},
 	{`few/mongodb/16`, `tasks`, least, 1.2},
 	{`river/256/sqlite`, `tasks`, least, 1},
 	{`river/.*/mongodb`, `tasks`, least, 0.08},
