@@ -89,6 +89,16 @@ var budgetCases = []testCase{
 		w.equal("detail", w.named(p, "copy").Detail, "2 of 3 items failed")
 		w.wantPlan(p, plan.PlanFailed)
 	}},
+	{"so is an item that waits since the same turn", func(w *world) {
+		p := w.submit(budgetOf("copy", 3, "0"))
+		n := w.node("n1")
+		n.end()
+		c := n.claim(3)
+		n.end(fail(c[1]), later(c[0], delay), giveBack(c[2]))
+		n.end()
+		w.want(p, "copy failed", "copy[0] terminated", "copy[1] failed", "copy[2] terminated")
+		w.wantPlan(p, plan.PlanFailed)
+	}},
 	{"the failures of many items are counted within the budgets of turns", func(w *world) {
 		const items = 700
 		p := w.submit(budgetOf("copy", items, "10%"), task("after", "copy"))

@@ -21,6 +21,7 @@ func (tx *tx) work() error {
 // any time.
 func (tx *tx) settle(t *task) error {
 	if t.gone || !rules.Pending(t.Status) {
+		t.dropped = false // it had started
 		return nil
 	}
 	_, err := engine.Settle(tx.ctx, tx, []*task{t})
@@ -227,7 +228,7 @@ func (tx *tx) finished(t *task) error {
 	if t.of != nil {
 		if t.of.gather(t); t.of.crosses(outcome) {
 			for _, item := range t.of.items {
-				if item.dropped = rules.Pending(item.Status); item.dropped {
+				if item.dropped = !item.Status.Finished(); item.dropped { // it may wait again at the end of the turn
 					tx.due = append(tx.due, item)
 				}
 			}
