@@ -25,8 +25,12 @@ const (
 	placesOfOnly = 2
 
 	// threadsOfRuntime are the threads of this process that run no Go code and wait for no command: of timers, signals, the
-	// network, the guardian and the disk. (A node of 16 commands on two processors came to 11 threads of all kinds.)
-	threadsOfRuntime = 8
+	// network, the guardian and the disk. (With two processors and 16 commands, a node came to 11 threads of all kinds; with one
+	// and three commands, on a machine with six other programs to run, to 14.)
+	threadsOfRuntime = 12
+
+	// spareThreads are kept free for threads of this process beyond those: of attempts that begin and end on a slow disk.
+	spareThreads = 3
 
 	threadsOfGuardian = 5
 )
@@ -41,7 +45,7 @@ func (c *crowd) more() int {
 	if len(c.commands) == 1 {
 		each = placesOfOnly
 	}
-	n := max(0, c.wants()-c.threads) + max(0, threadsOfGuardian-c.guardian)
+	n := max(spareThreads, c.wants()-c.threads) + max(0, threadsOfGuardian-c.guardian)
 	for _, has := range c.commands {
 		n += max(0, each-has)
 	}

@@ -12,25 +12,25 @@ func TestWhetherACommandHasRoom(t *testing.T) {
 		full  bool
 	}{
 		{"the first command needs threads, a guardian, a shell and a program",
-			crowd{most: 26, taken: 9, processors: 2, threads: 9, commands: []int{0}}, 2 + 5 + 2, false},
+			crowd{most: 31, taken: 13, processors: 2, threads: 13, commands: []int{0}}, 3 + 5 + 2, false},
 		{"it may take the last place",
-			crowd{most: 18, taken: 9, processors: 2, threads: 9, commands: []int{0}}, 9, false},
+			crowd{most: 23, taken: 13, processors: 2, threads: 13, commands: []int{0}}, 10, false},
 		{"it has no room if that is taken",
-			crowd{most: 17, taken: 9, processors: 2, threads: 9, commands: []int{0}}, 9, true},
-		{"places that are there already are not counted again",
-			crowd{most: 18, taken: 16, processors: 2, threads: 11, guardian: 5, commands: []int{0}}, 2, false},
+			crowd{most: 22, taken: 13, processors: 2, threads: 13, commands: []int{0}}, 10, true},
+		{"places that are there already are not counted again, but for spare ones",
+			crowd{most: 25, taken: 20, processors: 2, threads: 15, guardian: 5, commands: []int{0}}, 3 + 2, false},
 		{"a second command brings a thread and a pipe, and so does the first one",
-			crowd{most: 24, taken: 17, processors: 2, threads: 11, guardian: 5, commands: []int{1, 0}}, 1 + 2 + 3, false},
+			crowd{most: 29, taken: 21, processors: 2, threads: 15, guardian: 5, commands: []int{1, 0}}, 3 + 2 + 3, false},
 		{"commands that are being started at once all count",
-			crowd{most: 24, taken: 16, processors: 2, threads: 11, guardian: 5, commands: []int{0, 0}}, 1 + 3 + 3, false},
+			crowd{most: 29, taken: 20, processors: 2, threads: 15, guardian: 5, commands: []int{0, 0}}, 3 + 3 + 3, false},
 		{"a third one has no room then",
-			crowd{most: 24, taken: 16, processors: 2, threads: 11, guardian: 5, commands: []int{0, 0, 0}}, 2 + 9, true},
+			crowd{most: 29, taken: 20, processors: 2, threads: 15, guardian: 5, commands: []int{0, 0, 0}}, 3 + 9, true},
 		{"a large command takes no room from the others twice",
-			crowd{most: 40, taken: 36, processors: 2, threads: 12, guardian: 5, commands: []int{19, 0}}, 3, false},
+			crowd{most: 46, taken: 40, processors: 2, threads: 16, guardian: 5, commands: []int{19, 0}}, 3 + 3, false},
 		{"the threads of a large machine count",
-			crowd{most: 100, taken: 20, processors: 64, threads: 15, guardian: 5, commands: []int{0}}, 58 + 2, false},
+			crowd{most: 104, taken: 24, processors: 64, threads: 19, guardian: 5, commands: []int{0}}, 58 + 2, false},
 		{"what others of the user take counts",
-			crowd{most: 1000, taken: 998, processors: 2, threads: 11, guardian: 5, commands: []int{3, 0}}, 4, true},
+			crowd{most: 1000, taken: 998, processors: 2, threads: 15, guardian: 5, commands: []int{3, 0}}, 3 + 3, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if more, full := c.crowd.more(), c.crowd.full(); more != c.more || full != c.full {
@@ -42,7 +42,7 @@ func TestWhetherACommandHasRoom(t *testing.T) {
 
 func TestCommandsThatNeedNoOtherCount(t *testing.T) {
 	for taken, want := range map[int]int{0: 24, 400: 8, 560: 1, 590: 0, 700: 0} {
-		c := crowd{most: 600, taken: taken, processors: 2, threads: 11, guardian: 5, commands: []int{3, 0}}
+		c := crowd{most: 600, taken: taken, processors: 2, threads: 15, guardian: 5, commands: []int{3, 0}}
 		if got := c.ahead(); got != want {
 			t.Errorf("of 600 places %d are taken: %d commands have room, want %d", taken, got, want)
 		}
