@@ -165,42 +165,6 @@ func (r *round) writeEndings(ctx context.Context) error {
 	return g.Err
 }
 
-// guessed takes note of what was claimed with endings. all is whether all changes of the command found their documents.
-func (r *round) guessed(ctx context.Context, all bool) error {
-	g := &r.guess
-	if g.changes == nil {
-		return nil
-	}
-	g.changes, g.mine = nil, map[bson.ObjectID]*taskDoc{}
-	for i := range g.docs {
-		g.mine[g.docs[i].ID] = &g.docs[i]
-	}
-	if all {
-		return nil
-	}
-	got, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", idsOfTasks(g.docs)), "token", g.token), wire.Query{Fields: ones("_id")})
-	if len(got) < len(g.docs) {
-		r.locked(func() { r.erred = time.Now() })
-	}
-	there := byID(got)
-	maps.DeleteFunc(g.mine, func(id bson.ObjectID, _ *taskDoc) bool { return there[id] == nil })
-	return err
-}
-
-// letBack gives back what was claimed with endings and not chosen. Nothing of it was started, whatever its document says.
-func (r *round) letBack(ctx context.Context) error {
-	if len(r.guess.mine) == 0 {
-		return nil
-	}
-	r.locked(func() { r.erred = time.Now() })
-	var docs []taskDoc
-	for _, t := range r.guess.mine {
-		docs = append(docs, t.claimedNow(r.guess.token))
-	}
-	r.guess.mine = nil
-	return engine.GiveBack(ctx, r, endingsOf(docs))
-}
-
 // tasksOf returns the tasks of endings: as this handle claimed them, where the ending needs to know no more, else as they are.
 func (s *Store) tasksOf(ctx context.Context, endings []protocol.Ending) ([]taskDoc, error) {
 	docs := make([]taskDoc, 0, len(endings))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -17,9 +16,7 @@ import (
 func (r *round) beginEarly(ctx context.Context, t *protocol.Turn) (v *preview, read asking) {
 	g := &r.guess
 	if !r.turn.marks || len(t.Ended) == 0 || len(g.docs) == 0 || t.Slots == 0 || time.Since(g.at) >= r.trusts || r.mayBeDue() ||
-		slices.ContainsFunc(t.Ended, func(e protocol.Ending) bool {
-			return rules.OutcomeOf(e.Status, e.Reason, false) != rules.OutcomeSucceeded
-		}) {
+		!onlySuccesses(t.Ended) {
 		return nil, nil
 	}
 	ends := make([]parent, len(r.ready))

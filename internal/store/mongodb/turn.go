@@ -114,14 +114,19 @@ func (r *round) ahead(t *protocol.Turn, queues []queueDoc) *round {
 	r.mu.Unlock()
 	if !ample || len(t.Ended) < manyEnded || len(r.queue)+len(r.jobs) > 0 || len(queues) > fewQueues ||
 		slices.ContainsFunc(queues, func(q queueDoc) bool { return !q.Unlimited || q.NodeThreads.n > 0 || q.rated() || q.grouped() }) ||
-		slices.ContainsFunc(t.Ended, func(e protocol.Ending) bool {
-			return rules.OutcomeOf(e.Status, e.Reason, false) != rules.OutcomeSucceeded
-		}) {
+		!onlySuccesses(t.Ended) {
 		return nil
 	}
 	beside := r.Store.round(r.at, 0)
 	beside.id, beside.instance, beside.node = r.id, r.instance, r.node
 	return beside
+}
+
+// onlySuccesses reports whether the endings close no plan and skip no task.
+func onlySuccesses(endings []protocol.Ending) bool {
+	return !slices.ContainsFunc(endings, func(e protocol.Ending) bool {
+		return rules.OutcomeOf(e.Status, e.Reason, false) != rules.OutcomeSucceeded
+	})
 }
 
 // join takes over what a round that claimed beside this one came to, but for tasks of plans that this one has closed.
