@@ -44,7 +44,7 @@ var floors = []floor{
 	{`busy/sqlite`, `hop-p99-of-8`, most, 10},
 	{`busy/sqlite`, `beat-longest-.*`, most, 20},
 	{`fan/.*`, `joined`, most, 1.5},
-	{`steps/.*`, `three-steps`, most, 1.15},
+	{`steps/.*`, `three-steps`, most, 1.3},
 	{`steps/.*`, `two-steps`, most, 1.3},
 	{`waiting/.*`, `plan-wait`, most, 0.05},
 	{`watching/run`, `plan-run`, most, 1.1},

@@ -45,6 +45,9 @@ type database struct {
 // close closes the store and removes its data.
 func (d *database) close() { check(errors.Join(d.Store.Close(), d.drop())) }
 
+// SubmitBatch implements store.Batcher, as the store does.
+func (d *database) SubmitBatch() int { return d.Store.(store.Batcher).SubmitBatch() }
+
 // open makes a database of the scenario's kind, SQLite where it needs none.
 func (m *measurement) open() *database {
 	ctx := m.Context()
