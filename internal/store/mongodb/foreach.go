@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -460,9 +461,20 @@ func (r *round) itemParams(ctx context.Context, t *taskDoc, of *plan.Task) (para
 func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	to := min(t.Items, t.Released+r.budget, t.Released+outputsAtOnce)
 	ids := itemIDs(t.ID, t.Released, to)
-	g := r.Series(ctx)
+	var changed atomic.Int64
+	update := queues("hold")
 	if t.Along {
-		g.UpdateMany(r.tasks, onlyHeld(d("_id", d("$in", ids)), "hold", holdItem), d("$set", d("hold", holdNeeds)))
+		update = d("$set", d("hold", holdNeeds))
+	}
+	g := r.Series(ctx)
+	g.Do(func(ctx context.Context) error {
+		return wire.Halves(ids, func(half idList) error {
+			n, err := r.UpdateMany(ctx, r.tasks, onlyHeld(d("_id", d("$in", half)), "hold", holdItem), update)
+			changed.Add(int64(n))
+			return err
+		})
+	})
+	if t.Along {
 		g.Do(func(ctx context.Context) error { // write first, look second: a parent's end finds the item, or is found here
 			decided, err := r.afterHeads(ctx, t, t.Released, to)
 			if err == nil {
@@ -471,14 +483,13 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 			return err
 		})
 	} else {
-		r.queued += g.UpdateMany(r.tasks, onlyHeld(d("_id", d("$in", ids)), "hold", holdItem), queues("hold"))
+		r.queued += int(changed.Load())
 		r.markQueued(t.Queue, t.Plan)
 	}
 	t.Released = to
 	r.budget -= len(ids)
 	r.stays(t.Plan)
-	update := addIf(d("$max", d("released", to)), to == t.Items, "$unset", ones("making list"))
-	g.UpdateOne(r.tasks, d("_id", t.ID, "making", true, "gen", t.Gen), update)
+	g.UpdateOne(r.tasks, d("_id", t.ID, "making", true, "gen", t.Gen), addIf(d("$max", d("released", to)), to == t.Items, "$unset", ones("making list")))
 	return g.Err
 }
 

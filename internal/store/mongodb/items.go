@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"sync/atomic"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -60,9 +61,17 @@ func (t *taskDoc) madeBefore() bson.D { return d("$not", d("$gte", t.made())) }
 // insertMade inserts the made items. A process that was making items when a retry dropped them may
 // have inserted some too late: insertMade replaces these.
 func (r *round) insertMade(ctx context.Context, c *mongo.Collection, t *taskDoc, ids idList, docs []any) error {
+	var taken atomic.Int64
+	insert := func(ctx context.Context) error {
+		return wire.Halves(docs, func(half []any) error {
+			n, err := r.Insert(ctx, c, half...)
+			taken.Add(int64(n))
+			return err
+		})
+	}
 	g := r.Series(ctx)
-	if g.Insert(c, docs...) > 0 && g.Remove(c, d("_id", d("$in", ids), "made", t.madeBefore())) > 0 {
-		g.Insert(c, docs...)
+	if g.Do(insert); taken.Load() > 0 && g.Remove(c, d("_id", d("$in", ids), "made", t.madeBefore())) > 0 {
+		g.Do(insert)
 	}
 	return g.Err
 }

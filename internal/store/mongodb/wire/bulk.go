@@ -21,8 +21,18 @@ type Change struct {
 	Update bson.D
 }
 
-// smallBulk is how many changes are not made by two commands side by side: a server works on each with one thread.
+// smallBulk is about how many documents no two commands are side by side: a server works on each command with one thread.
 const smallBulk = 64
+
+// Halves calls do for each half of many things at the same time, and for few things once. It returns when all calls have: a server goes on
+// with what it has begun.
+func Halves[T any](all []T, do func(half []T) error) error {
+	var g errgroup.Group
+	for part := range slices.Chunk(all, max(smallBulk, (len(all)+1)/2)) {
+		g.Go(func() error { return do(part) })
+	}
+	return g.Wait()
+}
 
 // A Misfit is a change that its document does not take, now or later: it would be too large, or has a field of another type.
 type Misfit struct {
@@ -55,24 +65,20 @@ func (w *Conn) BulkEach(ctx context.Context, c *mongo.Collection, changes []Chan
 func (w *Conn) BulkParts(ctx context.Context, c *mongo.Collection, changes []Change) (matched int, misfits []Misfit, err error) {
 	err = w.write(ctx, func() error {
 		var mu sync.Mutex
-		var g errgroup.Group
-		for part := range slices.Chunk(changes, max(smallBulk, (len(changes)+1)/2)) {
-			g.Go(func() error {
-				commands, err := alike(part)
-				for _, batches := range commands {
-					var n int
-					var some []Misfit
-					if err == nil {
-						n, some, err = w.bulkWrite(ctx, c, batches, Clashes)
-					}
-					mu.Lock()
-					matched, misfits = matched+n, append(misfits, some...)
-					mu.Unlock()
+		return Halves(changes, func(part []Change) error {
+			commands, err := alike(part)
+			for _, batches := range commands {
+				var n int
+				var some []Misfit
+				if err == nil {
+					n, some, err = w.bulkWrite(ctx, c, batches, Clashes)
 				}
-				return err
-			})
-		}
-		return g.Wait()
+				mu.Lock()
+				matched, misfits = matched+n, append(misfits, some...)
+				mu.Unlock()
+			}
+			return err
+		})
 	})
 	return matched, misfits, err
 }
