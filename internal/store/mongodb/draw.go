@@ -124,7 +124,7 @@ func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got 
 		if len(changes) == 0 {
 			return chosen, nil, nil
 		}
-		n, misfits, err := c.markAlso(ctx, changes)
+		n, misfits, err := c.markAlso(ctx, draws, changes)
 		if n >= 0 {
 			n += chosen
 		}
@@ -143,10 +143,13 @@ func (c *claimer) chosen(t taskDoc) bool {
 	return is
 }
 
-// markAlso makes claims, in one command with the changes that take marks off. If some of all of these find nothing, it returns -1: the tasks
+// markAlso makes claims of draws, in one command with the changes that take marks off. If some of all of these find nothing, it returns -1: the tasks
 // tell which ones are claimed.
-func (c *claimer) markAlso(ctx context.Context, claims []wire.Change) (n int, misfits []wire.Misfit, err error) {
+func (c *claimer) markAlso(ctx context.Context, draws []*draw, claims []wire.Change) (n int, misfits []wire.Misfit, err error) {
 	also := c.unmarked
+	if c.mayEnd(draws) {
+		also = nil
+	}
 	n, misfits, err = c.BulkParts(ctx, c.tasks, slices.Concat(also, claims))
 	if len(also) == 0 || err != nil {
 		return n, misfits, err
@@ -156,6 +159,20 @@ func (c *claimer) markAlso(ctx context.Context, claims []wire.Change) (n int, mi
 	}
 	c.unmarked = nil
 	return len(claims), misfits, nil
+}
+
+// mayEnd reports whether a plan may be over in which something ended, though of what was drawn is claimed. The marks of its tasks stay until
+// its end is written: if the node dies before, nothing else tells of it but the next audit.
+func (r *round) mayEnd(draws []*draw) bool {
+	for id := range r.touched {
+		goesOn := r.busy[id] || r.stayed[id] || slices.ContainsFunc(draws, func(one *draw) bool {
+			return slices.ContainsFunc(one.docs, func(t taskDoc) bool { return t.Plan == id })
+		})
+		if !goesOn {
+			return true
+		}
+	}
+	return false
 }
 
 // contended reports whether others were faster than this handle a short time ago.

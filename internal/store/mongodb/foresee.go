@@ -43,7 +43,7 @@ func (r *round) beginEarly(ctx context.Context, t *protocol.Turn) (v *preview, r
 	}
 }
 
-// foresee leaves a guess to the next turn.
+// foresee guesses for the next turn.
 func (r *round) foresee(t *protocol.Turn) {
 	next := guess{at: time.Now(), unsure: r.turn.unsure}
 	erred := false
@@ -55,11 +55,20 @@ func (r *round) foresee(t *protocol.Turn) {
 		next.off, r.unmarked = r.unmarked, nil
 	}
 	r.passed = r.passed || r.claims == 0 && len(next.unsure) > 0 // no ending brings the next turn about
+	r.turn.next = &next
+}
+
+// leaveGuess leaves the guess of a turn that did all it had to. After another one the marks have to stay: they are all that says that a plan of
+// an ended task may have ended.
+func (r *round) leaveGuess() {
+	if r.turn.next == nil {
+		return
+	}
 	r.locked(func() {
 		if r.guesses == nil || len(r.guesses) > mostServed {
 			r.guesses = map[bson.ObjectID]guess{}
 		}
-		r.guesses[r.instance] = next
+		r.guesses[r.instance] = *r.turn.next
 	})
 }
 

@@ -350,6 +350,7 @@ type turning struct {
 	unread  func(context.Context) error // reads the beginning of a small one, once its endings are written
 	hint    bool                        // the preview that has no children of the released tasks was read before they ended
 	unsure  []wire.Change               // that would take the marks off these
+	next    *guess                      // for the next turn, once this one has done all; nil: none
 	queues  []queueDoc                  // that the turn may claim from
 	ahead   *round                      // claims concurrently with the other steps; nil: none does
 	done    chan struct{}               // is closed when it has claimed

@@ -29,6 +29,7 @@ func (s *Store) Turn(ctx context.Context, t protocol.Turn) (did protocol.Turned,
 	defer r.end()
 	r.claimAhead(ctx, &t)
 	if did, err = engine.Turn(ctx, r, &t); err == nil {
+		r.leaveGuess()
 		return did, r.wake(ctx)
 	}
 	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
